@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from data import TOPIC
 from peer import Answer, Failed, serve, timed
-from rmqfast._native import Fetched, Puller, plan_topic, read_piece
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import RangeRequest
+from rmqfast._native import Fetched, Puller, TopicRead, read_piece
 from rmqfast.message import MessageQueue
-from rmqfast.spark.live.topic_read import TopicRead
+from rmqfast.store import COLUMNS
 
 GROUP = "bench_reader"
 DEPTH = 16  # a data source's `pullsUnderWay`
@@ -18,9 +16,9 @@ PATIENCE = 60.0
 
 def pull(name_server: str, batch: str, reads: str, rows: str) -> Answer:
     """So many rows of each queue, so many times, over one connection; nothing is made of what comes."""
-    pieces = [read_piece(piece) for piece in plan_topic(read_of(name_server, TOPIC))]
+    pieces = [read_piece(piece) for piece in read_of(name_server, TOPIC).plan()]
     address = pieces[0][0] or ""
-    queues = sorted({MessageQueue(TOPIC, broker, number) for _, ranges in pieces for broker, number, _, _ in ranges})
+    queues = sorted({MessageQueue(TOPIC, broker, number) for _, ranges in pieces for _, broker, number, _, _ in ranges})
 
     def work() -> Answer:
         return {"rows": sum(pulled(queues, address, int(batch), int(rows)) for _ in range(int(reads)))}
@@ -48,8 +46,8 @@ def pulled(queues: list[MessageQueue], address: str, batch: int, rows: int) -> i
 
 def stored(name_server: str, topic: str) -> Answer:
     """How many messages a topic has."""
-    pieces = [read_piece(piece) for piece in plan_topic(read_of(name_server, topic))]
-    return {"rows": sum(end - begin for _, ranges in pieces for _, _, begin, end in ranges)}
+    pieces = [read_piece(piece) for piece in read_of(name_server, topic).plan()]
+    return {"rows": sum(end - begin for _, ranges in pieces for _, _, _, begin, end in ranges)}
 
 
 def plan(name_server: str, topic: str, since: str = "") -> Answer:
@@ -57,7 +55,7 @@ def plan(name_server: str, topic: str, since: str = "") -> Answer:
     read = read_of(name_server, topic, int(since) if since else None)
 
     def work() -> Answer:
-        return {"rows": sum(len(read_piece(piece)[1]) for piece in plan_topic(read))}
+        return {"rows": sum(len(read_piece(piece)[1]) for piece in read.plan())}
 
     answer = timed(work)
     return {**answer, "value": answer["seconds"]}
@@ -65,8 +63,10 @@ def plan(name_server: str, topic: str, since: str = "") -> Answer:
 
 def read_of(name_server: str, topic: str, since: int | None = None) -> TopicRead:
     """A read of a topic."""
-    config = ClientConfig(name_server=name_server)
-    return TopicRead(request=RangeRequest(config=config, topic=topic, group=GROUP, start_time=since, microseconds=True))
+    options = {"nameServer": name_server, "topic": topic, "group": GROUP}
+    if since is not None:
+        options["startingTimestamp"] = str(since)
+    return TopicRead("topic batch", options, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from rmqfast._native import plan_topic
+from rmqfast._native import TopicRead
 from rmqfast.spark.live.task import read_topic_piece
-from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.task import read_partition
 
@@ -43,9 +42,9 @@ def partition_rows(read: StoreRead) -> list[Row]:
 
 
 def topic_rows(read: TopicRead) -> list[Row]:
-    """The rows of all partitions of a read of a live topic."""
+    """The rows of all partitions of a read of live topics."""
     read = pickle.loads(pickle.dumps(read))  # noqa: S301
-    return rows_in(batch for piece in plan_topic(read) for batch in read_topic_piece(read, piece))
+    return rows_in(batch for piece in read.plan() for batch in read_topic_piece(read, piece))
 
 
 def rows_in(batches: Iterable[pa.RecordBatch]) -> list[Row]:

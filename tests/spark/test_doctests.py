@@ -11,8 +11,6 @@ from .conftest import collect_ignore
 
 MODULES = ["columnar", "frames", "garbage", "local", "options", "pushdown", "schema", "zips"]
 MODULES += [f"sink.{name}" for name in ("row_batches", "task")]
-if not collect_ignore:
-    MODULES += ["live.topic_filter"]
 WITH_A_SESSION = ["damage", "mapping", "reader", "session", "sink.write_topic"]
 if not collect_ignore:
     WITH_A_SESSION += ["source"]

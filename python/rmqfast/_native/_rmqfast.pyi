@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
+from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer.send import SendCallback, SendResult
 from rmqfast.client.ranges import QueueRange, RangeRequest
 from rmqfast.errors import RemotingError
@@ -12,7 +13,6 @@ from rmqfast.message import Message, MessageExt, MessageQueue
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.server_options import ServerOptions
 from rmqfast.remoting.tls_options import TlsOptions
-from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.retention import RetentionOptions
@@ -44,6 +44,7 @@ __all__ = [
     "SparkStream",
     "Store",
     "Tail",
+    "TopicRead",
     "TopicSink",
     "TopicWriter",
     "UniqueIds",
@@ -51,7 +52,6 @@ __all__ = [
     "check_agreed",
     "check_not_expired",
     "check_sql92",
-    "check_topic",
     "columns_of_schema",
     "config_text",
     "decode_pull",
@@ -62,10 +62,8 @@ __all__ = [
     "milliseconds",
     "namespace_of_endpoint",
     "parse_name_servers",
-    "parse_topic_offsets",
     "plain_remark",
     "plan_clean",
-    "plan_topic",
     "pull_fields",
     "read_fastjson",
     "read_piece",
@@ -188,18 +186,17 @@ class SparkOptions:
 
 @final
 class Selection:
-    """What filters leave of the read of a "store" or a "topic"."""
+    """What filters leave of the read of a store."""
 
     def __new__(
         cls,
-        source: str,
         *,
         topic: str | None,
-        only_topic: str | None = None,
+        only_topic: str | None,
         has_tags: bool,
-        broker_names: Sequence[str] | None = None,
-        queue_ids: Sequence[int] | None = None,
-        has_offsets_by_queue: bool = False,
+        broker_names: Sequence[str] | None,
+        queue_ids: Sequence[int] | None,
+        has_offsets_by_queue: bool,
         offsets: tuple[int | None, int | None],
         times: tuple[int | None, int | None],
     ) -> Selection: ...
@@ -209,8 +206,6 @@ class Selection:
     def only_topic(self) -> str | None: ...
     @property
     def tags(self) -> list[str] | None: ...
-    @property
-    def broker_names(self) -> list[str] | None: ...
     @property
     def queue_ids(self) -> list[int] | None: ...
     @property
@@ -226,28 +221,68 @@ def step_after(remark: str) -> str | None: ...
 def check_agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> None: ...
 def check_not_expired(name: str, bounds: Mapping[int, int], queues: Mapping[int, tuple[int, int]]) -> None: ...
 def columns_of_schema(fields: list[tuple[str, str, bool]]) -> list[str]: ...
-def check_topic(read: TopicRead) -> None:
-    """Looks whether a read can be: not at offsets, which a stream with a checkpoint has no use for.
+
+@final
+class TopicRead:
+    """What options ask of topics of a cluster, as far as filters leave it; it is pickled to the tasks.
+
+    Args:
+        kind: "topic batch" or "topic stream".
+        options: As Spark gives them to a data source.
+        columns: Columns of the row, in order; those of the option `columns`, if that is given.
+        config: How the cluster is reached, where no option says that: `translate_address`, other timeouts.
 
     Raises:
-        UnknownTopicError: The name servers do not know the topic.
-        ArgumentError: A queue that no broker has.
-        ClientError: No name server answers, or a broker refuses; one that does not answer now may do so later.
+        ArgumentError: An unknown option, a text that is no such value, a value out of range, not one kind of topics.
+        UnknownColumnError: The row has no such column.
+        ExpressionError: `tags` or `sql` does not parse.
+        ClientError: A name that topics or groups may not have.
+
+    Source: `RocketMqRDD` of rocketmq-spark, a partition of which is a queue.
     """
 
-def plan_topic(read: TopicRead) -> list[bytes]:
-    """Fixes what is read, and cuts it into pieces, in the order of brokers and queues; none of nothing.
+    def __new__(
+        cls, kind: str, options: dict[str, str], columns: Sequence[str], *, config: ClientConfig | None = None
+    ) -> TopicRead: ...
+    @staticmethod
+    def narrowed(
+        kind: str,
+        options: dict[str, str],
+        columns: Sequence[str],
+        config: ClientConfig | None,
+        filters: list[tuple[str, str, list[object]]],
+    ) -> TopicRead:
+        """The read that filters leave, as tasks make it anew."""
 
-    Raises:
-        UnknownTopicError: The name servers do not know the topic.
-        DataLossError: An offset that a queue does not have, unless `on_damage` is "warn".
-        ClientError: A broker does not answer, or refuses.
+    def take(self, filters: list[tuple[str, str, list[object]]]) -> tuple[TopicRead, list[bool]]:
+        """What filters leave of the read, and which of them it does itself.
 
-    Source: `RocketMQSource.getOffsetRanges`.
-    """
+        Args:
+            filters: Kind, column and values; a time is `(microseconds,)`.
+        """
 
-def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, int, int, int]]]:
-    """The address and the ranges of a piece.
+    def check(self) -> None:
+        """Looks whether the read can be: not at offsets, which a stream with a checkpoint has no use for.
+
+        Raises:
+            UnknownTopicError: The name servers do not know a topic.
+            ArgumentError: A queue that no broker has.
+            ClientError: No name server answers, or a broker refuses; one that does not answer now may do so later.
+        """
+
+    def plan(self) -> list[bytes]:
+        """Fixes what is read, and cuts it into pieces, in the order of brokers, topics and queues; none of nothing.
+
+        Raises:
+            UnknownTopicError: The name servers do not know a topic.
+            DataLossError: An offset that a queue does not have, unless `failOnDataLoss` is false.
+            ClientError: A broker does not answer, or refuses.
+
+        Source: `RocketMQSource.getOffsetRanges`.
+        """
+
+def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, str, int, int, int]]]:
+    """The address and the ranges of a piece: topic, broker, queue, the first offset, the one behind the last.
 
     Raises:
         ArgumentError: Bytes of another release.
@@ -263,7 +298,6 @@ def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
 def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
 def namespace_of_endpoint(text: str) -> str | None: ...
 def parse_name_servers(text: str) -> list[str]: ...
-def parse_topic_offsets(name: str, text: str, topic: str) -> Any: ...
 def read_fastjson(body: bytes) -> Any:
     """The value that a body says in RocketMQ's JSON.
 
@@ -775,7 +809,7 @@ class RangeReader:
         cls, request: RangeRequest, ranges: Sequence[QueueRange], address: str | None = None
     ) -> RangeReader: ...
     @staticmethod
-    def of_piece(request: RangeRequest, piece: bytes) -> RangeReader: ...
+    def of_piece(read: TopicRead, piece: bytes) -> RangeReader: ...
     @property
     def name(self) -> str: ...
     @property
@@ -899,23 +933,8 @@ class SparkStream:
     """
 
     @staticmethod
-    def of_topic(
-        read: TopicRead,
-        *,
-        most: int | None = None,
-        least: int | None = None,
-        delay: float = 900.0,
-        commit_group: str | None = None,
-    ) -> SparkStream:
-        """A stream of a topic; the end of `read` is not looked at. Nobody is asked yet.
-
-        Args:
-            read: What is read.
-            most: Messages of a batch at most.
-            least: Messages of a batch at least; fewer wait for more of them.
-            delay: For how many seconds at most.
-            commit_group: The group for which offsets are stored; None for none.
-        """
+    def of_topic(read: TopicRead) -> SparkStream:
+        """A stream of topics; the end of `read` is not looked at. Nobody is asked yet."""
 
     @staticmethod
     def of_store(options: dict[str, str]) -> SparkStream:
@@ -929,7 +948,7 @@ class SparkStream:
         """Where a stream without a checkpoint begins.
 
         Raises:
-            RmqError: As `plan_topic`.
+            RmqError: As `TopicRead.plan`.
         """
 
     def aim(self) -> None:
@@ -944,7 +963,8 @@ class SparkStream:
 
         Raises:
             ArgumentError: The checkpoint of another stream.
-            DataLossError: Retention overtook the stream, or a queue ends before it, unless `on_damage` is "warn".
+            DataLossError: Retention overtook the stream, or a queue ends before it, unless `failOnDataLoss` is
+                false.
             ClientError: Nobody answers, before anybody did.
             StoreError: The store cannot be read.
         """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from rmqfast._native import RangeReader, check_sql92
 from rmqfast.client.consumer.subscription import MessageSelector, build_subscription_data
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.validators import check_group, check_topic
+from rmqfast.client.instance.validators import check_group
 from rmqfast.errors import ArgumentError, ExpressionError, MissingExtraError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -48,7 +48,6 @@ class RangeRequest:
 
     Attributes:
         config: How to reach the cluster.
-        topic: The topic.
         group: The consumer group in the pulls; nothing is committed for it.
         tags: Tag expression, as "A || B".
         sql: SQL92 condition, for brokers with `enablePropertyFilter=true`.
@@ -69,16 +68,15 @@ class RangeRequest:
 
     Raises:
         ArgumentError: A value out of range.
-        ClientError: A name that topics or groups may not have.
+        ClientError: A name that groups may not have.
         ExpressionError: `tags` or `sql` does not parse.
 
     Example:
-        >>> sorted(RangeRequest(config=ClientConfig(), topic="orders", group="g", tags="A || B").wanted_tags)
+        >>> sorted(RangeRequest(config=ClientConfig(), group="g", tags="A || B").wanted_tags)
         ['A', 'B']
     """
 
     config: ClientConfig
-    topic: str
     group: str
     tags: str = "*"
     sql: str | None = None
@@ -101,7 +99,6 @@ class RangeRequest:
     wanted_tags: frozenset[str] | None = field(init=False)
 
     def __post_init__(self) -> None:
-        check_topic(self.topic)
         check_group(self.group)
         for name in ("batch", "depth", "timeout", "patience", "max_body_bytes"):
             if not getattr(self, name) > 0:
@@ -115,13 +112,14 @@ class RangeRequest:
             object.__setattr__(self, name, None if value is None else tuple(value))
         if self.on_damage not in {"fail", "warn"}:
             raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {self.on_damage!r}")
-        subscription = build_subscription_data(self.topic, self.tags, now=0)
+        # the queues of the ranges say the topic
+        subscription = build_subscription_data("", self.tags, now=0)
         object.__setattr__(self, "wanted_tags", frozenset(subscription.tags_set) or None)
         if self.sql is not None:
             problem = check_sql92(self.sql)
             if problem is not None:
                 raise ExpressionError(problem)
-            subscription = build_subscription_data(self.topic, MessageSelector.by_sql(self.sql), now=self.sub_version)
+            subscription = build_subscription_data("", MessageSelector.by_sql(self.sql), now=self.sub_version)
         object.__setattr__(self, "subscription", subscription)
 
 
@@ -142,7 +140,7 @@ class RangePull:
         ...     with rmqfast.Producer("p", name_server=cluster.name_server) as producer:
         ...         result = producer.send(rmqfast.Message("orders", b"hello"))
         ...     config = ClientConfig(name_server=cluster.name_server)
-        ...     request = RangeRequest(config=config, topic="orders", group="g", columns=("body",))
+        ...     request = RangeRequest(config=config, group="g", columns=("body",))
         ...     batches = list(RangePull(request, [QueueRange(result.queue, 0, 1)]).batches())
         >>> batches[0].to_pylist()
         [{'body': b'hello'}]

@@ -44,7 +44,6 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
     # a filter on offsets cannot narrow a bound of each queue: it stays Spark's
     by_queue = isinstance(start, Mapping) or isinstance(end, Mapping)
     selection = Selection(
-        "store",
         topic=request.topic,
         only_topic=read.only_topic,
         has_tags=request.tags not in {"", "*"},
@@ -54,7 +53,7 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
         offsets=(None, None) if isinstance(start, Mapping) or isinstance(end, Mapping) else (start, end),
         times=(request.start_time, request.end_time),
     )
-    rest = rest_of(selection, filters)
+    rest = rest_of(selection.take, filters)
     changes: dict[str, Any] = {"start_time": selection.times[0], "end_time": selection.times[1]}
     changes["queue_ids"] = selection.queue_ids
     # otherwise the mapping would be replaced by None

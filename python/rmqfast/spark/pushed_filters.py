@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,8 +16,6 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-
-from rmqfast._native import Selection
 
 __all__ = ["rest_of"]
 
@@ -33,11 +31,13 @@ _KINDS: dict[type[Filter], str] = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def rest_of(selection: Selection, filters: Iterable[Filter]) -> list[Filter]:
-    """Narrows a selection by filters; gives those that stay Spark's.
+def rest_of(
+    take: Callable[[list[tuple[str, str, list[object]]]], list[bool]], filters: Iterable[Filter]
+) -> list[Filter]:
+    """Narrows a read by filters; gives those that stay Spark's.
 
     Args:
-        selection: What is read.
+        take: Gets kind, column and values of filters; tells which the read does itself.
         filters: Conditions that rows must all pass.
 
     Source: `DataSourceReader.pushFilters`.
@@ -45,7 +45,7 @@ def rest_of(selection: Selection, filters: Iterable[Filter]) -> list[Filter]:
     all_of_them = list(filters)
     # by exact class, and of whole columns: a subclass or a field of a struct may mean something else
     asked = [f for f in all_of_them if type(f) in _KINDS and len(getattr(f, "attribute", ())) == 1]
-    is_taken = selection.take([(_KINDS[type(f)], f.attribute[0], _values(f)) for f in asked])  # type: ignore[attr-defined]
+    is_taken = take([(_KINDS[type(f)], f.attribute[0], _values(f)) for f in asked])  # type: ignore[attr-defined]
     taken = {id(f) for f, is_gone in zip(asked, is_taken, strict=True) if is_gone}
     return [f for f in all_of_them if id(f) not in taken]
 

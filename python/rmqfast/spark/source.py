@@ -33,7 +33,7 @@ class RocketMQDataSource(DataSource):
     """Messages of a store directory, by `spark.read.format("rocketmq").option("storePath", ...).load()`.
 
     Its options are those of `SourceOptions`; a schema given by `DataFrameReader.schema` chooses columns. With
-    `nameServer` it is a topic of a live cluster, and the options are those of `LiveOptions`.
+    `nameServer` it is topics of a live cluster, and the options are those of `TopicRead`.
 
     Raises:
         ArgumentError: An unknown option, or a value out of range.

@@ -102,7 +102,8 @@ pub fn wrap(namespace: &str, resource: &str) -> String {
     format!("{prefix}{namespace}%{name}")
 }
 
-fn is_system(resource: &str) -> bool {
+/// Whether a topic or a group is RocketMQ's own, the same in all clusters and namespaces.
+pub fn is_system(resource: &str) -> bool {
     FORBIDDEN_TOPICS.contains(&resource)
         || SYSTEM_TOPICS.contains(&resource)
         || SYSTEM_PREFIXES.iter().any(|prefix| resource.starts_with(prefix))

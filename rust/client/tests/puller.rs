@@ -324,7 +324,6 @@ fn a_signature_is_in_each_request_and_a_signer_that_fails_is_told() {
 /// Reads a range to its end; its puller comes from the pool and goes there.
 fn read(pool: &'static PullerPool, address: &str, start: i64, end: i64) {
     let request = RangeRequest {
-        topic: "a".into(),
         puller: options(),
         subscription: Arc::default(),
         scan: ScanRequest::default(),

@@ -26,7 +26,6 @@ pub struct TopicTask {
     rows_left: u64,
     /// Rows of the batch.
     filled: usize,
-    topic: String,
 }
 
 impl TopicTask {
@@ -36,8 +35,7 @@ impl TopicTask {
     /// # Errors
     /// A piece of queues of several brokers.
     pub fn open(read: TopicRead, piece: &TopicPiece, limit: u64, is_repeated: bool, reads_ahead: bool) -> Result<Self> {
-        let topic = read.request.topic.clone();
-        let ranges = piece.queue_ranges(&topic);
+        let ranges = piece.ranges.clone();
         // a piece has one broker, whose name is that of all rows
         let broker_name = ranges.first().map(|range| range.queue.broker_name.to_string());
         let batch = Batch::new(&ScanRequest { broker_name, ..read.request.scan.clone() });
@@ -54,7 +52,7 @@ impl TopicTask {
             Some(key) => reader.pooled(&POOL, key),
             None => reader,
         };
-        Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, topic })
+        Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0 })
     }
 
     /// Rows of the answers that are left for the next batches.
@@ -123,7 +121,7 @@ impl Task for TopicTask {
                 offsets.insert((*answer.queue).clone(), answer.offset(index));
             }
         }
-        Ok(topic_text(&self.topic, &offsets))
+        Ok(topic_text(&offsets))
     }
 
     fn take_warning(&mut self) -> Option<String> {

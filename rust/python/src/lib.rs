@@ -41,11 +41,9 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::namespace_of_endpoint, module)?)?;
     module.add_function(wrap_pyfunction!(spark::parse_name_servers, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;
-    module.add_function(wrap_pyfunction!(spark::parse_topic_offsets, module)?)?;
     module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;
-    module.add_function(wrap_pyfunction!(topic::plan::check_topic, module)?)?;
-    module.add_function(wrap_pyfunction!(topic::plan::plan_topic, module)?)?;
-    module.add_function(wrap_pyfunction!(topic::plan::read_piece, module)?)?;
+    module.add_class::<topic::read::TopicRead>()?;
+    module.add_function(wrap_pyfunction!(topic::read::read_piece, module)?)?;
     module.add_class::<stream::SparkStream>()?;
     module.add_class::<topic_sink::TopicSink>()?;
     module.add_class::<topic_sink::TopicWriter>()?;

@@ -3,14 +3,10 @@ use crate::error::spark;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use rmqfast_spark::cluster_options::cluster_options;
-use rmqfast_spark::offsets::{Bounds, Offsets, Queues, StoreOffsets};
+use rmqfast_spark::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Pairs, Value};
-use rmqfast_spark::selection::{self, Filter, Limits, Literal, Source};
-use rmqfast_spark::topic_offsets;
+use rmqfast_spark::selection::{self, Filter, Limits, Literal};
 use rmqfast_spark::{name_servers, schema, time};
-
-const EARLIEST: &str = "earliest";
-const LATEST: &str = "latest";
 
 /// Options that were read.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -103,24 +99,6 @@ pub fn check_not_expired(name: &str, bounds: Bounds, queues: Queues) -> PyResult
     rmqfast_spark::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)
 }
 
-/// What an option says of where a topic's queues begin or end: a word for all, or offsets by broker and queue.
-#[pyfunction]
-pub fn parse_topic_offsets<'py>(py: Python<'py>, name: &str, text: &str, topic: &str) -> PyResult<Bound<'py, PyAny>> {
-    let brokers = PyDict::new(py);
-    match topic_offsets::parse(name, text, topic).map_err(spark)? {
-        Offsets::Earliest => return Ok(PyString::new(py, EARLIEST).into_any()),
-        Offsets::Latest => return Ok(PyString::new(py, LATEST).into_any()),
-        Offsets::Named(by_broker) => {
-            for (broker, by_queue) in by_broker {
-                let queues = PyDict::new(py);
-                by_queue.into_iter().try_for_each(|(id, offset)| queues.set_item(id, offset))?;
-                brokers.set_item(broker, queues)?;
-            }
-        }
-    }
-    Ok(brokers.into_any())
-}
-
 /// Name and Spark type of columns; of all, unless some are named.
 #[pyfunction]
 pub fn spark_row(columns: Option<Vec<String>>) -> PyResult<Vec<(&'static str, &'static str)>> {
@@ -147,19 +125,21 @@ pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResu
     schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
 }
 
-/// What filters leave of a read.
+/// What filters leave of the read of a store.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct Selection {
     selection: selection::Selection,
 }
 
+/// Kind, column and values of a filter.
+pub type PyFilter<'py> = (String, String, Vec<Bound<'py, PyAny>>);
+
 #[pymethods]
 impl Selection {
     #[new]
-    #[pyo3(signature = (source, *, topic, only_topic=None, has_tags, broker_names=None, queue_ids=None, has_offsets_by_queue=false, offsets, times))]
+    #[pyo3(signature = (*, topic, only_topic, has_tags, broker_names, queue_ids, has_offsets_by_queue, offsets, times))]
     #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn new(
-        source: &str,
         topic: Option<String>,
         only_topic: Option<String>,
         has_tags: bool,
@@ -169,30 +149,22 @@ impl Selection {
         offsets: Limits,
         times: Limits,
     ) -> Self {
-        let source = if source == "topic" { Source::Topic } else { Source::Store };
-        let (tags, is_empty) = (None, false);
         let selection = selection::Selection {
-            source,
             topic,
             only_topic,
             has_tags,
-            tags,
             broker_names,
             queue_ids,
             has_offsets_by_queue,
             offsets,
             times,
-            is_empty,
+            ..selection::Selection::default()
         };
         Self { selection }
     }
 
-    fn take(&mut self, filters: Vec<(String, String, Vec<Bound<'_, PyAny>>)>) -> PyResult<Vec<bool>> {
-        let filters = filters.into_iter().map(|(kind, column, values)| {
-            let values = values.iter().map(literal).collect::<PyResult<_>>()?;
-            Ok(Filter { kind, column, values })
-        });
-        Ok(self.selection.take(&filters.collect::<PyResult<Vec<_>>>()?))
+    fn take(&mut self, filters: Vec<PyFilter<'_>>) -> PyResult<Vec<bool>> {
+        Ok(self.selection.take(&self::filters(filters)?))
     }
 
     #[getter]
@@ -203,11 +175,6 @@ impl Selection {
     #[getter]
     fn tags(&self) -> Option<Vec<String>> {
         self.selection.tags.clone()
-    }
-
-    #[getter]
-    fn broker_names(&self) -> Option<Vec<String>> {
-        self.selection.broker_names.clone()
     }
 
     #[getter]
@@ -229,6 +196,15 @@ impl Selection {
     fn is_empty(&self) -> bool {
         self.selection.is_empty
     }
+}
+
+/// Filters of Python.
+pub fn filters(asked: Vec<PyFilter<'_>>) -> PyResult<Vec<Filter>> {
+    let filter = |(kind, column, values): PyFilter<'_>| {
+        let values = values.iter().map(literal).collect::<PyResult<_>>()?;
+        Ok(Filter { kind, column, values })
+    };
+    asked.into_iter().map(filter).collect()
 }
 
 /// `None`, a text, a whole number, or a time as `(microseconds,)`.

@@ -1,15 +1,14 @@
 //! A stream, as its driver asks it again and again: without the GIL, and until Ctrl-C.
-use crate::client::puller::seconds;
 use crate::error::spark;
 use crate::request::{PyPiece, from_piece};
 use crate::signals;
 use crate::spark::pairs;
-use crate::topic::request::PyTopicRead;
+use crate::topic::read::TopicRead;
 use crate::topic::warnings::log_lines;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_spark::store_stream::StoreStream;
-use rmqfast_spark::stream::{Limits, Stream};
+use rmqfast_spark::stream::Stream;
 use rmqfast_spark::topic_stream::TopicStream;
 use rmqfast_spark::{Kind, Options, Result, store_piece};
 use std::collections::BTreeMap;
@@ -45,16 +44,8 @@ impl SparkStream {
 #[pymethods]
 impl SparkStream {
     #[staticmethod]
-    #[pyo3(signature = (read, *, most=None, least=None, delay=900.0, commit_group=None))]
-    fn of_topic(
-        read: PyTopicRead<'_>,
-        most: Option<i64>,
-        least: Option<i64>,
-        delay: f64,
-        commit_group: Option<String>,
-    ) -> PyResult<Self> {
-        let limits = Limits { most, least, delay: seconds(delay) };
-        Ok(Self::new(TopicStream::new(read.into_read()?, limits, commit_group).map_err(spark)?))
+    fn of_topic(read: &TopicRead) -> PyResult<Self> {
+        Ok(Self::new(TopicStream::new(read.read().clone()).map_err(spark)?))
     }
 
     #[staticmethod]

@@ -16,6 +16,7 @@ pub mod request {
     pub const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
     pub const GET_TOPIC_STATS_INFO: i32 = 202;
     pub const GET_ALL_TOPIC_LIST_FROM_NAMESERVER: i32 = 206;
+    pub const GET_SYSTEM_TOPIC_LIST_FROM_NS: i32 = 304;
     pub const SEND_MESSAGE_V2: i32 = 310;
     pub const SEND_BATCH_MESSAGE: i32 = 320;
     pub const LITE_PULL_MESSAGE: i32 = 361;

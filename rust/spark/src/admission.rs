@@ -19,7 +19,8 @@ pub type StreamBounds = BTreeMap<Queue, Bounds>;
 /// What a stream remembers from batch to batch.
 #[derive(Debug)]
 pub struct Admission {
-    topic: String,
+    /// What is read, as its log calls it.
+    topics: String,
     patience: Duration,
     is_strict: bool,
     last_batch: Duration,
@@ -29,11 +30,11 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Of a stream that begins at the time 0. A queue may end before it for as long as `patience`; a loss is an error if it
+    /// Of a stream of `topics` that begins at the time 0. A queue may end before it for as long as `patience`; a loss is an error if it
     /// `is_strict`.
-    pub fn new(topic: &str, patience: Duration, is_strict: bool) -> Self {
+    pub fn new(topics: String, patience: Duration, is_strict: bool) -> Self {
         Self {
-            topic: topic.to_owned(),
+            topics,
             patience,
             is_strict,
             last_batch: Duration::ZERO,
@@ -68,7 +69,7 @@ impl Admission {
             self.last_batch = now;
             let taken = start.iter().map(|(queue, from)| end[queue].saturating_sub(*from).max(0));
             let taken = taken.fold(0, i64::saturating_add);
-            log.info(format!("topic {}: a batch of {taken} offsets, {waiting} wait", self.topic));
+            log.info(format!("{}: a batch of {taken} offsets, {waiting} wait", self.topics));
         }
         Ok(end)
     }
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_told_with_what_it_takes_and_what_waits() {
-        let (mut admission, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let (mut admission, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
         let (start, there) = (offsets(&[(0, 0), (1, 5)]), bounds(&[(0, (0, 8)), (1, (0, 5))]));
         let limits = Limits { most: Some(3), ..UNLIMITED };
         let end = admission.end(&start, &there, limits, Duration::ZERO, &mut log).expect("an end");
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn too_few_messages_wait_for_more_or_for_the_delay() {
-        let (mut admission, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let (mut admission, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
         let limits = Limits { least: Some(10), delay: Duration::from_secs(900), ..UNLIMITED };
         let mut end = |from, last, limits, now| {
             let there = bounds(&[(0, (0, last))]);
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_was_found_does_not_wait() {
-        let (mut admission, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let (mut admission, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
         let limits = Limits { least: Some(10), delay: Duration::from_secs(900), ..UNLIMITED };
         let there = bounds(&[(0, (0, 2)), (1, (0, 0))]);
         let end = admission.end(&offsets(&[(0, 0)]), &there, limits, Duration::ZERO, &mut log).expect("an end");
@@ -289,14 +290,14 @@ mod tests {
     fn what_expired_is_an_error_or_told_once() {
         let (start, there) = (offsets(&[(0, 7)]), bounds(&[(0, (20, 40))]));
         let lost = "topic orders, broker b, queue 0: messages are lost: offset 7 has expired, the queue begins at 20";
-        let (mut strict, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let (mut strict, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
         let error = strict.end(&start, &there, UNLIMITED, Duration::ZERO, &mut log).expect_err("a loss");
         assert!(
             matches!(&error, Error::DataLoss(text) if
             *text == format!("{lost}\nfailOnDataLoss=false goes on with what is there")),
             "{error}"
         );
-        let mut careless = Admission::new("orders", PATIENCE, false);
+        let mut careless = Admission::new("topic orders".into(), PATIENCE, false);
         let limits = Limits { most: Some(5), ..UNLIMITED };
         for _ in 0..2 {
             let end = careless.end(&start, &there, limits, Duration::ZERO, &mut log).expect("an end");
@@ -311,7 +312,7 @@ mod tests {
         let (start, short) = (offsets(&[(0, 50), (1, 1)]), bounds(&[(0, (0, 30)), (1, (0, 1))]));
         let whole = bounds(&[(0, (0, 50)), (1, (0, 1))]);
         for is_strict in [true, false] {
-            let (mut admission, mut log) = (Admission::new("orders", PATIENCE, is_strict), Log::default());
+            let (mut admission, mut log) = (Admission::new("topic orders".into(), PATIENCE, is_strict), Log::default());
             let mut end = |there, now| admission.end(&start, there, UNLIMITED, Duration::from_secs(now), &mut log);
             assert_eq!(end(&short, 1).expect("an end"), start);
             // it was whole in between: the time counts anew

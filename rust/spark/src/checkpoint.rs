@@ -4,7 +4,8 @@ use crate::admission::StreamOffsets;
 use crate::error::{Error, Result};
 use crate::offsets::FORM;
 use crate::text::{json_quoted, quoted, shown};
-use crate::topic_offsets::by_broker;
+use crate::topic_offsets::by_topic;
+use crate::topics::Topics;
 use rmqfast_client::puller::Queue;
 use serde_json::Value;
 use std::fmt::Write;
@@ -13,38 +14,43 @@ use std::fmt::Write;
 const POSITION: &str = r#"{"log": 123}"#;
 const NEXT_STEP: &str = "give this stream a checkpointLocation of its own";
 
-/// The text of a topic's offsets: brokers in their order, and queues by number.
-pub fn topic_text(topic: &str, offsets: &StreamOffsets) -> String {
-    let mut text = format!("{{{}: {{", json_quoted(topic));
-    let mut last_broker: Option<&str> = None;
-    for (Queue { broker_name, queue_id, .. }, offset) in offsets {
-        let _ = match last_broker {
-            Some(last) if *last == **broker_name => write!(text, ", \"{queue_id}\": {offset}"),
-            last => {
-                let end = if last.is_some() { "}, " } else { "" };
-                write!(text, "{end}{}: {{\"{queue_id}\": {offset}", json_quoted(broker_name))
+/// The text of offsets: topics and brokers in their order, and queues by number.
+pub fn topic_text(offsets: &StreamOffsets) -> String {
+    let mut text = String::from("{");
+    let mut last: Option<(&str, &str)> = None;
+    for (Queue { topic, broker_name, queue_id }, offset) in offsets {
+        let begin = match last {
+            Some((topic_before, broker)) if topic_before == topic && *broker == **broker_name => ", ".to_owned(),
+            Some((topic_before, _)) if topic_before == topic => format!("}}, {}: {{", json_quoted(broker_name)),
+            before => {
+                let end = if before.is_some() { "}}, " } else { "" };
+                format!("{end}{}: {{{}: {{", json_quoted(topic), json_quoted(broker_name))
             }
         };
-        last_broker = Some(broker_name);
+        let _ = write!(text, "{begin}\"{queue_id}\": {offset}");
+        last = Some((topic, broker_name));
     }
-    text.push_str(if last_broker.is_some() { "}}}" } else { "}}" });
+    text.push_str(if last.is_some() { "}}}" } else { "}" });
     text
 }
 
 /// The offsets that a text says.
 ///
 /// # Errors
-/// They are of another topic, or of another source.
-pub fn topic_offsets(topic: &str, text: &str) -> Result<StreamOffsets> {
+/// They are of a topic that is not read, or of another source.
+pub fn topic_offsets(topics: &Topics, text: &str) -> Result<StreamOffsets> {
     // the form of `startingOffsets`, so that a user may copy it from there
-    let by_broker = by_broker("checkpoint", &json(text, FORM)?, topic).map_err(foreign)?;
+    let by_topic = by_topic("checkpoint", &json(text, FORM)?, topics).map_err(foreign)?;
     let mut offsets = StreamOffsets::new();
-    for (broker, by_queue) in by_broker {
-        for (id, offset) in by_queue {
-            let queue_id = i32::try_from(id).map_err(|_| {
-                foreign(Error::argument(format!("checkpoint: expected a queue id as \"0\", got '{id}'")))
-            })?;
-            offsets.insert(Queue { topic: topic.to_owned(), broker_name: broker.as_str().into(), queue_id }, offset);
+    for (topic, by_broker) in by_topic {
+        for (broker, by_queue) in by_broker {
+            for (id, offset) in by_queue {
+                let queue_id = i32::try_from(id).map_err(|_| {
+                    foreign(Error::argument(format!("checkpoint: expected a queue id as \"0\", got '{id}'")))
+                })?;
+                let broker_name = broker.as_str().into();
+                offsets.insert(Queue { topic: topic.clone(), broker_name, queue_id }, offset);
+            }
         }
     }
     Ok(offsets)
@@ -78,56 +84,89 @@ fn foreign(error: Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn offsets(queues: &[(&str, i32, i64)]) -> StreamOffsets {
-        let queue = |broker: &str, queue_id| Queue { topic: "orders".into(), broker_name: broker.into(), queue_id };
-        queues.iter().map(|(broker, id, offset)| (queue(broker, *id), *offset)).collect()
+    fn orders() -> Topics {
+        Topics::named(["orders".to_owned()]).expect("a name")
+    }
+
+    fn offsets(queues: &[(&str, &str, i32, i64)]) -> StreamOffsets {
+        let queue =
+            |topic: &str, broker: &str, queue_id| Queue { topic: topic.into(), broker_name: broker.into(), queue_id };
+        queues.iter().map(|(topic, broker, id, offset)| (queue(topic, broker, *id), *offset)).collect()
     }
 
     #[test]
-    fn a_topics_offsets_have_the_text_of_python() {
-        let some = offsets(&[("broker-b", 0, 1), ("broker-a", 10, 3), ("broker-a", 2, 7)]);
-        let text = topic_text("orders", &some);
+    fn offsets_have_the_text_of_python() {
+        let of = |broker, id, offset| ("orders", broker, id, offset);
+        let some = offsets(&[of("broker-b", 0, 1), of("broker-a", 10, 3), of("broker-a", 2, 7)]);
+        let text = topic_text(&some);
         assert_eq!(text, r#"{"orders": {"broker-a": {"2": 7, "10": 3}, "broker-b": {"0": 1}}}"#);
-        assert_eq!(topic_offsets("orders", &text).expect("offsets"), some);
-        let odd = offsets(&[("a\"\\\u{7f}\n\u{1}é😀", 0, 5)]);
-        let text = topic_text("orders", &odd);
+        assert_eq!(topic_offsets(&orders(), &text).expect("offsets"), some);
+        let odd = offsets(&[of("a\"\\\u{7f}\n\u{1}é😀", 0, 5)]);
+        let text = topic_text(&odd);
         assert_eq!(text, r#"{"orders": {"a\"\\\u007f\n\u0001\u00e9\ud83d\ude00": {"0": 5}}}"#);
-        assert_eq!(topic_offsets("orders", &text).expect("offsets"), odd);
-        assert_eq!(topic_text("orders", &StreamOffsets::new()), r#"{"orders": {}}"#);
+        assert_eq!(topic_offsets(&orders(), &text).expect("offsets"), odd);
+    }
+
+    #[test]
+    fn offsets_of_several_topics_have_one_text_and_those_of_one_go_on_with_more() {
+        let all = Topics::named(["orders", "bills", "a"].map(str::to_owned)).expect("names");
+        let some = offsets(&[("orders", "b", 0, 1), ("bills", "b", 0, 2), ("bills", "a", 3, 4), ("bills", "a", 2, 5)]);
+        let text = topic_text(&some);
+        assert_eq!(text, r#"{"bills": {"a": {"2": 5, "3": 4}, "b": {"0": 2}}, "orders": {"b": {"0": 1}}}"#);
+        assert_eq!(topic_offsets(&all, &text).expect("offsets"), some);
+        let one = offsets(&[("orders", "b", 0, 1)]);
+        assert_eq!(topic_offsets(&all, &topic_text(&one)).expect("offsets"), one);
+        for none in ["{}", r#"{"orders": {}}"#] {
+            assert_eq!(topic_offsets(&all, none).expect("offsets"), StreamOffsets::new());
+        }
+        assert_eq!(topic_text(&StreamOffsets::new()), "{}");
+    }
+
+    proptest! {
+        #[test]
+        fn each_offset_has_one_text(
+            queues in proptest::collection::btree_map(("[ab]", "[ab]", 0..12), 0i64.., 0..9)
+        ) {
+            let all = Topics::named(["a", "b"].map(str::to_owned)).expect("names");
+            let queues: Vec<_> = queues.iter().map(|((t, b, id), offset)| (t.as_str(), b.as_str(), *id, *offset)).collect();
+            let some = offsets(&queues);
+            prop_assert_eq!(topic_offsets(&all, &topic_text(&some)).expect("offsets"), some);
+        }
     }
 
     #[test]
     fn a_text_in_another_order_is_the_same_offset() {
         let text = r#"{ "orders" : {"b":{"10":3,"02":1,"2":7},"a":{}} }"#;
-        assert_eq!(topic_offsets("orders", text).expect("offsets"), offsets(&[("b", 2, 7), ("b", 10, 3)]));
+        let some = offsets(&[("orders", "b", 2, 7), ("orders", "b", 10, 3)]);
+        assert_eq!(topic_offsets(&orders(), text).expect("offsets"), some);
     }
 
     #[test]
     fn the_offsets_of_others_are_refused() {
+        let expected = "expected offsets of topic orders as {\"topic\": {\"broker\": {\"0\": 23}}}";
         for (text, got) in [
-            (
-                r#"{"bills": {}}"#,
-                "expected one topic, 'orders', as {\"topic\": {\"broker\": {\"0\": 23}}}, got ['bills']",
-            ),
-            (r#"{"orders": {}, "bills": {}}"#, "got ['bills', 'orders']"),
-            (r#"{"log": 7}"#, "got ['log']"),
-            ("[]", "got []"),
-            ("latest", "got 'latest'"),
-            (r#"{"orders": {"b": 7}}"#, "expected brokers with offsets by queue below the topic, got {'b': 7}"),
-            (r#"{"orders": {"b": {"x": 1}}}"#, "expected a queue id as \"0\", got 'x'"),
-            (r#"{"orders": {"b": {"4294967296": 1}}}"#, "expected a queue id as \"0\", got '4294967296'"),
+            (r#"{"bills": {}}"#, format!("checkpoint: 'bills' is not read; {expected}")),
+            (r#"{"orders": {}, "bills": {}}"#, format!("checkpoint: 'bills' is not read; {expected}")),
+            (r#"{"log": 7}"#, format!("checkpoint: 'log' is not read; {expected}")),
+            ("[]", "got []".into()),
+            ("latest", "got 'latest'".into()),
+            (r#"{"orders": {"b": 7}}"#, "expected brokers with offsets by queue below the topic, got {'b': 7}".into()),
+            (r#"{"orders": {"b": {"x": 1}}}"#, "expected a queue id as \"0\", got 'x'".into()),
+            (r#"{"orders": {"b": {"4294967296": 1}}}"#, "expected a queue id as \"0\", got '4294967296'".into()),
             (
                 r#"{"orders": {"b": {"0": true}}}"#,
-                "queue 0: expected an offset, -1 (latest) or -2 (earliest), got True",
+                "queue 0: expected an offset, -1 (latest) or -2 (earliest), got True".into(),
             ),
-            (r#"{"orders": {"b": {"0": 1.5}}}"#, "got 1.5"),
+            (r#"{"orders": {"b": {"0": 1.5}}}"#, "got 1.5".into()),
         ] {
-            let error = topic_offsets("orders", text).expect_err(text).to_string();
+            let error = topic_offsets(&orders(), text).expect_err(text).to_string();
             assert!(error.starts_with("checkpoint: "), "{error}");
             assert!(error.ends_with(&format!("{got}; give this stream a checkpointLocation of its own")), "{error}");
         }
     }
+
     #[test]
     fn a_position_has_the_text_of_python_and_those_of_others_are_refused() {
         assert_eq!(store_text(1 << 40), r#"{"log": 1099511627776}"#);

@@ -60,8 +60,8 @@ impl Lag {
             ("avgOffsetsBehindLatest", format!("{average:?}")),
             ("maxSecondsBehindLatest", format!("{:.3}", now.saturating_sub(since).as_secs_f64())),
         ];
-        let of_each = behind.into_iter().map(|(Queue { broker_name, queue_id, .. }, count)| {
-            (format!("behind.{broker_name}.{queue_id}"), count.to_string())
+        let of_each = behind.into_iter().map(|(Queue { topic, broker_name, queue_id }, count)| {
+            (format!("behind.{topic}.{broker_name}.{queue_id}"), count.to_string())
         });
         of_all.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(of_each).collect()
     }
@@ -128,8 +128,8 @@ mod tests {
             ("maxOffsetsBehindLatest", "4"),
             ("avgOffsetsBehindLatest", "2.0"),
             ("maxSecondsBehindLatest", "7.000"),
-            ("behind.b.0", "4"),
-            ("behind.b.1", "0"),
+            ("behind.orders.b.0", "4"),
+            ("behind.orders.b.1", "0"),
         ];
         assert_eq!(lag.metrics(&consumed, seconds(9)), names(&expected));
         assert_eq!(lag.ends(), StreamOffsets::from([(queue(0), 9), (queue(1), 7)]));

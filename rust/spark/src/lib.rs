@@ -34,6 +34,7 @@ pub mod topic_offsets;
 pub mod topic_piece;
 pub mod topic_read;
 pub mod topic_stream;
+pub mod topics;
 
 pub use error::{Error, Result};
 pub use options::{Kind, Options, Pairs};

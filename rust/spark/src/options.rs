@@ -63,7 +63,16 @@ impl Kind {
     fn others(self) -> (&'static [&'static str], &'static str) {
         match self {
             Self::StoreBatch | Self::StoreStream | Self::Columnar => (
-                &["nameServer", "group", "pullBatchSize", "pullTimeoutMs", "maxRowsPerPartition"],
+                &[
+                    "nameServer",
+                    "subscribe",
+                    "subscribePattern",
+                    "assign",
+                    "group",
+                    "pullBatchSize",
+                    "pullTimeoutMs",
+                    "maxRowsPerPartition",
+                ],
                 "is a live cluster's; this source reads a store directory, storePath",
             ),
             Self::TopicBatch | Self::TopicStream | Self::ColumnarTopic => (
@@ -143,11 +152,15 @@ const fn with_alias(alias: &'static str, row: Row) -> Row {
     Row { alias: Some(alias), ..row }
 }
 
-const TABLE: [Row; 55] = [
+const TABLE: [Row; 58] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
     row("topic", "topic", TOPIC, Form::OneTopic, None),
+    // as Kafka's source has them
+    row("subscribe", "subscribe", TOPIC, Form::Texts, None),
+    row("subscribePattern", "subscribe_pattern", TOPIC, Form::Text, None),
+    row("assign", "assign", TOPIC, Form::Text, None),
     row("group", "group", TOPIC, Form::Text, Some("rmqfast_spark")),
     // no default here: `SinkOptions` of Python has them
     row("group", "group", SINK, Form::Text, None),
@@ -204,6 +217,8 @@ const TABLE: [Row; 55] = [
     row("logEnd", "log_end", LOG_RANGE, Form::Number(0, i64::MAX), None),
     row("pieces", "pieces", PLANNED, Form::Text, None),
 ];
+/// Which topics of a cluster are read; one of these says it.
+pub const TOPICS: [&str; 4] = ["topic", "subscribe", "subscribePattern", "assign"];
 /// What Spark gives to every sink of a stream.
 const SPARKS_OWN: [&str; 2] = ["checkpointlocation", "queryname"];
 
@@ -360,11 +375,17 @@ impl Options {
                 self.check_times()
             }
             Kind::TopicBatch | Kind::TopicStream | Kind::ColumnarTopic => {
-                for name in ["nameServer", "topic"] {
-                    if self.text(name).is_none() {
-                        let text = "a live cluster is read by topic; expected one, got none";
-                        return Err(Error::argument(format!("option {name}: {text}")));
-                    }
+                if self.text("nameServer").is_none() {
+                    return Err(Error::argument("option nameServer: expected a live cluster's, got none"));
+                }
+                let given: Vec<&str> = TOPICS.into_iter().filter(|name| self.is_given(name)).collect();
+                if given.len() != 1 {
+                    let (names, got) = (TOPICS.join(", "), given.join(", "));
+                    let got = if got.is_empty() { "none" } else { &got };
+                    return Err(Error::argument(format!("options {names}: expected one of them, got {got}")));
+                }
+                if self.is_given("assign") && self.is_given("queueIds") {
+                    return Err(Error::argument("option queueIds: the option assign says which queues are read"));
                 }
                 // the usual group is shared by all reads, which would overwrite each other's offsets
                 if self.flag("commitOffsets") && !self.is_given("group") {
@@ -450,7 +471,7 @@ impl Form {
             }
             Self::OneTopic if text.contains(',') => {
                 let got = quoted(text);
-                let text = format!("option {name}: expected one topic, got {got}; read each alone, and take the union");
+                let text = format!("option {name}: expected one topic, got {got}; several are the option subscribe");
                 Err(Error::argument(text))
             }
             Self::Topic | Self::OneTopic => not_blank(name, trim(text)),

@@ -1,4 +1,4 @@
-//! A read or a stream of a store or of a topic, whichever its options name: one face for both.
+//! A read or a stream of a store or of topics, whichever its options name: one face for both.
 use crate::error::Result;
 use crate::options::{Kind, Options, Pairs};
 use crate::schema::{check_agreed, columns_of};
@@ -6,7 +6,7 @@ use crate::selection::Filter;
 use crate::store_piece;
 use crate::store_read::{self, StoreRead, check_io};
 use crate::store_stream::StoreStream;
-use crate::stream::{Limits, Stream};
+use crate::stream::Stream;
 use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
 use crate::topic_stream::TopicStream;
@@ -19,7 +19,7 @@ use std::fmt;
 pub enum Read {
     /// A store directory.
     Store(Box<StoreRead>),
-    /// A topic of a cluster.
+    /// Topics of a cluster.
     Topic(Box<TopicRead>),
 }
 
@@ -69,10 +69,7 @@ pub fn open_stream(pairs: &[(String, String)], columns: &[String]) -> Result<Box
         check_agreed(options.texts("columns"), &columns)?;
         return Ok(Box::new(StoreStream::of(&options)?));
     }
-    let options = Options::of(Kind::TopicStream, pairs)?;
-    let commit_group = options.text("group").filter(|_| options.flag("commitOffsets")).map(str::to_owned);
-    let read = TopicRead::of(Kind::TopicStream, pairs, columns)?;
-    Ok(Box::new(TopicStream::new(read, Limits::of(&options), commit_group)?))
+    Ok(Box::new(TopicStream::new(TopicRead::of(Kind::TopicStream, pairs, columns)?)?))
 }
 
 /// Names the place, the messages and the filters; never an account.
@@ -81,7 +78,7 @@ impl fmt::Display for Read {
         match self {
             Self::Store(read) => write!(f, "store {}", read.path.display())?,
             Self::Topic(read) => {
-                write!(f, "topic {} at {}", read.request.topic, read.cluster.name_servers.join(";"))?;
+                write!(f, "{} at {}", read.topics, read.cluster.name_servers.join(";"))?;
                 let subscription = &read.request.subscription;
                 if subscription.is_filtered() {
                     write!(f, ", {} {}", subscription.expression_type, subscription.expression)?;

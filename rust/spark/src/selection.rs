@@ -45,7 +45,7 @@ pub enum Source {
     /// A store directory; its column `broker_name` is one name, or null.
     #[default]
     Store,
-    /// A topic of a cluster.
+    /// Topics of a cluster.
     Topic,
 }
 
@@ -54,10 +54,14 @@ pub enum Source {
 pub struct Selection {
     /// What is read from.
     pub source: Source,
-    /// The one topic that is read.
+    /// The one topic that is read of a store.
     pub topic: Option<String>,
-    /// Only this topic's rows of a read of all topics, by a filter.
+    /// Only this topic's rows of a read of all topics of a store, by a filter.
     pub only_topic: Option<String>,
+    /// Only these topics of a cluster.
+    pub topics: Option<Vec<String>>,
+    /// Whether light queues of a cluster may be read: a record's own topic, queue and offset are another queue's there.
+    pub may_be_light: bool,
     /// Whether the read asks for tags.
     pub has_tags: bool,
     /// Only these tags, by a filter.
@@ -79,9 +83,6 @@ pub struct Selection {
 /// The first that is left, and the one behind the last; `None` for no bound.
 pub type Limits = (Option<i64>, Option<i64>);
 
-/// Queues of such topics list messages of other topics, by other offsets than these have there.
-const LIGHT_QUEUE: &str = "%LMQ%";
-
 impl Selection {
     /// Narrows the read filter by filter; tells which were taken: those Spark does not check again.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
@@ -99,8 +100,6 @@ impl Selection {
         let column = Column::of_name(&filter.column).ok()?;
         let values = &filter.values;
         let first = || values.first()?.as_ref();
-        // in such a queue a record's own topic, queue and offset are another queue's
-        let is_light = self.source == Source::Topic && self.topic.as_ref().is_some_and(|t| t.starts_with(LIGHT_QUEUE));
         match (column, filter.kind.as_str()) {
             (_, "not null") => self.takes_not_null(column),
             (_, "null") => self.takes_null(column),
@@ -108,7 +107,8 @@ impl Selection {
             // a store has one name or none, which a scan does not filter by
             (Column::BrokerName, "=" | "in") if self.source == Source::Topic => self.takes_broker_names(values),
             (Column::StoreTimestamp, kind) => self.takes_time(kind, first()?.micros()?),
-            (Column::Topic | Column::QueueId | Column::QueueOffset, _) if is_light => None,
+            (Column::Topic | Column::QueueId | Column::QueueOffset, _) if self.may_be_light => None,
+            (Column::Topic, "=" | "in") if self.source == Source::Topic => self.takes_topics(values),
             (Column::Topic, "=") => self.takes_topic(first()?.text()?),
             (Column::QueueId, "=" | "in") => self.takes_queue_ids(values),
             (Column::QueueOffset, kind) => self.takes_offset(kind, first()?.number()?),
@@ -146,6 +146,12 @@ impl Selection {
         Some(())
     }
 
+    fn takes_topics(&mut self, values: &[Option<Literal>]) -> Option<()> {
+        self.topics = Some(left(texts(values)?, self.topics.as_deref()));
+        self.is_empty |= self.topics.as_ref().is_some_and(Vec::is_empty);
+        Some(())
+    }
+
     fn takes_tags(&mut self, values: &[Option<Literal>]) -> Option<()> {
         // IN (..., NULL) is never true by the NULL
         let tags: Vec<&str> = values.iter().flatten().map(Literal::text).collect::<Option<_>>()?;
@@ -162,8 +168,7 @@ impl Selection {
     }
 
     fn takes_broker_names(&mut self, values: &[Option<Literal>]) -> Option<()> {
-        let names = values.iter().flatten().map(|name| name.text().map(str::to_owned)).collect::<Option<_>>()?;
-        self.broker_names = Some(left(names, self.broker_names.as_deref()));
+        self.broker_names = Some(left(texts(values)?, self.broker_names.as_deref()));
         self.is_empty |= self.broker_names.as_ref().is_some_and(Vec::is_empty);
         Some(())
     }
@@ -190,6 +195,11 @@ impl Selection {
         self.times = both(self.times, range(kind, low, high)?);
         Some(())
     }
+}
+
+/// The texts of a condition; IN (..., NULL) is never true by the NULL.
+fn texts(values: &[Option<Literal>]) -> Option<Vec<String>> {
+    values.iter().flatten().map(|value| value.text().map(str::to_owned)).collect()
 }
 
 fn may_be_null(column: Column) -> bool {
@@ -267,6 +277,24 @@ mod tests {
         assert_eq!(selection.queue_ids, Some(vec![3]));
         assert_eq!((selection.offsets, selection.times), ((Some(5), Some(9)), (Some(2), None)));
         assert_eq!((selection.only_topic.as_deref(), selection.is_empty), (Some("orders"), false));
+    }
+
+    #[test]
+    fn filters_leave_topics_of_a_cluster_unless_its_queues_are_light() {
+        let filters = [
+            filter("in", "topic", &[text("b"), text("a"), None]),
+            filter("=", "topic", &[text("a")]),
+            filter("in", "topic", &[number(1)]),
+            filter("=", "queue_id", &[number(1)]),
+        ];
+        let read = || Selection { source: Source::Topic, ..Selection::default() };
+        let mut selection = read();
+        assert_eq!(selection.take(&filters), [true, true, false, true]);
+        assert_eq!((selection.topics, selection.is_empty), (Some(vec!["a".to_owned()]), false));
+        let mut named = Selection { topics: Some(vec!["c".to_owned()]), ..read() };
+        assert_eq!((named.take(&filters[..1]), named.is_empty), (vec![true], true));
+        let mut light = Selection { may_be_light: true, ..read() };
+        assert_eq!(light.take(&filters), [false; 4]);
     }
 
     #[test]

@@ -1,15 +1,18 @@
-//! Where a read of a topic's queues starts and ends, on each of its brokers.
+//! Where a read of the queues of topics starts and ends, on each of their brokers.
 use crate::error::{Error, Result};
-use crate::offsets::{ByQueue, EARLIEST, FORM, LATEST, Offsets, by_queue, json_of, sorted_keys};
+use crate::offsets::{ByQueue, EARLIEST, FORM, LATEST, Offsets, by_queue, json_of};
 use crate::text::{quoted, shown};
+use crate::topics::Topics;
+use rmqfast_client::cluster::Bounds;
+use rmqfast_client::puller::Queue;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// Offsets by topic.
+pub type ByTopic = Vec<(String, ByBroker)>;
+
 /// Offsets by broker, and by queue of it; the broker `*` is each that is not named.
 pub type ByBroker = Vec<(String, ByQueue)>;
-
-/// A queue as it is: broker, number, first offset, the one behind the last.
-pub type QueueBounds = (String, i32, i64, i64);
 
 /// What to do about an offset that a queue does not have.
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) takes the nearest that is there";
@@ -26,25 +29,29 @@ pub enum Edge {
 /// Reads the text of an option.
 ///
 /// # Errors
-/// Another text, another topic, an offset below -2.
-pub fn parse(name: &str, text: &str, topic: &str) -> Result<Offsets<ByBroker>> {
-    Offsets::word_or(text, || by_broker(name, &json_of(name, text)?, topic))
+/// Another text, a topic that is not read, an offset below -2.
+pub fn parse(name: &str, text: &str, topics: &Topics) -> Result<Offsets<ByTopic>> {
+    Offsets::word_or(text, || by_topic(name, &json_of(name, text)?, topics))
 }
 
 /// The offsets that a JSON object has by topic, broker and queue.
 ///
 /// # Errors
-/// Another form or another topic.
-pub fn by_broker(name: &str, members: &Value, topic: &str) -> Result<ByBroker> {
-    let brokers = match members {
-        // a second topic would be passed over in silence
-        Value::Object(members) if members.len() == 1 && members.contains_key(topic) => &members[topic],
-        _ => {
-            let got = members.as_object().map_or_else(|| shown(members), sorted_keys);
-            let expected = quoted(topic);
-            return Err(Error::argument(format!("{name}: expected one topic, {expected}, as {FORM}, got {got}")));
-        }
+/// Another form, or a topic that is not read.
+pub fn by_topic(name: &str, members: &Value, topics: &Topics) -> Result<ByTopic> {
+    let Value::Object(members) = members else {
+        let got = shown(members);
+        return Err(Error::argument(format!("{name}: expected offsets of {topics} as {FORM}, got {got}")));
     };
+    // it would be passed over in silence
+    if let Some(other) = members.keys().find(|topic| !topics.has(topic)) {
+        let other = quoted(other);
+        return Err(Error::argument(format!("{name}: {other} is not read; expected offsets of {topics} as {FORM}")));
+    }
+    members.iter().map(|(topic, brokers)| Ok((topic.clone(), by_broker(name, brokers)?))).collect()
+}
+
+fn by_broker(name: &str, brokers: &Value) -> Result<ByBroker> {
     let by_broker: Option<Vec<_>> = brokers
         .as_object()
         .and_then(|brokers| brokers.iter().map(|(broker, queues)| Some((broker, queues.as_object()?))).collect());
@@ -60,30 +67,31 @@ pub fn by_broker(name: &str, members: &Value, topic: &str) -> Result<ByBroker> {
 /// Besides, what to warn of: offsets that a queue does not have, where that is no error, become the nearest that it has.
 ///
 /// # Errors
-/// A broker or a queue that the topic does not have; an offset that a queue does not have, if the read `is_strict`.
+/// A topic, a broker or a queue that there is not; an offset that a queue does not have, if the read `is_strict`.
 pub fn resolve(
     name: &str,
-    offsets: &Offsets<ByBroker>,
-    queues: &[QueueBounds],
+    offsets: &Offsets<ByTopic>,
+    queues: &[(Queue, Bounds)],
     edge: Edge,
     is_strict: bool,
 ) -> Result<(Vec<i64>, Vec<String>)> {
-    let named = ByBroker::new();
-    let (usual, by_broker) = match (offsets, edge) {
+    let named = ByTopic::new();
+    let (usual, by_topic) = match (offsets, edge) {
         (Offsets::Earliest, _) => (EARLIEST, &named),
         (Offsets::Latest, _) => (LATEST, &named),
         // a queue that appeared since the offsets were noted is read from its first message on
-        (Offsets::Named(by_broker), Edge::Start) => (EARLIEST, by_broker),
-        (Offsets::Named(by_broker), Edge::End) => (LATEST, by_broker),
+        (Offsets::Named(by_topic), Edge::Start) => (EARLIEST, by_topic),
+        (Offsets::Named(by_topic), Edge::End) => (LATEST, by_topic),
     };
     // a wrong number is an error even in a read that is not strict: nothing is lost, somebody mistyped
-    check_known(name, by_broker, queues)?;
-    let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
+    by_topic.iter().try_for_each(|(topic, by_broker)| check_known(name, topic, by_broker, queues))?;
     let (mut resolved, mut warnings) = (Vec::new(), Vec::new());
-    for (broker, id, first, last) in queues {
+    for (Queue { topic, broker_name, queue_id }, (first, last)) in queues {
+        let by_broker = by_topic.iter().find(|(other, _)| other == topic).map_or(&[][..], |(_, by_broker)| by_broker);
+        let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
         // a broker's own offsets, where it has any, replace those of `*` as a whole
-        let by_queue = of_broker(broker).or_else(|| of_broker("*")).map_or(&[][..], |(_, by_queue)| by_queue);
-        let named = by_queue.iter().find(|(queue, _)| *queue == i64::from(*id)).map_or(usual, |(_, offset)| *offset);
+        let by_queue = of_broker(broker_name).or_else(|| of_broker("*")).map_or(&[][..], |(_, by_queue)| by_queue);
+        let named = by_queue.iter().find(|(id, _)| *id == i64::from(*queue_id)).map_or(usual, |(_, offset)| *offset);
         let offset = match named {
             EARLIEST => *first,
             LATEST => *last,
@@ -91,7 +99,7 @@ pub fn resolve(
         };
         if !(*first..=*last).contains(&offset) {
             let what = if offset < *first { "has expired" } else { "is not there yet" };
-            let place = format!("{name}: broker {broker}, queue {id}: offset {offset}");
+            let place = format!("{name}: topic {topic}, broker {broker_name}, queue {queue_id}: offset {offset}");
             let text = format!("{place} {what}, the queue has {first} to {last}");
             if is_strict {
                 return Err(Error::DataLoss(format!("{text}\n{NEXT_STEP}")));
@@ -103,21 +111,29 @@ pub fn resolve(
     Ok((resolved, warnings))
 }
 
-fn check_known(name: &str, offsets: &ByBroker, queues: &[QueueBounds]) -> Result<()> {
-    let brokers: BTreeSet<&str> = queues.iter().map(|(broker, ..)| broker.as_str()).collect();
+fn check_known(name: &str, topic: &str, offsets: &ByBroker, queues: &[(Queue, Bounds)]) -> Result<()> {
+    let all = queues.iter().map(|(queue, _)| queue);
+    let queues = all.clone().filter(|queue| queue.topic == topic);
+    let brokers: BTreeSet<&str> = queues.clone().map(|queue| &*queue.broker_name).collect();
+    // as it may be of one that only matches
+    if brokers.is_empty() {
+        let known: BTreeSet<&str> = all.map(|queue| queue.topic.as_str()).collect();
+        let known = or_none(known.into_iter().map(str::to_owned));
+        return Err(Error::argument(format!("{name}: no topic {topic}; the topics are {known}")));
+    }
     for (broker, by_queue) in offsets {
         if broker != "*" && !brokers.contains(broker.as_str()) {
             let known = or_none(brokers.iter().map(|broker| (*broker).to_owned()));
-            return Err(Error::argument(format!("{name}: no broker {broker}; the topic's brokers are {known}")));
+            let place = format!("{name}: topic {topic}: no broker {broker}");
+            return Err(Error::argument(format!("{place}; the topic's brokers are {known}")));
         }
-        let of_broker = queues.iter().filter(|(other, ..)| broker == "*" || other == broker);
-        let known: BTreeSet<i32> = of_broker.map(|(_, id, ..)| *id).collect();
+        let of_broker = queues.clone().filter(|queue| broker == "*" || *queue.broker_name == **broker);
+        let known: BTreeSet<i32> = of_broker.map(|queue| queue.queue_id).collect();
         for (id, _) in by_queue {
             if !known.iter().any(|queue| i64::from(*queue) == *id) {
                 let known = or_none(known.iter().map(i32::to_string));
-                return Err(Error::argument(format!(
-                    "{name}: no queue {id} on broker {broker}; its queues are {known}"
-                )));
+                let place = format!("{name}: topic {topic}: no queue {id} on broker {broker}");
+                return Err(Error::argument(format!("{place}; its queues are {known}")));
             }
         }
     }
@@ -127,4 +143,66 @@ fn check_known(name: &str, offsets: &ByBroker, queues: &[QueueBounds]) -> Result
 fn or_none(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topics() -> Topics {
+        Topics::named(["orders".to_owned(), "bills".to_owned()]).expect("names")
+    }
+
+    fn queues() -> Vec<(Queue, Bounds)> {
+        let queue =
+            |topic: &str, broker: &str, queue_id| Queue { topic: topic.into(), broker_name: broker.into(), queue_id };
+        vec![
+            (queue("bills", "a", 0), (0, 5)),
+            (queue("orders", "a", 0), (3, 9)),
+            (queue("orders", "a", 1), (0, 4)),
+            (queue("orders", "b", 0), (0, 7)),
+        ]
+    }
+
+    fn resolved(text: &str, edge: Edge) -> Result<Vec<i64>> {
+        let offsets = parse("startingOffsets", text, &topics())?;
+        resolve("startingOffsets", &offsets, &queues(), edge, true).map(|(offsets, _)| offsets)
+    }
+
+    #[test]
+    fn each_topic_has_offsets_of_its_own_and_one_that_is_not_named_the_usual_ones() {
+        for (text, edge, expected) in [
+            ("earliest", Edge::Start, [0, 3, 0, 0]),
+            ("Latest", Edge::Start, [5, 9, 4, 7]),
+            (r#"{"orders": {"a": {"0": 5}, "*": {"0": 6}}}"#, Edge::Start, [0, 5, 0, 6]),
+            (r#"{"bills": {"*": {"0": 2}}, "orders": {"b": {"0": -2}}}"#, Edge::End, [2, 9, 4, 0]),
+            ("{}", Edge::End, [5, 9, 4, 7]),
+        ] {
+            assert_eq!(resolved(text, edge).expect(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_and_what_is_not_there_is_refused() {
+        for (text, problem) in [
+            (
+                r#"{"orders": {}, "bill": {}}"#,
+                r#"'bill' is not read; expected offsets of topics bills, orders as {"topic": {"broker": {"0": 23}}}"#,
+            ),
+            ("[]", r#"expected offsets of topics bills, orders as {"topic": {"broker": {"0": 23}}}, got []"#),
+            (r#"{"bills": {"b": {"0": 1}}}"#, "topic bills: no broker b; the topic's brokers are a"),
+            (r#"{"bills": {"*": {"1": 1}}}"#, "topic bills: no queue 1 on broker *; its queues are 0"),
+            (
+                r#"{"orders": {"a": {"1": 8}}}"#,
+                "topic orders, broker a, queue 1: offset 8 is not there yet, the queue has 0 to 4",
+            ),
+        ] {
+            let error = resolved(text, Edge::Start).expect_err(text).to_string();
+            assert_eq!(error.lines().next(), Some(&*format!("startingOffsets: {problem}")));
+        }
+        let bills: Vec<_> = queues().into_iter().take(1).collect();
+        let offsets = parse("endingOffsets", r#"{"orders": {}}"#, &topics()).expect("offsets");
+        let error = resolve("endingOffsets", &offsets, &bills, Edge::End, false).expect_err("no such topic");
+        assert_eq!(error.to_string(), "endingOffsets: no topic orders; the topics are bills");
+    }
 }

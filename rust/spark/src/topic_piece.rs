@@ -1,23 +1,24 @@
-//! A task's share of a read of a topic, and how ranges of queues become such pieces.
+//! A task's share of a read of topics, and how ranges of queues become such pieces.
 use crate::error::{Error, Result};
 use crate::piece_bytes::{self, malformed};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
 use std::collections::BTreeMap;
 
-/// A task's share of a read: ranges of queues of one broker that no other task reads.
+/// A task's share of a read: ranges of queues of one broker that no other task reads. They may be of several topics: a task has
+/// one connection, whatever it reads over that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicPiece {
     /// Where the broker was when this was planned.
     pub address: Option<String>,
     /// The ranges, of different queues.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<QueueRange>,
     /// Whether the next batch of a stream goes on where the ranges end.
     pub goes_on: bool,
 }
 
-/// Offsets of a queue: broker, number, the first, the one behind the last.
-pub type Range = (String, i32, i64, i64);
+/// A range as a text has it: topic, broker, number of the queue, the first offset, the one behind the last.
+pub type RangeParts = (String, String, i32, i64, i64);
 
 /// Ranges of a broker that have less than this together become one task, which takes longer to begin than to read them.
 const FEW_ROWS: i64 = 50_000;
@@ -25,61 +26,63 @@ const FEW_ROWS: i64 = 50_000;
 impl TopicPiece {
     /// Cuts ranges as [`cut`] does; `address_of` says where brokers are.
     pub fn cut(
-        ranges: &[Range],
+        ranges: Vec<QueueRange>,
         max_rows: i64,
         min_pieces: i64,
         address_of: impl Fn(&str) -> Option<String>,
     ) -> Vec<Self> {
-        let pieces = cut(ranges, max_rows, min_pieces).into_iter();
-        pieces.map(|ranges| Self::of(ranges, &address_of)).collect()
+        cut(ranges, max_rows, min_pieces).into_iter().map(|ranges| Self::at(ranges, &address_of)).collect()
     }
 
     /// Pieces without an end of queues that begin at these offsets, `most` of them where there are no more brokers.
     pub fn endless(
-        queues: Vec<(String, i32, i64)>,
+        queues: impl IntoIterator<Item = (Queue, i64)>,
         most: usize,
         address_of: impl Fn(&str) -> Option<String>,
     ) -> Vec<Self> {
-        let mut by_broker: BTreeMap<String, Vec<Range>> = BTreeMap::new();
-        let total = queues.len();
-        for (broker, id, start) in queues {
-            let range = (broker.clone(), id, start, QueueRange::ENDLESS);
-            by_broker.entry(broker).or_default().push(range);
+        let mut by_broker: BTreeMap<_, Vec<QueueRange>> = BTreeMap::new();
+        for (queue, start) in queues {
+            let broker_name = queue.broker_name.clone();
+            by_broker.entry(broker_name).or_default().push(QueueRange { queue, start, end: QueueRange::ENDLESS });
         }
+        let total: usize = by_broker.values().map(Vec::len).sum();
         let pieces = by_broker.into_values().flat_map(|ranges| {
             // all tasks run at once, each on a core of its own: a broker gets its share of them, and one at least
             let tasks = (most * ranges.len() / total).clamp(1, ranges.len());
             let size = ranges.len().div_ceil(tasks);
-            ranges.chunks(size).map(<[Range]>::to_vec).collect::<Vec<_>>()
+            ranges.chunks(size).map(<[QueueRange]>::to_vec).collect::<Vec<_>>()
         });
-        pieces.map(|ranges| Self { goes_on: true, ..Self::of(ranges, &address_of) }).collect()
+        pieces.map(|ranges| Self { goes_on: true, ..Self::at(ranges, &address_of) }).collect()
     }
 
     /// Of ranges of one broker.
-    fn of(ranges: Vec<Range>, address_of: impl Fn(&str) -> Option<String>) -> Self {
-        Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges, goes_on: false }
+    fn at(ranges: Vec<QueueRange>, address_of: impl Fn(&str) -> Option<String>) -> Self {
+        let address = ranges.first().and_then(|range| address_of(&range.queue.broker_name));
+        Self { address, ranges, goes_on: false }
     }
 
     /// A number that the next batch's piece of the same queues has, too; none where no piece goes on.
     pub fn number(&self) -> Option<u32> {
-        let (broker_name, queue_id, ..) = self.ranges.first().filter(|_| self.goes_on)?;
+        let Queue { topic, broker_name, queue_id } = &self.ranges.first().filter(|_| self.goes_on)?.queue;
         // a sum that is the same in each process and each release
-        let sum = broker_name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let bytes = topic.bytes().chain(broker_name.bytes());
+        let sum = bytes.fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         Some(sum.wrapping_add(queue_id.cast_unsigned()) >> 1)
     }
 
     /// The piece as bytes, which driver and tasks carry unread.
     pub fn to_bytes(&self) -> Vec<u8> {
-        piece_bytes::to_bytes(&serde_json::json!([self.address, self.ranges, self.goes_on]))
+        let (address, ranges) = self.to_parts();
+        piece_bytes::to_bytes(&serde_json::json!([address, ranges, self.goes_on]))
     }
 
     /// The piece that bytes are.
     ///
     /// # Errors
-    /// Bytes of another release, or none of a piece of a topic.
+    /// Bytes of another release, or none of a piece of topics.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
         let (address, ranges, goes_on) = serde_json::from_value(piece_bytes::of_bytes(bytes)?).map_err(malformed)?;
-        Ok(Self { address, ranges, goes_on })
+        Ok(Self { goes_on, ..Self::of_parts((address, ranges)) })
     }
 
     /// Pieces that were planned before, as the JSON of an option.
@@ -87,36 +90,47 @@ impl TopicPiece {
     /// # Errors
     /// No such text.
     pub fn of_option(text: &str) -> Result<Vec<Self>> {
-        let pieces: Vec<(Option<String>, Vec<Range>)> =
+        let pieces: Vec<(Option<String>, Vec<RangeParts>)> =
             serde_json::from_str(text).map_err(|error| Error::argument(format!("option pieces: {error}")))?;
-        Ok(pieces.into_iter().map(|(address, ranges)| Self { address, ranges, goes_on: false }).collect())
+        Ok(pieces.into_iter().map(Self::of_parts).collect())
     }
 
-    /// The ranges as the reader of them takes them.
-    pub fn queue_ranges(&self, topic: &str) -> Vec<QueueRange> {
-        let range = |(broker_name, queue_id, start, end): &Range| QueueRange {
-            queue: Queue { topic: topic.to_owned(), broker_name: broker_name.as_str().into(), queue_id: *queue_id },
-            start: *start,
-            end: *end,
+    /// The address and the ranges as texts have them.
+    pub fn to_parts(&self) -> (Option<String>, Vec<RangeParts>) {
+        let parts = |QueueRange { queue: Queue { topic, broker_name, queue_id }, start, end }: &QueueRange| {
+            (topic.clone(), broker_name.to_string(), *queue_id, *start, *end)
         };
-        self.ranges.iter().map(range).collect()
+        (self.address.clone(), self.ranges.iter().map(parts).collect())
+    }
+
+    fn of_parts((address, ranges): (Option<String>, Vec<RangeParts>)) -> Self {
+        let range = |(topic, broker_name, queue_id, start, end): RangeParts| QueueRange {
+            queue: Queue { topic, broker_name: broker_name.into(), queue_id },
+            start,
+            end,
+        };
+        Self { address, ranges: ranges.into_iter().map(range).collect(), goes_on: false }
     }
 }
 
 /// Cuts large ranges, and puts small ones of a broker together: a task has `max_rows` offsets at most, and there are
 /// `min_partitions` at least, where there are as many offsets.
-pub fn cut(ranges: &[Range], max_rows: i64, min_partitions: i64) -> Vec<Vec<Range>> {
+pub fn cut(mut ranges: Vec<QueueRange>, max_rows: i64, min_partitions: i64) -> Vec<Vec<QueueRange>> {
     let total = ranges.iter().map(rows).fold(0, i64::saturating_add);
     // rounded down, so that there are as many tasks as asked for, or more
     let most = max_rows.min((total / min_partitions.max(1)).max(1));
     // small ranges together must not undo `min_partitions`
     let few = FEW_ROWS.min(most);
-    let mut tasks: Vec<Vec<Range>> = Vec::new();
+    // stable: what one broker has of several topics stands together
+    ranges.sort_by(|one, other| one.queue.broker_name.cmp(&other.queue.broker_name));
+    let mut tasks: Vec<Vec<QueueRange>> = Vec::new();
     let mut room = 0;
     for piece in ranges.iter().flat_map(|range| equal_pieces(range, most)) {
         let rows = rows(&piece);
         // one broker, one connection; and a reader takes each queue once
-        let fits = |last: &Range| rows <= room && last.0 == piece.0 && last.1 != piece.1;
+        let fits = |last: &QueueRange| {
+            rows <= room && last.queue.broker_name == piece.queue.broker_name && last.queue != piece.queue
+        };
         match tasks.last_mut() {
             Some(task) if task.last().is_some_and(fits) => {
                 room -= rows;
@@ -131,17 +145,17 @@ pub fn cut(ranges: &[Range], max_rows: i64, min_partitions: i64) -> Vec<Vec<Rang
     tasks
 }
 
-fn equal_pieces(range: &Range, most: i64) -> impl Iterator<Item = Range> {
-    let (broker, id, start, _) = range.clone();
+fn equal_pieces(range: &QueueRange, most: i64) -> impl Iterator<Item = QueueRange> {
+    let (queue, start) = (range.queue.clone(), range.start);
     let rows = rows(range);
     let count = rows / most + i64::from(rows % most > 0);
     // of equal size: a short last piece would leave its core idle
     let edge = move |number: i64| start + (i128::from(rows) * i128::from(number) / i128::from(count)) as i64;
-    (0..count).map(move |number| (broker.clone(), id, edge(number), edge(number + 1)))
+    (0..count).map(move |number| QueueRange { queue: queue.clone(), start: edge(number), end: edge(number + 1) })
 }
 
-fn rows((_, _, start, end): &Range) -> i64 {
-    end.saturating_sub(*start).max(0)
+fn rows(range: &QueueRange) -> i64 {
+    range.end.saturating_sub(range.start).max(0)
 }
 
 #[cfg(test)]
@@ -150,47 +164,75 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    fn range(topic: &str, broker: &str, queue_id: i32, start: i64, end: i64) -> QueueRange {
+        QueueRange { queue: Queue { topic: topic.into(), broker_name: broker.into(), queue_id }, start, end }
+    }
+
     #[test]
     fn large_ranges_are_cut_and_small_ones_put_together() {
-        let of = |id, rows| ("b".to_owned(), id, 0, rows);
-        let places = |tasks: Vec<Vec<Range>>| -> Vec<Vec<_>> {
-            tasks.into_iter().map(|task| task.into_iter().map(|(_, id, from, end)| (id, from, end)).collect()).collect()
+        let of = |id, rows| range("t", "b", id, 0, rows);
+        let places = |tasks: Vec<Vec<QueueRange>>| -> Vec<Vec<_>> {
+            let place = |range: QueueRange| (range.queue.queue_id, range.start, range.end);
+            tasks.into_iter().map(|task| task.into_iter().map(place).collect()).collect()
         };
-        assert_eq!(places(cut(&[of(0, 10), of(1, 4)], 8, 1)), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
-        assert_eq!(places(cut(&[of(0, 10), of(1, 4)], 100, 1)), [vec![(0, 0, 10), (1, 0, 4)]]);
-        assert!(cut(&[of(0, 0)], 8, 1).is_empty());
+        let both = || vec![of(0, 10), of(1, 4)];
+        assert_eq!(places(cut(both(), 8, 1)), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
+        assert_eq!(places(cut(both(), 100, 1)), [vec![(0, 0, 10), (1, 0, 4)]]);
+        assert!(cut(vec![of(0, 0)], 8, 1).is_empty());
+    }
+
+    #[test]
+    fn a_task_reads_what_one_broker_has_of_several_topics() {
+        let ranges = vec![
+            range("bills", "a", 0, 0, 9),
+            range("bills", "b", 0, 0, 9),
+            range("orders", "a", 0, 0, 9),
+            range("orders", "b", 0, 0, 9),
+        ];
+        let pieces = TopicPiece::cut(ranges.clone(), 1000, 1, |_| None);
+        let topics = |piece: &TopicPiece| -> Vec<String> {
+            piece.ranges.iter().map(|range| range.queue.topic.clone()).collect()
+        };
+        assert_eq!(pieces.iter().map(topics).collect::<Vec<_>>(), [["bills", "orders"], ["bills", "orders"]]);
+        let queues = ranges.into_iter().map(|range| (range.queue, 5));
+        let endless = TopicPiece::endless(queues, 2, |_| None);
+        assert_eq!(endless.iter().map(topics).collect::<Vec<_>>(), [["bills", "orders"], ["bills", "orders"]]);
+        assert!(endless.iter().flat_map(|piece| &piece.ranges).all(|range| range.start == 5 && range.is_endless()));
+        assert_eq!(TopicPiece::endless([], 2, |_| None), []);
     }
 
     proptest! {
         #[test]
         fn pieces_have_each_offset_once_and_a_queue_of_one_broker_once(
-            queues in proptest::collection::btree_map(("[ab]", 0..6), (0i64..10, 1i64..=200_000), 0..8),
+            queues in proptest::collection::btree_map(("[xy]", "[ab]", 0..4), (0i64..10, 1i64..=200_000), 0..8),
             max_rows in 1000i64..=300_000, min_pieces in 1i64..=20
         ) {
             let address = |broker: &str| (broker == "a").then(|| "10.0.0.1:10911".to_owned());
-            let ranges: Vec<Range> =
-                queues.into_iter().map(|((broker, id), (from, count))| (broker, id, from, from + count)).collect();
-            let pieces = TopicPiece::cut(&ranges, max_rows, min_pieces, address);
+            let ranges: Vec<QueueRange> = queues
+                .into_iter()
+                .map(|((topic, broker, id), (from, count))| range(&topic, &broker, id, from, from + count))
+                .collect();
+            let pieces = TopicPiece::cut(ranges.clone(), max_rows, min_pieces, address);
             let total: i64 = ranges.iter().map(rows).sum();
             prop_assert!(pieces.len() as i64 >= min_pieces.min(total));
-            let mut parts: BTreeMap<(&str, i32), Vec<(i64, i64)>> = BTreeMap::new();
+            let mut parts: BTreeMap<&Queue, Vec<(i64, i64)>> = BTreeMap::new();
             for TopicPiece { address: at, ranges, .. } in &pieces {
-                let (broker, ..) = ranges.first().expect("a range");
+                let broker = &ranges.first().expect("a range").queue.broker_name;
                 prop_assert_eq!(at, &address(broker));
-                prop_assert!(ranges.iter().all(|(other, ..)| other == broker));
-                let ids: std::collections::BTreeSet<i32> = ranges.iter().map(|(_, id, ..)| *id).collect();
-                prop_assert_eq!(ids.len(), ranges.len());
+                prop_assert!(ranges.iter().all(|range| range.queue.broker_name == *broker));
+                let queues: std::collections::BTreeSet<&Queue> = ranges.iter().map(|range| &range.queue).collect();
+                prop_assert_eq!(queues.len(), ranges.len());
                 prop_assert!(ranges.iter().map(rows).sum::<i64>() <= max_rows);
-                for (broker, id, from, end) in ranges {
-                    parts.entry((broker, *id)).or_default().push((*from, *end));
+                for range in ranges {
+                    parts.entry(&range.queue).or_default().push((range.start, range.end));
                 }
             }
             prop_assert_eq!(parts.len(), ranges.len());
-            for (broker, id, from, end) in &ranges {
-                let own = &parts[&(broker.as_str(), *id)];
+            for range in &ranges {
+                let own = &parts[&range.queue];
                 // one follows the other, from the first offset to the last
-                let edges: Vec<i64> = own.iter().map(|(from, _)| *from).chain([*end]).collect();
-                let expected: Vec<i64> = [*from].into_iter().chain(own.iter().map(|(_, end)| *end)).collect();
+                let edges: Vec<i64> = own.iter().map(|(from, _)| *from).chain([range.end]).collect();
+                let expected: Vec<i64> = [range.start].into_iter().chain(own.iter().map(|(_, end)| *end)).collect();
                 prop_assert_eq!(edges, expected);
             }
         }
@@ -198,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
-        let ranges = vec![("broker-a".to_owned(), 0, 5, 1 << 40), ("broker-a".to_owned(), 3, 0, 1)];
+        let ranges = vec![range("orders", "broker-a", 0, 5, 1 << 40), range("bills", "broker-a", 3, 0, 1)];
         for address in [Some("10.0.0.1:10911".to_owned()), None] {
             let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true };
             let mut bytes = piece.to_bytes();

@@ -1,4 +1,4 @@
-//! A read of a topic: its offsets are fixed once, and cut into pieces. Together they give each message once, whenever and
+//! A read of topics: its offsets are fixed once, and cut into pieces. Together they give each message once, whenever and
 //! wherever they are read.
 use crate::cluster_options::cluster_options;
 use crate::error::{Error, Result};
@@ -6,29 +6,33 @@ use crate::offsets::Offsets;
 use crate::options::{Kind, Options};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::{Filter, Limits, Selection, Source};
-use crate::topic_offsets::{ByBroker, Edge, QueueBounds, parse, resolve};
-use crate::topic_piece::{Range, TopicPiece};
-use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster, TopicRoute};
-use rmqfast_client::names::{check_group, check_topic};
+use crate::stream::Limits as BatchLimits;
+use crate::topic_offsets::{ByTopic, Edge, parse, resolve};
+use crate::topic_piece::TopicPiece;
+use crate::topics::{Found, Topics};
+use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
+use rmqfast_client::names::check_group;
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
-use rmqfast_client::ranges::{PoolKey, RangeRequest};
+use rmqfast_client::ranges::{PoolKey, QueueRange, RangeRequest};
 use rmqfast_remoting::Interrupt;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Listed, ScanRequest};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a read of a topic asks for.
+/// What a read of topics asks for.
 #[derive(Clone, Debug)]
 pub struct TopicRead {
     /// How the cluster is reached.
     pub cluster: ClusterOptions,
+    /// Which topics.
+    pub topics: Topics,
     /// Which messages, and what of them.
     pub request: RangeRequest,
     /// Where queues begin.
-    pub start: Offsets<ByBroker>,
+    pub start: Offsets<ByTopic>,
     /// Where they end.
-    pub end: Offsets<ByBroker>,
+    pub end: Offsets<ByTopic>,
     /// Only these queues of each broker.
     pub queue_ids: Option<Vec<i32>>,
     /// Pieces at least, where there are as many messages.
@@ -41,8 +45,12 @@ pub struct TopicRead {
     pub is_empty: bool,
     /// What was planned before, where it was.
     pub planned: Option<Vec<TopicPiece>>,
-    /// Whose pullers it may share; none for a read without options.
+    /// Whose pullers it may share; none for one that is reached in a way that no option says.
     pub pool_key: Option<PoolKey>,
+    /// How much a batch of a stream takes.
+    pub limits: BatchLimits,
+    /// For which group a stream stores offsets, if for any.
+    pub commit_group: Option<String>,
 }
 
 /// Options that two reads agree on which share a connection.
@@ -63,9 +71,11 @@ const CONNECTION: [&str; 14] = [
     "pullBatchSize",
 ];
 
-/// What filters leave of the queues of a topic; unlike offsets that a user names, there need not be any of these.
+/// What filters leave of the queues of topics; unlike offsets that a user names, there need not be any of these.
 #[derive(Clone, Debug, Default)]
 pub struct RangeCut {
+    /// Only queues of these topics.
+    pub topics: Option<Vec<String>>,
     /// Only queues of these brokers.
     pub broker_names: Option<Vec<String>>,
     /// Only queues with these numbers.
@@ -75,19 +85,22 @@ pub struct RangeCut {
 }
 
 impl RangeCut {
-    fn has(&self, broker_name: &str, queue_id: i32) -> bool {
-        let is_its_broker = |names: &Vec<String>| names.iter().any(|name| name == broker_name);
-        self.broker_names.as_ref().is_none_or(is_its_broker)
-            && self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue_id))
+    fn has(&self, queue: &Queue) -> bool {
+        let is_one_of = |names: &Option<Vec<String>>, name: &str| {
+            names.as_ref().is_none_or(|names| names.iter().any(|other| other == name))
+        };
+        is_one_of(&self.topics, &queue.topic)
+            && is_one_of(&self.broker_names, &queue.broker_name)
+            && self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue.queue_id))
     }
 
     fn left_of(&self, piece: &TopicPiece) -> TopicPiece {
-        let kept = piece.ranges.iter().filter(|(broker_name, id, ..)| self.has(broker_name, *id));
-        let ranges = kept.map(|(broker_name, id, start, end)| {
-            let (start, end) = self.of((*start, *end));
-            (broker_name.clone(), *id, start, end)
+        let kept = piece.ranges.iter().filter(|range| self.has(&range.queue));
+        let ranges = kept.map(|range| {
+            let (start, end) = self.of((range.start, range.end));
+            QueueRange { queue: range.queue.clone(), start, end }
         });
-        let ranges = ranges.filter(|(_, _, start, end)| start < end).collect();
+        let ranges = ranges.filter(|range| range.start < range.end).collect();
         TopicPiece { address: piece.address.clone(), ranges, goes_on: piece.goes_on }
     }
 
@@ -99,9 +112,6 @@ impl RangeCut {
 
 /// An offset of each queue.
 pub type QueueOffsets = Vec<(Queue, i64)>;
-
-/// Pieces of a read, at most.
-const MOST_PIECES: i64 = 1_000_000;
 
 impl TopicRead {
     /// The read that the options of a batch or a stream ask for, of columns by name.
@@ -119,8 +129,7 @@ impl TopicRead {
         let cluster = cluster_options(&options)?;
         let number = |name| options.number(name).unwrap_or_default();
         let milliseconds = |name| Duration::from_millis(number(name).unsigned_abs());
-        let (topic, group) = (options.text("topic").unwrap_or_default(), options.text("group").unwrap_or_default());
-        check_topic(topic)?;
+        let (topics, group) = (Topics::of(&options)?, options.text("group").unwrap_or_default());
         check_group(group)?;
         let mut subscription = Subscription::by_tags(options.text("tags").unwrap_or("*"))?;
         if let Some(expression) = options.text("sql") {
@@ -131,7 +140,6 @@ impl TopicRead {
             subscription = Subscription { tags: subscription.tags, ..by_sql };
         }
         let request = RangeRequest {
-            topic: topic.to_owned(),
             puller: PullerOptions {
                 tls: cluster.tls.clone(),
                 consumer_group: group.to_owned(),
@@ -157,7 +165,7 @@ impl TopicRead {
         // a time is looked for in all there is
         let is_of_time = options.number("startingTimestamp").is_some();
         let usual = if kind == Kind::TopicStream && !is_of_time { "latest" } else { "earliest" };
-        let offsets = |name, usual| parse(name, options.text(name).unwrap_or(usual), topic);
+        let offsets = |name, usual| parse(name, options.text(name).unwrap_or(usual), &topics);
         Ok(Self {
             start: offsets("startingOffsets", usual)?,
             end: offsets("endingOffsets", "latest")?,
@@ -170,16 +178,29 @@ impl TopicRead {
                 pairs.iter().filter(|(name, _)| is_of_connection(name)).flat_map(|(name, text)| [&**name, &**text]),
             )),
             planned: options.text("pieces").map(TopicPiece::of_option).transpose()?,
+            limits: BatchLimits::of(&options),
+            commit_group: options.flag("commitOffsets").then(|| group.to_owned()),
+            topics,
             cluster,
             request,
         })
+    }
+
+    /// The same read of a cluster that is reached in another way.
+    #[must_use]
+    pub fn at(mut self, cluster: ClusterOptions) -> Self {
+        let puller = &mut self.request.puller;
+        (puller.tls, puller.sign) = (cluster.tls.clone(), cluster.sign.clone());
+        puller.connect_timeout = cluster.connect_timeout;
+        Self { cluster, pool_key: None, ..self }
     }
 
     /// Narrows the read; tells which filters were taken.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut selection = Selection {
             source: Source::Topic,
-            topic: Some(self.request.topic.clone()),
+            topics: self.cut.topics.take().or_else(|| self.topics.names()),
+            may_be_light: self.topics.may_be_light(),
             has_tags: self.request.subscription.is_filtered(),
             broker_names: self.cut.broker_names.take(),
             // not the read's own `queue_ids`: one of those that no broker has is an error
@@ -190,8 +211,8 @@ impl TopicRead {
             ..Selection::default()
         };
         let taken = selection.take(filters);
-        let Selection { broker_names, queue_ids, offsets, times, tags, is_empty, .. } = selection;
-        (self.cut, self.is_empty) = (RangeCut { broker_names, queue_ids, offsets }, is_empty);
+        let Selection { topics, broker_names, queue_ids, offsets, times, tags, is_empty, .. } = selection;
+        (self.cut, self.is_empty) = (RangeCut { topics, broker_names, queue_ids, offsets }, is_empty);
         (self.request.scan.start_time, self.request.scan.end_time) = times;
         // tags that a filter names are single ones, so they parse
         if let Some(subscription) = tags.and_then(|tags| Subscription::by_tags(&tags.join(" || ")).ok()) {
@@ -219,12 +240,12 @@ impl TopicRead {
             Some(planned) => planned.iter().flat_map(|piece| self.cut.left_of(piece).ranges).collect(),
             None => {
                 let cluster = self.open_cluster()?;
-                let bounds = cluster.bounds(&self.queues(cluster.route(interrupt)?)?, false, interrupt)?;
+                let bounds = cluster.bounds(&self.find(&cluster, interrupt)?.queues, false, interrupt)?;
                 // what a read would warn of it warns of when it is planned
                 self.ranges(&cluster, bounds, &mut Vec::new(), interrupt)?
             }
         };
-        for (_, _, start, end) in ranges {
+        for QueueRange { start, end, .. } in ranges {
             listed.messages += end - start;
             listed.min_offset = Some(listed.min_offset.map_or(start, |least| least.min(start)));
             listed.max_offset = listed.max_offset.max(Some(end - 1));
@@ -238,25 +259,26 @@ impl TopicRead {
     /// Returns what is worth a warning.
     ///
     /// # Errors
-    /// A number out of range; the name servers do not know the topic, or none answers; a queue that no broker has; a broker
+    /// The name servers do not know a topic, or none answers; a queue that no broker has; a broker
     /// refuses.
     pub fn check(&self, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
-        self.check_limits()?;
         let cluster = self.open_cluster()?;
-        let queues = self.queues(cluster.route(interrupt)?)?;
+        let queues = self.find(&cluster, interrupt)?.queues;
         // patient: a stream may start while a broker is away
         cluster.bounds(&queues, true, interrupt)?;
         let RangeRequest { subscription, puller, .. } = &self.request;
-        cluster.check_expression(subscription, &puller.consumer_group, true, interrupt)?;
-        Ok(cluster.take_warnings())
+        cluster.check_expression(subscription, &puller.consumer_group, &queues, true, interrupt)?;
+        let mut warnings = cluster.take_warnings();
+        warnings.extend(self.nothing(&queues));
+        Ok(warnings)
     }
 
-    /// The brokers of the topic; nobody is asked yet.
+    /// The brokers of the topics; nobody is asked yet.
     ///
     /// # Errors
     /// There is no name server.
     pub fn open_cluster(&self) -> Result<TopicCluster> {
-        Ok(TopicCluster::new(self.cluster.clone(), &self.request.topic)?)
+        Ok(TopicCluster::new(self.cluster.clone())?)
     }
 
     /// Fixes what is read, and cuts it into pieces, in the order of brokers and queues. Returns besides what is worth a warning.
@@ -264,8 +286,6 @@ impl TopicRead {
     /// # Errors
     /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict.
     pub fn plan(&self, interrupt: Interrupt<'_>) -> Result<(Vec<TopicPiece>, Vec<String>)> {
-        // before anybody is asked: these are the caller's mistakes
-        self.check_limits()?;
         if self.is_empty {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -274,15 +294,14 @@ impl TopicRead {
             return Ok((pieces.filter(|piece| !piece.ranges.is_empty()).collect(), Vec::new()));
         }
         let cluster = self.open_cluster()?;
-        let route = cluster.route(interrupt)?;
-        let addresses = route.addresses.clone();
+        let Found { queues, addresses } = self.find(&cluster, interrupt)?;
         // a batch that left a broker out would be short without a word
-        let bounds = cluster.bounds(&self.queues(route)?, false, interrupt)?;
+        let bounds = cluster.bounds(&queues, false, interrupt)?;
         let RangeRequest { subscription, puller, .. } = &self.request;
-        cluster.check_expression(subscription, &puller.consumer_group, false, interrupt)?;
-        let mut warnings = Vec::new();
+        cluster.check_expression(subscription, &puller.consumer_group, &queues, false, interrupt)?;
+        let mut warnings: Vec<String> = self.nothing(&queues).into_iter().collect();
         let ranges = self.ranges(&cluster, bounds, &mut warnings, interrupt)?;
-        let pieces = TopicPiece::cut(&ranges, self.max_rows, self.min_pieces, |name| addresses.get(name).cloned());
+        let pieces = TopicPiece::cut(ranges, self.max_rows, self.min_pieces, |name| addresses.get(name).cloned());
         warnings.extend(cluster.take_warnings());
         Ok((pieces, warnings))
     }
@@ -299,25 +318,42 @@ impl TopicRead {
     ) -> Result<(QueueOffsets, Vec<String>)> {
         let RangeRequest { subscription, puller, .. } = &self.request;
         let (mut start, mut warnings) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
-        cluster.check_expression(subscription, &puller.consumer_group, false, interrupt)?;
+        let queues: Vec<Queue> = bounds.iter().map(|(queue, _)| queue.clone()).collect();
+        cluster.check_expression(subscription, &puller.consumer_group, &queues, false, interrupt)?;
         self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
         warnings.extend(cluster.take_warnings());
-        Ok((bounds.into_iter().map(|(queue, _)| queue).zip(start).collect(), warnings))
+        Ok((queues.into_iter().zip(start).collect(), warnings))
     }
 
-    fn check_limits(&self) -> Result<()> {
-        let Self { min_pieces, max_rows, .. } = self;
-        if !(1..=MOST_PIECES).contains(min_pieces) {
-            return Err(Error::argument(format!("min_partitions: expected 1 to {MOST_PIECES}, got {min_pieces}")));
+    /// The queues that are read as they are now. A pattern may find none.
+    fn find(&self, cluster: &TopicCluster, interrupt: Interrupt<'_>) -> Result<Found> {
+        let mut found = self.topics.find(cluster, self.cut.topics.as_deref(), |_, _| false, interrupt)?;
+        self.keep(&mut found.queues, self.cut.topics.is_none())?;
+        Ok(found)
+    }
+
+    /// Leaves the queues that the read asks for; those that it names must be there where that `is_strict`.
+    ///
+    /// # Errors
+    /// A number that no queue has; a queue that is assigned and not there.
+    pub fn keep(&self, queues: &mut Vec<Queue>, is_strict: bool) -> Result<()> {
+        self.topics.keep(queues, is_strict)?;
+        let Some(ids) = &self.queue_ids else { return Ok(()) };
+        // a number that one broker has is enough: brokers may have different numbers of queues
+        let unknown = ids.iter().find(|id| !queues.iter().any(|queue| queue.queue_id == **id));
+        if let Some(unknown) = unknown.filter(|_| is_strict && !queues.is_empty()) {
+            let known: BTreeSet<i32> = queues.iter().map(|queue| queue.queue_id).collect();
+            let known: Vec<String> = known.iter().map(i32::to_string).collect();
+            let text = format!("queue_ids: no queue {unknown}; the topic's queues are {}", known.join(", "));
+            return Err(Error::argument(text));
         }
-        if *max_rows < 1 {
-            return Err(Error::argument(format!("max_rows: expected 1 or more, got {max_rows}")));
-        }
+        queues.retain(|queue| ids.contains(&queue.queue_id));
         Ok(())
     }
 
-    fn queues(&self, route: TopicRoute) -> Result<Vec<Queue>> {
-        wanted_queues(route.queues, self.queue_ids.as_deref())
+    /// What is worth a warning of a read that has no queue.
+    fn nothing(&self, queues: &[Queue]) -> Option<String> {
+        queues.is_empty().then(|| format!("{}: there is none now", self.topics))
     }
 
     fn ranges(
@@ -326,15 +362,12 @@ impl TopicRead {
         bounds: Vec<(Queue, Bounds)>,
         warnings: &mut Vec<String>,
         interrupt: Interrupt<'_>,
-    ) -> Result<Vec<Range>> {
+    ) -> Result<Vec<QueueRange>> {
         let (start, expired) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
         let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, &bounds)?;
         warnings.extend(expired.into_iter().chain(ahead));
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
-        let kept = bounds
-            .into_iter()
-            .zip(start.into_iter().zip(end))
-            .filter(|((queue, _), _)| self.cut.has(&queue.broker_name, queue.queue_id));
+        let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();
         self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
         if let Some(when) = self.request.scan.end_time {
@@ -342,25 +375,29 @@ impl TopicRead {
             // a time narrows offsets and never widens them
             end.iter_mut().zip(sooner).for_each(|(end, sooner)| *end = sooner.min(*end));
         }
-        let ranges = bounds.into_iter().zip(start.into_iter().zip(end));
-        let ranges = ranges.map(|((queue, _), range)| (queue, self.cut.of(range)));
+        let ranges = bounds.into_iter().zip(start.into_iter().zip(end)).map(|((queue, _), range)| {
+            let (start, end) = self.cut.of(range);
+            QueueRange { queue, start, end }
+        });
         // an empty range would be a task, and a connection, for nothing
-        let ranges = ranges.filter(|(_, (start, end))| start < end);
-        Ok(ranges.map(|(queue, (start, end))| (queue.broker_name.to_string(), queue.queue_id, start, end)).collect())
+        Ok(ranges.filter(|range| range.start < range.end).collect())
     }
 
     fn resolve(
         &self,
         name: &str,
-        offsets: &Offsets<ByBroker>,
+        offsets: &Offsets<ByTopic>,
         edge: Edge,
         bounds: &[(Queue, Bounds)],
     ) -> Result<(Vec<i64>, Vec<String>)> {
-        let queues: Vec<QueueBounds> = bounds
-            .iter()
-            .map(|(queue, (first, last))| (queue.broker_name.to_string(), queue.queue_id, *first, *last))
-            .collect();
-        resolve(name, offsets, &queues, edge, self.request.is_strict)
+        // topics that filters leave out are not looked up: nobody knows which queues these have
+        let offsets = match (offsets, &self.cut.topics) {
+            (Offsets::Named(by_topic), Some(topics)) => {
+                &Offsets::Named(by_topic.iter().filter(|(topic, _)| topics.contains(topic)).cloned().collect())
+            }
+            _ => offsets,
+        };
+        resolve(name, offsets, bounds, edge, self.request.is_strict)
     }
 
     fn not_before_start_time(
@@ -379,21 +416,4 @@ impl TopicRead {
 
 fn is_of_connection(given: &str) -> bool {
     CONNECTION.iter().any(|name| name.eq_ignore_ascii_case(given))
-}
-
-/// The queues of a topic that a read asks for.
-///
-/// # Errors
-/// A number that no queue has.
-pub fn wanted_queues(mut queues: Vec<Queue>, ids: Option<&[i32]>) -> Result<Vec<Queue>> {
-    let Some(ids) = ids else { return Ok(queues) };
-    // a number that one broker has is enough: brokers may have different numbers of queues
-    if let Some(unknown) = ids.iter().find(|id| !queues.iter().any(|queue| queue.queue_id == **id)) {
-        let of_topic: BTreeSet<i32> = queues.iter().map(|queue| queue.queue_id).collect();
-        let of_topic: Vec<String> = of_topic.iter().map(i32::to_string).collect();
-        let text = format!("queue_ids: no queue {unknown}; the topic's queues are {}", of_topic.join(", "));
-        return Err(Error::argument(text));
-    }
-    queues.retain(|queue| ids.contains(&queue.queue_id));
-    Ok(queues)
 }

@@ -1,25 +1,27 @@
-//! The stream of a topic: tasks read its batches as those of a batch read do.
+//! The stream of topics: tasks read its batches as those of a batch read do.
 use crate::admission::{Admission, StreamBounds, StreamOffsets};
 use crate::checkpoint::{topic_offsets, topic_text};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lag::Lag;
 use crate::stream::{Level, Limits, Log, Stream};
-use crate::topic_piece::{Range, TopicPiece};
-use crate::topic_read::{TopicRead, wanted_queues};
+use crate::topic_piece::TopicPiece;
+use crate::topic_read::TopicRead;
 use rmqfast_client::cluster::TopicCluster;
+use rmqfast_client::puller::Queue;
+use rmqfast_client::ranges::QueueRange;
 use rmqfast_remoting::Interrupt;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// A stream of a topic. Its offsets are `{"topic": {"broker": {"0": 23}}}`: the next offset of each queue.
+/// A stream of topics. Its offsets are `{"topic": {"broker": {"0": 23}}}`: the next offset of each queue.
 ///
 /// Source: `RocketMQSource` of rocketmq-spark, `KafkaMicroBatchStream` of Spark.
 #[derive(Debug)]
 pub struct TopicStream {
     read: TopicRead,
-    limits: Limits,
-    commit_group: Option<String>,
     cluster: TopicCluster,
+    /// Topics that were there once.
+    seen: BTreeSet<String>,
     /// Where brokers are, or were last.
     addresses: BTreeMap<String, String>,
     target: Option<StreamBounds>,
@@ -30,45 +32,54 @@ pub struct TopicStream {
 }
 
 impl TopicStream {
-    /// A stream of what `read` says; its end is not looked at. Offsets are stored for `commit_group`, if there is one. Nobody is
-    /// asked yet.
+    /// A stream of what `read` says; its end is not looked at. Nobody is asked yet.
     ///
     /// # Errors
     /// There is no name server.
-    pub fn new(read: TopicRead, limits: Limits, commit_group: Option<String>) -> Result<Self> {
+    pub fn new(read: TopicRead) -> Result<Self> {
         let request = &read.request;
         Ok(Self {
             cluster: read.open_cluster()?,
-            admission: Admission::new(&request.topic, request.patience, request.is_strict),
+            admission: Admission::new(read.topics.to_string(), request.patience, request.is_strict),
+            seen: BTreeSet::new(),
             addresses: BTreeMap::new(),
             target: None,
             lag: Lag::default(),
             log: Log::default(),
             began: Instant::now(),
             read,
-            limits,
-            commit_group,
         })
     }
 
-    /// Where the queues begin and end now. With `is_patient` those of brokers that are away are missing.
+    /// Where the queues begin and end now, of the topics that there are now. With `is_patient` those of brokers that are away
+    /// are missing.
     fn bounds(&mut self, is_patient: bool, interrupt: Interrupt<'_>) -> Result<StreamBounds> {
-        let route = self.cluster.route(interrupt);
-        self.log.warn(self.cluster.take_warnings());
-        let route = match route {
-            Ok(route) => route,
-            // a topic whose only broker is away is one that name servers do not know
-            Err(error) if is_patient && !self.addresses.is_empty() && !is_interrupt(&error) => {
-                self.log.warn([format!("topic {}: its route is not to be had now: {error}", self.read.request.topic)]);
+        let Self { read, cluster, seen, addresses, log, .. } = self;
+        let away =
+            |what: &str, error: &dyn std::fmt::Display| format!("{what}: its route is not to be had now: {error}");
+        // a topic whose only broker is away is one that name servers do not know
+        let spares = |topic: &str, error: &rmqfast_client::Error| {
+            let is_spared = is_patient && seen.contains(topic);
+            log.warn(is_spared.then(|| away(&format!("topic {topic}"), error)));
+            is_spared
+        };
+        let found = read.topics.find(cluster, None, spares, interrupt);
+        log.warn(cluster.take_warnings());
+        let mut found = match found {
+            Ok(found) => found,
+            // nobody could say which topics match
+            Err(Error::Client(error)) if is_patient && !seen.is_empty() && !is_interrupt(&error) => {
+                log.warn([away(&read.topics.to_string(), &error)]);
                 return Ok(StreamBounds::new());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         // a broker that is away keeps its last address: its tasks wait there
-        self.addresses.extend(route.addresses);
-        let queues = wanted_queues(route.queues, self.read.queue_ids.as_deref())?;
-        let bounds = self.cluster.bounds(&queues, is_patient, interrupt);
-        self.log.warn(self.cluster.take_warnings());
+        addresses.extend(found.addresses);
+        seen.extend(found.queues.iter().map(|queue| queue.topic.clone()));
+        read.keep(&mut found.queues, !is_patient)?;
+        let bounds = cluster.bounds(&found.queues, is_patient, interrupt);
+        log.warn(cluster.take_warnings());
         Ok(bounds?.into_iter().collect())
     }
 
@@ -76,8 +87,8 @@ impl TopicStream {
         match (is_limited, &self.target) {
             (false, _) => Limits::default(),
             // Trigger.AvailableNow would never end if it waited for more
-            (true, Some(_)) => Limits { least: None, ..self.limits },
-            (true, None) => self.limits,
+            (true, Some(_)) => Limits { least: None, ..self.read.limits },
+            (true, None) => self.read.limits,
         }
     }
 
@@ -86,11 +97,7 @@ impl TopicStream {
     }
 
     fn offsets(&self, text: &str) -> Result<StreamOffsets> {
-        topic_offsets(&self.read.request.topic, text)
-    }
-
-    fn text(&self, offsets: &StreamOffsets) -> String {
-        topic_text(&self.read.request.topic, offsets)
+        topic_offsets(&self.read.topics, text)
     }
 }
 
@@ -100,7 +107,7 @@ impl Stream for TopicStream {
         let bounds = self.bounds(false, interrupt)?;
         let (offsets, warnings) = self.read.initial(&self.cluster, bounds.into_iter().collect(), interrupt)?;
         self.log.warn(warnings);
-        Ok(self.text(&offsets.into_iter().collect()))
+        Ok(topic_text(&offsets.into_iter().collect()))
     }
 
     fn aim(&mut self, interrupt: Interrupt<'_>) -> Result<()> {
@@ -118,16 +125,16 @@ impl Stream for TopicStream {
         let now = self.now();
         self.lag.see(&bounds, now);
         let Some(start) = start else {
-            return Ok(self.text(&bounds.into_iter().map(|(queue, (_, last))| (queue, last)).collect()));
+            return Ok(topic_text(&bounds.into_iter().map(|(queue, (_, last))| (queue, last)).collect()));
         };
         self.lag.forget(&start);
         let end = self.admission.end(&start, &bounds, self.limits(is_limited), now, &mut self.log)?;
-        Ok(self.text(&end))
+        Ok(topic_text(&end))
     }
 
     fn report(&self) -> Option<String> {
         let ends = self.lag.ends();
-        (!ends.is_empty()).then(|| self.text(&ends))
+        (!ends.is_empty()).then(|| topic_text(&ends))
     }
 
     fn pieces(&mut self, start: &str, end: &str, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
@@ -138,20 +145,21 @@ impl Stream for TopicStream {
                 start.entry(queue).or_insert(first);
             }
         }
-        let ranges: Vec<Range> = end
-            .iter()
-            .filter_map(|(queue, end)| Some((queue, *start.get(queue)?, *end)))
-            .filter(|(_, start, end)| start < end)
-            .map(|(queue, start, end)| (queue.broker_name.to_string(), queue.queue_id, start, end))
-            .collect();
+        let ranges = end.into_iter().filter_map(|(queue, end)| {
+            let start = *start.get(&queue)?;
+            (start < end).then_some(QueueRange { queue, start, end })
+        });
         // from the offsets alone: Spark may plan a batch more than once, and must get the same tasks
-        let mut pieces = TopicPiece::cut(&ranges, self.read.max_rows, self.read.min_pieces, |broker| {
+        let mut pieces = TopicPiece::cut(ranges.collect(), self.read.max_rows, self.read.min_pieces, |broker| {
             self.addresses.get(broker).cloned()
         });
+        let mut parts: BTreeMap<Queue, usize> = BTreeMap::new();
+        for range in pieces.iter().flat_map(|piece| &piece.ranges) {
+            *parts.entry(range.queue.clone()).or_default() += 1;
+        }
         // not the parts of a queue that was cut: the next batch may cut it elsewhere
-        let whole: HashSet<&Range> = ranges.iter().collect();
         for piece in &mut pieces {
-            piece.goes_on = piece.ranges.iter().all(|range| whole.contains(range));
+            piece.goes_on = piece.ranges.iter().all(|range| parts.get(&range.queue) == Some(&1));
         }
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
@@ -164,8 +172,11 @@ impl Stream for TopicStream {
         for (queue, (first, _)) in bounds {
             start.entry(queue).or_insert(first);
         }
-        let queues = start.iter().map(|(queue, at)| (queue.broker_name.to_string(), queue.queue_id, *at)).collect();
-        let pieces = TopicPiece::endless(queues, most, |broker| self.addresses.get(broker).cloned());
+        // Spark would run batches of no tasks one after the other, as fast as it can
+        if start.is_empty() {
+            return Err(Error::argument(format!("Real-Time Mode: {}: there is none now", self.read.topics)));
+        }
+        let pieces = TopicPiece::endless(start, most, |broker| self.addresses.get(broker).cloned());
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
 
@@ -174,12 +185,12 @@ impl Stream for TopicStream {
         for text in offsets {
             all.extend(self.offsets(text)?);
         }
-        Ok(self.text(&all))
+        Ok(topic_text(&all))
     }
 
     fn commit(&mut self, end: &str, interrupt: Interrupt<'_>) -> Result<()> {
         let offsets: Vec<_> = self.offsets(end)?.into_iter().collect();
-        let Some(group) = self.commit_group.as_ref().filter(|_| !offsets.is_empty()) else { return Ok(()) };
+        let Some(group) = self.read.commit_group.as_ref().filter(|_| !offsets.is_empty()) else { return Ok(()) };
         let committed = self.cluster.commit(group, &offsets, interrupt);
         self.log.warn(self.cluster.take_warnings());
         match committed {

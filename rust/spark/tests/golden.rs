@@ -1,10 +1,14 @@
 //! Every row of `tests/golden/spark-requests.jsonl.gz`: what the options of Spark's reads and of its sink meant before this crate
 //! read them.
 use flate2::read::GzDecoder;
+use rmqfast_client::cluster::Bounds as QueueBounds;
+use rmqfast_client::puller::Queue;
+use rmqfast_client::ranges::QueueRange;
 use rmqfast_spark::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Value};
-use rmqfast_spark::topic_offsets::{self, Edge, QueueBounds};
-use rmqfast_spark::topic_piece::{Range, cut};
+use rmqfast_spark::topic_offsets::{self, Edge};
+use rmqfast_spark::topic_piece::TopicPiece;
+use rmqfast_spark::topics::Topics;
 use rmqfast_spark::{Error, Result};
 use serde_json::{Map, Value as Json, json};
 use std::fs::File;
@@ -56,7 +60,7 @@ fn given(kind: &str, pairs: &Map<String, Json>, facts: &Json) -> Result<Json> {
         "topic batch" => {
             gives["start"] = resolved(&options, "startingOffsets", "earliest", Edge::Start, facts)?;
             gives["end"] = resolved(&options, "endingOffsets", "latest", Edge::End, facts)?;
-            gives["pieces"] = pieces(&options, &gives, facts);
+            gives["pieces"] = pieces(&options, &gives, facts)?;
         }
         "topic stream" => gives["start"] = resolved(&options, "startingOffsets", "latest", Edge::Start, facts)?,
         _ => {}
@@ -75,51 +79,56 @@ fn shown(value: &Value) -> Json {
 }
 
 fn resolved(options: &Options, name: &str, usual: &str, edge: Edge, facts: &Json) -> Result<Json> {
-    let topic = options.text("topic").unwrap_or_default();
+    let topics = Topics::of(options)?;
     let is_of_time = name == "startingOffsets" && options.number("startingTimestamp").is_some();
     let usual = if is_of_time { "earliest" } else { usual };
-    let offsets = topic_offsets::parse(name, options.text(name).unwrap_or(usual), topic)?;
+    let offsets = topic_offsets::parse(name, options.text(name).unwrap_or(usual), &topics)?;
     // both texts are read before any queue is looked at
-    topic_offsets::parse("endingOffsets", options.text("endingOffsets").unwrap_or_default(), topic)?;
-    let queues = topic_queues(facts);
+    topic_offsets::parse("endingOffsets", options.text("endingOffsets").unwrap_or_default(), &topics)?;
+    let queues = topic_queues(&topics, facts);
     let (found, _) = topic_offsets::resolve(name, &offsets, &queues, edge, options.flag("failOnDataLoss"))?;
-    let mut by_broker = json!({});
-    for ((broker, id, ..), offset) in queues.iter().zip(found) {
-        by_broker[broker][id.to_string()] = json!(offset);
+    let mut by_topic = json!({});
+    for ((Queue { topic, broker_name, queue_id }, _), offset) in queues.iter().zip(found) {
+        by_topic[topic][&**broker_name][queue_id.to_string()] = json!(offset);
     }
-    Ok(json!({ topic: by_broker }))
+    Ok(by_topic)
 }
 
-fn pieces(options: &Options, gives: &Json, facts: &Json) -> Json {
-    let topic = options.text("topic").unwrap_or_default();
-    let offset = |edge: &str, broker: &str, id: i32| gives[edge][topic][broker][id.to_string()].as_i64();
-    let is_read = |id: &i32| options.ids("queueIds").is_none_or(|ids| ids.contains(id));
-    let queues = topic_queues(facts).into_iter().filter(|(_, id, ..)| is_read(id));
-    let ranges: Vec<Range> = queues
-        .map(|(broker, id, ..)| {
-            let (start, end) = (offset("start", &broker, id), offset("end", &broker, id));
-            (broker, id, start.expect("a start"), end.expect("an end"))
-        })
-        .collect();
-    let number = |name| options.number(name);
-    let tasks = cut(&ranges, number("maxRowsPerPartition").unwrap_or_default(), number("minPartitions").unwrap_or(1));
-    let shown = tasks.into_iter().map(|task| {
-        let address = facts["addresses"].get(&task[0].0).cloned();
-        json!([task, address])
+fn pieces(options: &Options, gives: &Json, facts: &Json) -> Result<Json> {
+    let topics = Topics::of(options)?;
+    let offset = |edge: &str, queue: &Queue| {
+        gives[edge][&queue.topic][&*queue.broker_name][queue.queue_id.to_string()].as_i64().expect("an offset")
+    };
+    let is_read = |queue: &Queue| options.ids("queueIds").is_none_or(|ids| ids.contains(&queue.queue_id));
+    let mut queues: Vec<Queue> = topic_queues(&topics, facts).into_iter().map(|(queue, _)| queue).collect();
+    topics.keep(&mut queues, true)?;
+    let ranges = queues.into_iter().filter(is_read).map(|queue| {
+        let (start, end) = (offset("start", &queue), offset("end", &queue));
+        QueueRange { queue, start, end }
     });
-    shown.collect()
+    let number = |name| options.number(name);
+    let (most, least) = (number("maxRowsPerPartition").unwrap_or_default(), number("minPartitions").unwrap_or(1));
+    let address = |broker: &str| facts["addresses"].get(broker).and_then(Json::as_str).map(str::to_owned);
+    Ok(TopicPiece::cut(ranges.collect(), most, least, address).iter().map(|piece| json!(piece.to_parts())).collect())
 }
 
 fn store_queues(facts: &Json) -> Queues {
     queues(&facts["queues"]["store"]).into_iter().map(|(id, first, last)| (id, (first, last))).collect()
 }
 
-fn topic_queues(facts: &Json) -> Vec<QueueBounds> {
+/// Each topic that is read has the same queues.
+fn topic_queues(topics: &Topics, facts: &Json) -> Vec<(Queue, QueueBounds)> {
+    let all = facts["topics"].as_array().expect("topics").iter().filter_map(Json::as_str);
+    let names = topics.names().unwrap_or_else(|| all.filter(|name| topics.has(name)).map(str::to_owned).collect());
     let brokers = facts["queues"]["topic"].as_object().expect("brokers");
-    let of = |(broker, by_id): (&String, &Json)| {
-        queues(by_id).into_iter().map(|(id, first, last)| (broker.clone(), id, first, last)).collect::<Vec<_>>()
+    let of_topic = |topic: &str| {
+        let of_broker = |(broker, by_id): (&String, &Json)| {
+            let queue = |queue_id| Queue { topic: topic.to_owned(), broker_name: broker.as_str().into(), queue_id };
+            queues(by_id).into_iter().map(|(id, first, last)| (queue(id), (first, last))).collect::<Vec<_>>()
+        };
+        brokers.iter().flat_map(of_broker).collect::<Vec<_>>()
     };
-    brokers.iter().flat_map(of).collect()
+    names.iter().flat_map(|topic| of_topic(topic)).collect()
 }
 
 fn queues(by_id: &Json) -> Vec<(i32, i64, i64)> {

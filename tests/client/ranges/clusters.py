@@ -85,11 +85,11 @@ class RestartableCluster:
         self.stop()
 
 
-def request(name_server: str, topic: str = "orders", **changes: Any) -> RangeRequest:
+def request(name_server: str, **changes: Any) -> RangeRequest:
     """A request for what its rows are told apart by."""
     wanted: dict[str, Any] = {"group": "tests", "columns": ("queue_id", "queue_offset"), "patience": PATIENCE}
     config = changes.pop("config", ClientConfig(name_server=name_server))
-    return RangeRequest(config=config, topic=topic, **wanted | changes)
+    return RangeRequest(config=config, **wanted | changes)
 
 
 def range_of(start: int, end: int, queue_id: int = 0, topic: str = "orders") -> QueueRange:

@@ -66,7 +66,7 @@ def test_several_queues_of_one_broker_are_pulled_at_once_and_two_ranges_of_one_a
         producer.create_topic("many", 4)
         for number in range(64):
             producer.send(Message("many", b"%d" % number), MessageQueue("many", "broker-a", number % 4))
-        wanted = request(cluster.name_server, "many")
+        wanted = request(cluster.name_server)
         ranges = [range_of(0, 16, queue_id, "many") for queue_id in range(4)]
         rows = [row for batch in RangePull(wanted, ranges).batches() for row in batch.to_pylist()]
         places = [(row["queue_id"], row["queue_offset"]) for row in rows]
@@ -143,7 +143,7 @@ def test_a_queue_that_ends_before_the_range_is_a_loss_after_the_patience(
 
 def test_a_queue_that_grows_up_to_the_range_is_read(shared: RestartableCluster, topic: str) -> None:
     shared.fill(topic, 10)
-    pull = RangePull(request(shared.name_server, topic), [range_of(9, 50, topic=topic)])
+    pull = RangePull(request(shared.name_server), [range_of(9, 50, topic=topic)])
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     shared.fill(topic, 40)
@@ -161,7 +161,7 @@ def test_a_body_that_does_not_decompress_is_damage_if_somebody_asks_for_it(
 
     def wanted(**changes: Any) -> RangeRequest:
         columns = ("body", "queue_offset")
-        return request(shared.name_server, topic, columns=columns, max_body_bytes=1000, **changes)
+        return request(shared.name_server, columns=columns, max_body_bytes=1000, **changes)
 
     for keys in (None, ["xxxxx"]):
         with pytest.raises(CorruptError, match=r"1 bodies do not decompress.*broker broker-a, queue 0, offset 1;"):
@@ -183,8 +183,8 @@ def test_keys_are_whole_words_or_the_ids_of_producers(shared: RestartableCluster
         (places[0].offset_msg_id,): [],
         (): [],
     }.items():
-        assert pulled(request(shared.name_server, topic, keys=wanted), ranged) == found
-    assert pulled(request(shared.name_server, topic, keys=["eu"], tags="A"), ranged) == []
+        assert pulled(request(shared.name_server, keys=wanted), ranged) == found
+    assert pulled(request(shared.name_server, keys=["eu"], tags="A"), ranged) == []
 
 
 def test_one_text_is_no_sequence_of_keys() -> None:
@@ -219,22 +219,22 @@ def change(log: Path, old: bytes, new: bytes) -> None:
 def test_a_body_that_was_changed_is_handed_out_unless_its_crc_is_looked_at(
     shared: RestartableCluster, topic: str, changed: QueueRange
 ) -> None:
-    wanted = request(shared.name_server, topic, columns=("body",))
+    wanted = request(shared.name_server, columns=("body",))
     bodies = [row for batch in RangePull(wanted, [changed]).batches() for row in batch.column("body").to_pylist()]
     assert bodies == [b"as it was before", f"{topic} was NOT st".encode(), b"x" * 9000]
-    text = rf"topic {topic}: 1 bodies do not match their CRC: broker broker-a, queue 0, offset 1; on_damage="
+    text = rf"1 bodies do not match their CRC: topic {topic}, broker broker-a, queue 0, offset 1; on_damage="
     for keys in (None, ["two"]):  # all that is pulled is looked at
         with pytest.raises(CorruptError, match=text):
-            pulled(request(shared.name_server, topic, verify_crc=True, keys=keys), changed)
+            pulled(request(shared.name_server, verify_crc=True, keys=keys), changed)
 
 
 def test_a_changed_body_is_left_out_and_told_of_where_that_is_allowed(
     shared: RestartableCluster, topic: str, changed: QueueRange, caplog: pytest.LogCaptureFixture
 ) -> None:
     for keys in (None, ["one"]):
-        wanted = request(shared.name_server, topic, verify_crc=True, on_damage="warn", keys=keys)
+        wanted = request(shared.name_server, verify_crc=True, on_damage="warn", keys=keys)
         assert pulled(wanted, changed) == [0, 2]
-    assert "bodies do not match their CRC: broker broker-a, queue 0, offset 1" in caplog.text
+    assert f"bodies do not match their CRC: topic {topic}, broker broker-a, queue 0, offset 1" in caplog.text
 
 
 def test_bodies_as_they_were_stored_pass_by_their_crc(shared: RestartableCluster) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from rmqfast._native import TopicRead
 from rmqfast.spark import read_store, read_topic
-from rmqfast.spark.live.options import LiveOptions
 from rmqfast.spark.reader import store_read
 from rmqfast.store import COLUMNS
 from tests.spark.conftest import Rows as RowsOf
@@ -100,12 +100,12 @@ def stored_rows(cluster: LiveCluster, **arguments: Any) -> Rows:
 def test_options_choose_from_a_cluster_what_arguments_choose_from_its_stores(
     live_cluster: LiveCluster, arguments: dict[str, Any]
 ) -> None:
-    options = options_of(arguments)
-    read = LiveOptions.of({"nameServer": live_cluster.name_server, "topic": "orders"} | options)
-    rows = topic_rows(read.read(read.columns))
+    options = {"nameServer": live_cluster.name_server, "topic": "orders"} | options_of(arguments)
+    columns = arguments.get("columns", COLUMNS)
+    rows = topic_rows(TopicRead("topic batch", options, columns))
     assert len(rows) > 50
     assert by_place(rows) == stored_rows(live_cluster, **arguments)
-    assert list(rows[0]) == list(arguments.get("columns", COLUMNS))
+    assert list(rows[0]) == list(columns)
 
 
 @pytest.mark.spark

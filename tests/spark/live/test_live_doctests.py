@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ["options", "topic_filter"]
+MODULES = ["columnar_topic"]
 NAMES = [f"live.{module}" for module in MODULES]
 
 

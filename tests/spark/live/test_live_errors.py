@@ -36,24 +36,27 @@ AT_LOAD: dict[str, tuple[dict[str, str], str]] = {
     "whose offsets": ({"commitOffsets": "true"}, "option commitOffsets: needs the option group"),
     "account": ({"accessKey": "a"}, "expected access_key and secret_key, got one of them"),
     "trust": ({"tls": "true"}, "trust: expected a file of authorities, or verify=False, got None"),
-    "offsets' topic": ({"startingOffsets": '{"other":{}}'}, "startingOffsets: expected one topic, 'orders', as"),
+    "offsets' topic": (
+        {"startingOffsets": '{"other":{}}'},
+        "startingOffsets: 'other' is not read; expected offsets of topic orders",
+    ),
 }
 AT_READ: dict[str, tuple[dict[str, str], str]] = {
     "broker": (
         {"startingOffsets": '{"orders":{"broker-c":{"0":1}}}'},
-        "startingOffsets: no broker broker-c; the topic's brokers are broker-a, broker-b",
+        "startingOffsets: topic orders: no broker broker-c; the topic's brokers are broker-a, broker-b",
     ),
     "broker's queue": (
         {"endingOffsets": '{"orders":{"broker-a":{"4":1}}}'},
-        "endingOffsets: no queue 4 on broker broker-a; its queues are 0, 1, 2, 3",
+        "endingOffsets: topic orders: no queue 4 on broker broker-a; its queues are 0, 1, 2, 3",
     ),
     "beyond the end": (
         {"endingOffsets": '{"orders":{"broker-a":{"1":151}}}'},
-        "endingOffsets: broker broker-a, queue 1: offset 151 is not there yet, the queue has 0 to 150",
+        "endingOffsets: topic orders, broker broker-a, queue 1: offset 151 is not there yet, the queue has 0 to 150",
     ),
     "starts beyond the end": (
         {"startingOffsets": '{"orders":{"broker-b":{"1":1000}}}'},
-        "startingOffsets: broker broker-b, queue 1: offset 1000 is not there yet",
+        "startingOffsets: topic orders, broker broker-b, queue 1: offset 1000 is not there yet",
     ),
 }
 
@@ -146,8 +149,16 @@ REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
         errors.ArgumentError,
         "engine: expected 'auto', 'columnar', 'arrow', 'pandas', got 'row'",
     ),
-    "partitions": ({"min_partitions": 0}, errors.ArgumentError, "min_partitions: expected 1 to 1000000, got 0"),
-    "rows": ({"max_rows_per_partition": 0}, errors.ArgumentError, "max_rows: expected 1 or more, got 0"),
+    "partitions": (
+        {"min_partitions": 0},
+        errors.ArgumentError,
+        "option minPartitions: expected a number from 1 to 1000000, got '0'",
+    ),
+    "rows": (
+        {"max_rows_per_partition": 0},
+        errors.ArgumentError,
+        "option maxRowsPerPartition: expected a number from 1 to ",
+    ),
     "damage": ({"on_damage": "skip"}, errors.ArgumentError, "on_damage: expected 'fail' or 'warn', got 'skip'"),
     "no column": ({"columns": []}, errors.ArgumentError, "columns: expected at least one, got none"),
     "time": ({"start_time": "noon"}, errors.ArgumentError, "time: expected ISO 8601"),

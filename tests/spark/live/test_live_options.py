@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from rmqfast._native import SparkOptions
-from rmqfast.spark.live.options import LiveOptions
+import pickle
 
-NEEDED = {"nameServer": "10.0.0.1:9876", "topic": "orders"}
+import pytest
+
+from rmqfast._native import SparkOptions, TopicRead
+from rmqfast.errors import ArgumentError
+
+#: Which topics; a read has one of them.
+TOPICS = {
+    "Topic": " orders ",
+    "subscribe": "orders, bills",
+    "subscribepattern": "orders-.*",
+    "assign": '{"orders": {"broker-a": [0]}}',
+}
 TEXTS = {
     "NAMESERVER": "10.0.0.1:9876;10.0.0.2:9876",
-    "Topic": " orders ",
     "group": "lake",
     "subexpression": "A || B",
     "sql": "a > 1",
@@ -19,6 +28,7 @@ TEXTS = {
     "startingTimestamp": "1970-01-01T00:00:01",
     "endingTimestamp": "2000",
     "columns": "tags, body",
+    "propertyNames": "color, traceId",
     "minPartitions": "8",
     "maxRowsPerPartition": "5000",
     "failOnDataLoss": "FALSE",
@@ -45,36 +55,65 @@ TEXTS = {
 }
 
 
+VALUES = {
+    "name_server": "10.0.0.1:9876;10.0.0.2:9876",
+    "topic": "orders",
+    "group": "lake",
+    "tags": "A || B",
+    "sql": "a > 1",
+    "keys": ("a,b", "c"),
+    "queue_ids": (0, 3),
+    "starting_offsets": "latest",
+    "ending_offsets": "earliest",
+    "start_time": 1000,
+    "end_time": 2000,
+    "columns": ("tags", "body"),
+    "property_names": ("color", "traceId"),
+    "min_partitions": 8,
+    "max_rows_per_partition": 5000,
+    "fail_on_data_loss": False,
+    "verify_crc": True,
+    "pull_batch_size": 1024,
+    "pull_timeout_ms": 5000,
+    "pulls_under_way": 4,
+    "retry_timeout_ms": 1000,
+    "max_body_bytes": 1024,
+    "access_key": "me",
+    "secret_key": "hidden",
+    "security_token": "hidden too",
+    "tls": True,
+    "tls_trust": "/ca.pem",
+    "tls_certificate": "/me.pem",
+    "tls_key": "/me.key",
+    "tls_verify": True,
+    "tls_check_host": False,
+    "max_offsets_per_trigger": 100,
+    "min_offsets_per_trigger": 10,
+    "max_trigger_delay_ms": 60000,
+    "commit_offsets": True,
+    "pushdown": True,
+}
+
+
 def test_every_option_has_a_value_in_any_case() -> None:
-    assert {name.lower() for name in TEXTS} == {name.lower() for name in SparkOptions.names("topic batch")} - {"tags"}
-    options = LiveOptions.of(TEXTS)
-    read, config = options.read(options.columns), options.client_config()
-    request = read.request
-    assert (read.start, read.end, read.queue_ids, read.min_partitions, read.max_rows) == (
-        "latest",
-        "earliest",
-        (0, 3),
-        8,
-        5000,
-    )
-    assert (request.group, request.tags, request.sql, request.columns) == ("lake", "A || B", "a > 1", ("tags", "body"))
-    assert (request.keys, request.verify_crc) == (("a,b", "c"), True)
-    assert (request.start_time, request.end_time, request.on_damage) == (1000, 2000, "warn")
-    assert (request.batch, request.timeout, request.depth, request.patience) == (1024, 5.0, 4, 1.0)
-    assert (config.name_servers, config.access_key) == (("10.0.0.1:9876", "10.0.0.2:9876"), "me")
-    assert config.tls is not None
-    assert (str(config.tls.trust), str(config.tls.certificate), config.tls.check_host) == ("/ca.pem", "/me.pem", False)
-    assert options.pushdown
-    assert (options.max_offsets_per_trigger, options.min_offsets_per_trigger) == (100, 10)
-    for shown in (options, read, config):
-        assert "hidden" not in repr(shown)
+    names = {name.lower() for name in SparkOptions.names("topic batch")}
+    assert {name.lower() for name in TEXTS | TOPICS} == names - {"tags"}
+    values = SparkOptions("topic batch", TEXTS | {"Topic": TOPICS["Topic"]}).values
+    assert values == VALUES | {"subscribe": None, "subscribe_pattern": None, "assign": None}
 
 
-def test_a_stream_begins_with_what_comes_unless_it_is_told_otherwise() -> None:
-    for name, text, start in (
-        ("group", "lake", "latest"),
-        ("startingTimestamp", "5", "earliest"),
-        ("startingOffsets", "earliest", "earliest"),
+@pytest.mark.parametrize("name", TOPICS)
+def test_a_read_says_its_topics_in_one_way(name: str) -> None:
+    options = {"nameServer": "10.0.0.1:9876", name: TOPICS[name]}
+    TopicRead("topic batch", options, ["tags"])
+    other = "topic" if name == "assign" else "assign"
+    with pytest.raises(
+        ArgumentError, match="options topic, subscribe, subscribePattern, assign: expected one of them, g"
     ):
-        assert LiveOptions.of({**NEEDED, name: text}).read(None, default_start="latest").start == start
-    assert LiveOptions.of(NEEDED).read(None).start == "earliest"
+        TopicRead("topic batch", options | {other: TOPICS["assign"]}, ["tags"])
+
+
+def test_a_read_that_goes_to_a_task_shows_no_secret() -> None:
+    options = {"nameServer": "10.0.0.1:9876", "topic": "orders", "accessKey": "me", "secretKey": "hidden"}
+    read = pickle.loads(pickle.dumps(TopicRead("topic batch", options, ["tags"])))  # noqa: S301
+    assert "hidden" not in repr(read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -21,12 +22,9 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from rmqfast._native import plan_topic
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import RangeRequest
+from rmqfast._native import TopicRead
 from rmqfast.errors import DataLossError
-from rmqfast.spark.live.topic_filter import narrowed_topic
-from rmqfast.spark.live.topic_read import RangeCut, TopicRead
+from rmqfast.spark.pushed_filters import rest_of
 from tests.spark.in_process import Row, topic_rows
 from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.test_equal_rows import by_place, rows_of, stored
@@ -66,6 +64,8 @@ TAKEN: dict[str, tuple[list[Filter], Callable[[Row], bool]]] = {
     "no tag": ([In(("tags",), (None,))], lambda row: False),
     "the topic": ([EqualTo(("topic",), "orders"), IsNotNull(("broker_name",))], lambda row: True),
     "another topic": ([EqualTo(("topic",), "bills")], lambda row: False),
+    "topics": ([In(("topic",), ("bills", "orders", None))], lambda row: True),
+    "other topics": ([In(("topic",), ("bills", "x"))], lambda row: False),
     "all at once": (
         [
             EqualTo(("broker_name",), "broker-a"),
@@ -99,11 +99,21 @@ LEFT: list[Any] = [
 ]
 
 
-def topic_read(name_server: str = "127.0.0.1:1", topic: str = "orders", **changes: Any) -> TopicRead:
-    config = ClientConfig(name_server=name_server)
-    return TopicRead(
-        request=RangeRequest(config=config, topic=topic, group="tests", columns=COLUMNS, microseconds=True), **changes
-    )
+def topic_read(name_server: str = "127.0.0.1:1", topic: str = "orders", **options: str) -> TopicRead:
+    return TopicRead("topic batch", {"nameServer": name_server, "topic": topic, **options}, COLUMNS)
+
+
+def narrowed(read: TopicRead, filters: list[Filter]) -> tuple[TopicRead, list[Filter]]:
+    """What filters leave of a read, and those that stay Spark's."""
+    left = read
+
+    def take(asked: list[tuple[str, str, list[object]]]) -> list[bool]:
+        nonlocal left
+        left, is_taken = read.take(asked)
+        return is_taken
+
+    rest = rest_of(take, filters)
+    return left, rest
 
 
 def rows(read: TopicRead) -> list[Row]:
@@ -119,10 +129,9 @@ def test_filters_that_are_taken_leave_the_rows_that_they_mean(
     live_cluster: LiveCluster, filters: list[Filter], means: Callable[[Row], bool]
 ) -> None:
     whole = topic_read(live_cluster.name_server)
-    taken = narrowed_topic(whole, filters)
-    assert taken.rest == []
-    wanted = [row for row in rows(whole) if means(row)]
-    assert ([] if taken.is_empty else rows(taken.read)) == wanted
+    left, rest = narrowed(whole, filters)
+    assert rest == []
+    assert rows(left) == [row for row in rows(whole) if means(row)]
 
 
 @pytest.mark.parametrize(
@@ -142,39 +151,38 @@ def test_times_are_exact_to_the_microsecond(
     all_rows = rows(whole)
     middle = sorted(map(stored_at, all_rows))[MESSAGES // 2]
     for value in (middle, middle + timedelta(microseconds=300), middle - timedelta(days=1)):
-        taken = narrowed_topic(whole, [kind(("store_timestamp",), value)])
-        assert taken.rest == []
-        assert rows(taken.read) == [row for row in all_rows if holds(stored_at(row), value)]
+        left, rest = narrowed(whole, [kind(("store_timestamp",), value)])
+        assert rest == []
+        assert rows(left) == [row for row in all_rows if holds(stored_at(row), value)]
 
 
 @pytest.mark.parametrize("condition", LEFT)
 def test_what_is_not_exact_is_left_to_spark(condition: Any) -> None:
-    read = topic_read()
-    assert narrowed_topic(read, [condition]) == (read, [condition], False)
+    assert narrowed(topic_read(), [condition])[1] == [condition]
 
 
 def test_a_light_queue_keeps_offsets_of_its_own_so_places_in_it_are_left_to_spark() -> None:
     places: list[Filter] = [EqualTo(("queue_id",), 1), LessThan(("queue_offset",), 5), EqualTo(("topic",), "orders")]
-    taken = narrowed_topic(topic_read(topic="%LMQ%orders"), [*places, EqualTo(("tags",), "A")])
-    assert taken.rest == places
-    assert (taken.read.cut, taken.read.request.tags) == (RangeCut(), "A")
+    _, rest = narrowed(topic_read(topic="%LMQ%orders"), [*places, EqualTo(("tags",), "A")])
+    assert rest == places
 
 
 def test_what_options_say_holds_beside_a_filter(live_cluster: LiveCluster) -> None:
-    read = topic_read(live_cluster.name_server, queue_ids=(0, 1), end={"*": {0: 9}, "broker-b": {0: 3, 1: 0}})
-    taken = narrowed_topic(read, [EqualTo(("queue_id",), 0), GreaterThan(("queue_offset",), 1)])
-    assert taken.rest == []
-    places = [(row["broker_name"], row["queue_id"], row["queue_offset"]) for row in rows(taken.read)]
+    end = json.dumps({"orders": {"*": {"0": 9}, "broker-b": {"0": 3, "1": 0}}})
+    read = topic_read(live_cluster.name_server, queueIds="0,1", endingOffsets=end)
+    left, rest = narrowed(read, [EqualTo(("queue_id",), 0), GreaterThan(("queue_offset",), 1)])
+    assert rest == []
+    places = [(row["broker_name"], row["queue_id"], row["queue_offset"]) for row in rows(left)]
     assert places == [*(("broker-a", 0, offset) for offset in range(2, 9)), ("broker-b", 0, 2)]
 
 
 def test_offsets_of_an_option_are_checked_though_a_filter_leaves_them_out(live_cluster: LiveCluster) -> None:
-    taken = narrowed_topic(
-        topic_read(live_cluster.name_server, end={"broker-b": {1: EACH + 1}}), [EqualTo(("broker_name",), "broker-a")]
-    )
-    assert taken.rest == []
+    end = json.dumps({"orders": {"broker-b": {"1": EACH + 1}}})
+    read = topic_read(live_cluster.name_server, endingOffsets=end)
+    left, rest = narrowed(read, [EqualTo(("broker_name",), "broker-a")])
+    assert rest == []
     with pytest.raises(DataLossError, match=f"broker broker-b, queue 1: offset {EACH + 1} is not there yet"):
-        plan_topic(taken.read)
+        left.plan()
 
 
 @pytest.mark.spark

@@ -84,7 +84,7 @@ def test_a_broker_that_is_killed_amid_a_range_gives_the_rest_when_it_is_back(rea
     with rmqfast.Admin(name_server=real.name_server) as admin:
         ranges = [QueueRange(row.queue, 0, row.max_offset) for row in admin.topics.status("orders")]
     config = ClientConfig(name_server=real.name_server)
-    request = RangeRequest(config=config, topic="orders", group="tests", columns=("queue_offset",), patience=300.0)
+    request = RangeRequest(config=config, group="tests", columns=("queue_offset",), patience=300.0)
     pull = RangePull(request, ranges)
     batches = pull.batches()
     next(batches)

@@ -85,6 +85,40 @@ def test_rows_come_within_a_batch_and_nothing_pulls_behind_its_end(spark: SparkS
         until(lambda: pullers(spark) == 0)
 
 
+def test_a_task_waits_for_messages_of_several_topics(spark: SparkSession, tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=2) as cluster:
+        # more topics than cores: a broker needs one task, however many topics it has
+        names = ("bills", "orders", "returns")
+        for name in names:
+            topics.create(cluster, name, queues=1)
+        options = {"nameServer": cluster.name_server, "subscribe": ",".join(names), "startingOffsets": "earliest"}
+        frame = spark.readStream.format(JVM).options(**options).load()
+        writer: Any = frame.selectExpr("broker_name", "queue_id", "queue_offset", "topic")
+        writer = writer.writeStream.foreach(functools.partial(append_topic, str(tmp_path / "lines")))
+        writer = writer.outputMode("update").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(realTime="2 seconds").start()
+        try:
+            until(lambda: pullers(spark) == 2 or query.exception())
+            for name in names:
+                topics.fill(cluster, 20, name)
+            wanted = {(name, *place) for name in names for place in each_once(ends(cluster.name_server, name))}
+            until(lambda: set(topic_lines(tmp_path)) == wanted or query.exception())
+            assert query.exception() is None
+            assert len(topic_lines(tmp_path)) == len(wanted)
+        finally:
+            query.stop()
+
+
+def append_topic(path: str, row: Any) -> None:
+    with Path(path).open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps([row.topic, row.broker_name, row.queue_id, row.queue_offset]) + "\n")
+
+
+def topic_lines(directory: Path) -> list[tuple[str, str, int, int]]:
+    path = directory / "lines"
+    return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def test_a_checkpoint_goes_on_as_a_stream_of_batches_and_back(spark: SparkSession, tmp_path: Path) -> None:
     with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
         topics.create(cluster, "orders", queues=2)

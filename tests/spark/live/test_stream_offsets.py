@@ -6,19 +6,25 @@ What it decides of values alone, and of the time, is tested beside `rust/spark/s
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rmqfast._native import SparkStream, read_piece
+import rmqfast
+from rmqfast._native import SparkStream, TopicRead, read_piece
+from rmqfast.broker import Broker
 from rmqfast.client.instance import ClientConfig
-from rmqfast.errors import ArgumentError, DataLossError
-from rmqfast.spark.live.topic_read import TopicRead
+from rmqfast.errors import ArgumentError, DataLossError, UnknownTopicError
+from rmqfast.nameserver import NameServer, NamesrvConfig
+from rmqfast.remoting import RequestCode
+from rmqfast.store import COLUMNS
+from rmqfast.store.config import TopicConfig
 from tests.client.instance.gate import Gate
 from tests.client.pull.waiters import check_ends_by_ctrl_c
-from tests.client.ranges.clusters import RestartableCluster, request
+from tests.client.ranges.clusters import RestartableCluster
+from tests.embedded.client import broker_config
 from tests.waiting import PATIENCE, until
 
 COUNT = 3000
@@ -33,11 +39,12 @@ def cluster(tmp_path: Path) -> Iterator[RestartableCluster]:
         yield started
 
 
-def stream(
-    cluster: RestartableCluster, *, most: int | None = None, least: int | None = None, **changes: Any
-) -> SparkStream:
-    read = TopicRead(request=request(cluster.name_server, **{"patience": PATIENCE, **changes}), start="earliest")
-    return SparkStream.of_topic(read, most=most, least=least)
+def stream(cluster: RestartableCluster, config: ClientConfig | None = None, **changes: str) -> SparkStream:
+    options = {"nameServer": cluster.name_server, "startingOffsets": "earliest"}
+    options |= {"retryTimeoutMs": str(round(PATIENCE * 1000))} | changes
+    if not {"subscribe", "subscribePattern", "assign"} & options.keys():
+        options["topic"] = "orders"
+    return SparkStream.of_topic(TopicRead("topic stream", options, COLUMNS, config=config))
 
 
 def at(offset: int) -> str:
@@ -48,7 +55,7 @@ def at(offset: int) -> str:
 def test_a_batch_takes_what_there_is_or_as_much_as_allowed(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    of = stream(cluster, most=1000)
+    of = stream(cluster, maxOffsetsPerTrigger="1000")
     assert of.report() is None
     start = of.initial()
     assert start == at(0)
@@ -60,7 +67,7 @@ def test_a_batch_takes_what_there_is_or_as_much_as_allowed(
     assert of.latest(None, is_limited=False) == at(COUNT)
     assert of.report() == at(COUNT)
     (piece,) = of.pieces(at(5), at(1000))
-    assert read_piece(piece) == (cluster.broker, [("broker-a", 0, 5, 1000)])
+    assert read_piece(piece) == (cluster.broker, [("orders", "broker-a", 0, 5, 1000)])
     assert of.pieces(at(5), at(1000)) == [piece]
     assert of.pieces(at(5), at(5)) == []
     of.close()
@@ -78,14 +85,14 @@ def test_a_query_is_told_how_far_it_is_behind(cluster: RestartableCluster) -> No
         "minOffsetsBehindLatest": behind,
         "maxOffsetsBehindLatest": behind,
         "avgOffsetsBehindLatest": f"{behind}.0",
-        "behind.broker-a.0": behind,
+        "behind.orders.broker-a.0": behind,
     }
     assert of.metrics(at(COUNT))["maxSecondsBehindLatest"] == "0.000"
     of.close()
 
 
 def test_a_trigger_for_what_is_available_now_goes_no_further(cluster: RestartableCluster) -> None:
-    of = stream(cluster, least=2 * COUNT)
+    of = stream(cluster, minOffsetsPerTrigger=str(2 * COUNT))
     start = of.initial()
     of.aim()
     cluster.fill("orders", 10)
@@ -95,7 +102,7 @@ def test_a_trigger_for_what_is_available_now_goes_no_further(cluster: Restartabl
 
 
 def test_too_few_messages_wait_for_more(cluster: RestartableCluster) -> None:
-    of = stream(cluster, least=COUNT + 5)
+    of = stream(cluster, minOffsetsPerTrigger=str(COUNT + 5))
     assert of.latest(at(0), is_limited=True) == at(0)
     assert of.latest(at(0), is_limited=False) == at(COUNT)
     cluster.fill("orders", 5)
@@ -108,7 +115,7 @@ def test_a_queue_that_is_new_is_read_from_its_beginning_where_spark_did_not_say_
 ) -> None:
     of = stream(cluster)
     (piece,) = of.pieces('{"orders": {}}', at(9))
-    assert read_piece(piece) == (cluster.broker, [("broker-a", 0, 0, 9)])
+    assert read_piece(piece) == (cluster.broker, [("orders", "broker-a", 0, 0, 9)])
     of.close()
 
 
@@ -133,6 +140,80 @@ def test_a_broker_that_is_away_leaves_a_stream_where_it_is(cluster: RestartableC
     assert cluster.running is not None
     cluster.running.brokers[0].stop()  # the name server forgets the topic
     assert of.latest(at(100), is_limited=True) == at(100)
+    of.close()
+
+
+def test_a_stream_begins_with_what_comes_unless_it_is_told_otherwise(cluster: RestartableCluster) -> None:
+    given = {"nameServer": cluster.name_server, "topic": "orders"}
+    for options, offset in (({}, COUNT), ({"startingTimestamp": "5"}, 0), ({"startingOffsets": "earliest"}, 0)):
+        of = SparkStream.of_topic(TopicRead("topic stream", given | options, COLUMNS))
+        assert of.initial() == at(offset)
+        of.close()
+
+
+def of_both(orders: int, bills: int) -> str:
+    return f'{{"bills": {{"broker-a": {{"0": {bills}}}}}, "orders": {{"broker-a": {{"0": {orders}}}}}}}'
+
+
+@pytest.mark.parametrize("options", [{"subscribe": "orders,bills"}, {"subscribePattern": "orders|bills"}], ids=str)
+def test_a_topic_that_is_new_begins_at_its_first_message_and_one_that_vanishes_stays(
+    cluster: RestartableCluster, options: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.create("bills")
+    cluster.fill("bills", 7)
+    of = stream(cluster, None, **options)
+    # as the checkpoint of a stream of `orders` alone has it
+    joined = of.latest(at(COUNT), is_limited=True)
+    assert joined == of_both(COUNT, 0)
+    end = of.latest(joined, is_limited=True)
+    assert end == of_both(COUNT, 7) == of.report()
+    (piece,) = of.pieces(of_both(COUNT - 5, 0), end)
+    assert read_piece(piece)[1] == [("bills", "broker-a", 0, 0, 7), ("orders", "broker-a", 0, COUNT - 5, COUNT)]
+    assert sorted(name for name in of.metrics(joined) if name.startswith("behind.")) == [
+        "behind.bills.broker-a.0",
+        "behind.orders.broker-a.0",
+    ]
+    with rmqfast.Admin(name_server=cluster.name_server) as admin:
+        admin.topics.delete("bills")
+    cluster.fill("orders", 5)
+    assert of.latest(end, is_limited=True) == of_both(COUNT + 5, 7)
+    assert ("topic bills: its route is not to be had now: unknown topic" in caplog.text) == ("subscribe" in options)
+    of.close()
+    again = stream(cluster, None, **options)
+    if "subscribe" in options:
+        with pytest.raises(UnknownTopicError, match="unknown topic 'bills'"):
+            again.latest(end, is_limited=True)
+    else:
+        assert again.latest(end, is_limited=True) == of_both(COUNT + 5, 7)
+    again.close()
+
+
+def test_a_stream_of_a_pattern_that_nothing_matches_waits_and_asks_once_for_each_batch(tmp_path: Path) -> None:
+    asked: Counter[int] = Counter()
+    config = NamesrvConfig(kv_config_path=str(tmp_path / "kv.json"), listen_port=0)
+    with (
+        NameServer(config, check=lambda request: asked.update([request.code])) as name_server,
+        Broker(broker_config(tmp_path / "store", namesrvAddr=name_server.address)) as broker,
+    ):
+        options = {"nameServer": name_server.address, "subscribePattern": "orders.*"}
+        of = SparkStream.of_topic(TopicRead("topic stream", options, COLUMNS))
+        assert of.initial() == "{}"
+        asked.clear()
+        for _ in range(3):
+            assert of.latest("{}", is_limited=True) == "{}"
+        assert of.pieces("{}", "{}") == []
+        assert asked[RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER] == 3
+        assert (of.report(), of.metrics("{}")) == (None, {})
+        broker.tables.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+        until(lambda: of.latest("{}", is_limited=True) == at(0))
+        of.close()
+
+
+def test_queues_that_are_assigned_are_read_and_no_others(cluster: RestartableCluster) -> None:
+    cluster.create("bills", queues=3)
+    queues = '{"orders": {"broker-a": [0]}, "bills": {"broker-a": [2]}}'
+    of = stream(cluster, assign=queues, startingOffsets="latest")
+    assert of.initial() == f'{{"bills": {{"broker-a": {{"2": 0}}}}, "orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
     of.close()
 
 
@@ -171,7 +252,7 @@ def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
     with pytest.raises(DataLossError, match=r"broker-a, queue 0: .* offset 7 has expired, .*\nfailOnDataLoss=f"):
         of.latest(at(7), is_limited=True)
     of.close()
-    careless = stream(cluster, most=10, on_damage="warn")
+    careless = stream(cluster, maxOffsetsPerTrigger="10", failOnDataLoss="false")
     found = careless.latest(at(7), is_limited=True)
     assert found == careless.latest(at(7), is_limited=True)
     assert found not in {at(offset) for offset in range(18)}
@@ -188,15 +269,17 @@ def test_a_queue_that_ends_before_the_stream_is_waited_for(cluster: RestartableC
 def test_a_group_without_a_broker_has_no_offsets_and_the_stream_goes_on(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    read = TopicRead(request=request(cluster.name_server))
-    of = SparkStream.of_topic(read, commit_group="lake")
+    of = stream(cluster, commitOffsets="true", group="lake")
     of.commit(at(7))
     assert caplog.text == ""
     of.commit('{"orders": {"broker-b": {"0": 7}}}')
-    assert "group lake: the offset 7 of queue 0 at broker-b is not stored: broker broker-b is not in" in caplog.text
+    assert (
+        "group lake: the offset 7 of topic orders, queue 0 at broker-b is not stored: broker broker-b is not in"
+        in caplog.text
+    )
     of.close()
     cluster.stop()
-    away = SparkStream.of_topic(read, commit_group="lake")
+    away = stream(cluster, commitOffsets="true", group="lake")
     away.commit(at(7))
     assert "group lake: no offset is stored: no name server answers" in caplog.text
     away.close()

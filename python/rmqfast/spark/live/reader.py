@@ -1,19 +1,19 @@
-"""A topic of a live cluster as a DataFrame: inside the JVM where the jar is, else by `mapInArrow` or `mapInPandas`."""
+"""Topics of a live cluster as a DataFrame: inside the JVM where the jar is, else by `mapInArrow` or `mapInPandas`."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from rmqfast._native import plan_topic
+from rmqfast._native import TopicRead
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import RangeRequest
-from rmqfast.spark.live.columnar_topic import columnar_topic_frame
-from rmqfast.spark.live.options import GROUP
+from rmqfast.errors import ArgumentError
+from rmqfast.spark.columnar import option_text
+from rmqfast.spark.live.columnar_topic import columnar_topic_frame, not_expressible
 from rmqfast.spark.live.task import read_numbered_topic, read_topic_piece
-from rmqfast.spark.live.topic_read import MAX_ROWS, TopicOffsets, TopicRead
 from rmqfast.spark.reader import Engine, check_engine, task_numbers
 from rmqfast.spark.schema import row_schema
 from rmqfast.store import ReadArguments, time_range
@@ -23,34 +23,44 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["read_topic"]
+__all__ = ["TopicOffsets", "read_topic"]
+
+#: In whose name brokers are asked, unless another one is given.
+_GROUP = "rmqfast_spark"
+#: Rows of a partition, unless a read says otherwise.
+_MAX_ROWS = 1_000_000
+
+_ByBroker = Mapping[str, Mapping[int, int]]
+TopicOffsets = _ByBroker | Mapping[str, _ByBroker] | Literal["earliest", "latest"]
+"""A queue offset by broker and queue id, of several topics by topic, -1 for latest and -2 for earliest; or one word."""
 
 
 def read_topic(
     spark: SparkSession,
     name_server: str | Sequence[str] | None,
-    topic: str,
+    topic: str | Sequence[str],
     *,
     start_offset: TopicOffsets = "earliest",
     end_offset: TopicOffsets = "latest",
     engine: Engine = "auto",
     min_partitions: int | None = None,
-    max_rows_per_partition: int = MAX_ROWS,
+    max_rows_per_partition: int = _MAX_ROWS,
     on_damage: Literal["fail", "warn"] = "fail",
-    group: str = GROUP,
+    group: str = _GROUP,
     config: ClientConfig | None = None,
     pull_batch_size: int = 32,
     retry_timeout: float = 60.0,
     **arguments: Unpack[ReadArguments],
 ) -> DataFrame:
-    """Reads messages of a topic of a live cluster as a DataFrame; what is read is fixed now, by this call.
+    """Reads messages of topics of a live cluster as a DataFrame; what is read is fixed now, by this call.
 
     Args:
         spark: The session.
         name_server: `host:port`, several separated by `;`; None where `config` or NAMESRV_ADDR says it.
-        topic: The topic.
+        topic: The topic, or several. Topics that match a pattern, and single queues, are options of the data sources.
         start_offset: "earliest", "latest", or offsets by broker and queue, where -2 is earliest and -1 is latest; the
-            broker "*" is each that is not named. A queue that is not named begins at its first message.
+            broker "*" is each that is not named. Of several topics they are below the topic's name. A queue that is not
+            named begins at its first message.
         end_offset: The same, not included; a queue that is not named ends behind its last message of now.
         engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
             "auto" is columnar where `configure` added its jar, else arrow; the log says which.
@@ -66,7 +76,7 @@ def read_topic(
             are those of each broker. With `verify_crc` a body that differs from its CRC is damage, and is left out.
 
     Raises:
-        UnknownTopicError: The name servers do not know the topic.
+        UnknownTopicError: The name servers do not know a topic.
         UnknownColumnError: The row has no such column.
         ExpressionError: `tags` or `sql` does not parse.
         ArgumentError: A value out of range.
@@ -82,36 +92,57 @@ def read_topic(
     """
     check_engine(engine)
     check_names(arguments, ReadArguments)
+    if on_damage not in {"fail", "warn"}:
+        raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {on_damage!r}")
     values: dict[str, Any] = dict(arguments)
-    columns, queue_ids = values.pop("columns", None), values.pop("queue_ids", None)
+    columns, queue_ids, keys = values.pop("columns", None), values.pop("queue_ids", None), values.pop("keys", None)
+    if columns is not None and not columns:
+        raise ArgumentError("columns: expected at least one, got none")
+    if isinstance(keys, str):
+        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}")
+    property_names = values.get("property_names")
+    if property_names is not None and not property_names:
+        raise ArgumentError("property_names: expected at least one name, got none")
     schema = row_schema(columns)
-    values["start_time"], values["end_time"] = time_range(values.get("start_time"), values.get("end_time"))
-    request = RangeRequest(
-        config=_config(name_server, config),
-        topic=topic,
-        group=group,
-        columns=None if columns is None else tuple(columns),
-        microseconds=True,
-        on_damage=on_damage,
-        batch=pull_batch_size,
-        patience=retry_timeout,
-        sub_version=int(time.time() * 1000),
-        **values,
+    start_time, end_time = time_range(values.get("start_time"), values.get("end_time"))
+    cluster = _config(name_server, config)
+    options = _texts(
+        _cluster_options(cluster)
+        | {
+            # JSON, so that each text is one name
+            "subscribe": json.dumps([topic] if isinstance(topic, str) else list(topic)),
+            "group": group,
+            # an empty expression is all tags, and no text of an option is empty
+            "tags": values.get("tags") or "*",
+            "sql": values.get("sql"),
+            "keys": keys,
+            "propertyNames": property_names,
+            "queueIds": queue_ids,
+            "startingOffsets": _offsets(topic, start_offset),
+            "endingOffsets": _offsets(topic, end_offset),
+            "startingTimestamp": start_time,
+            "endingTimestamp": end_time,
+            "minPartitions": min_partitions,
+            "maxRowsPerPartition": max_rows_per_partition,
+            "failOnDataLoss": on_damage == "fail",
+            "verifyCrc": values.get("verify_crc"),
+            "pullBatchSize": pull_batch_size,
+            "retryTimeoutMs": round(retry_timeout * 1000),
+            "maxBodyBytes": values.get("max_body_bytes"),
+        }
     )
-    read = TopicRead(
-        request=request,
-        start=start_offset,
-        end=end_offset,
-        queue_ids=None if queue_ids is None else tuple(queue_ids),
-        min_partitions=min_partitions,
-        max_rows=max_rows_per_partition,
-    )
+    unable = not_expressible(cluster)
+    read = TopicRead("topic batch", options, schema.names, config=None if unable is None else cluster)
     # in the driver and now: a task that is tried again must read the same offsets
-    pieces = plan_topic(read)
+    pieces = read.plan()
+    # an empty list has no text, and as an option it would mean "all"
+    if any(chosen is not None and not chosen for chosen in (keys, queue_ids)):
+        pieces = []
     if engine in {"auto", "columnar"}:
-        frame = columnar_topic_frame(spark, read, pieces, "auto" if engine == "auto" else "columnar")
+        preferred: Literal["auto", "columnar"] = "auto" if engine == "auto" else "columnar"
+        frame = columnar_topic_frame(spark, options, pieces, preferred, unable)
         if frame is not None:
-            return frame
+            return frame if columns is None else frame.select(*columns)
     # only numbers go through Spark; the pieces are pickled with the function
     numbers = task_numbers(spark, pieces)
     if engine == "pandas":
@@ -121,12 +152,42 @@ def read_topic(
     return made
 
 
+def _cluster_options(config: ClientConfig) -> dict[str, Any]:
+    """The options that say how a cluster is reached, as values."""
+    tls = config.tls
+    values: dict[str, Any] = {
+        "nameServer": ";".join(config.name_servers),
+        "accessKey": config.access_key,
+        "secretKey": config.secret_key,
+        "securityToken": config.security_token,
+    }
+    if tls is not None:
+        values |= {
+            "tls": True,
+            "tlsTrust": tls.trust,
+            "tlsCertificate": tls.certificate,
+            "tlsKey": tls.key,
+            "tlsVerify": tls.verify,
+            "tlsCheckHost": tls.check_host,
+        }
+    return values
+
+
 def _config(name_server: str | Sequence[str] | None, config: ClientConfig | None) -> ClientConfig:
     if name_server is None:
         return config or ClientConfig()
-    from dataclasses import replace
-
     return ClientConfig(name_server=name_server) if config is None else replace(config, name_server=name_server)
+
+
+def _offsets(topic: str | Sequence[str], offsets: TopicOffsets) -> str:
+    if isinstance(offsets, str):
+        return offsets
+    return json.dumps({topic: offsets} if isinstance(topic, str) else offsets)
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    texts = ((name, option_text(value)) for name, value in values.items())
+    return {name: text for name, text in texts if text is not None}
 
 
 def _in_pandas(read: TopicRead, pieces: list[bytes]) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:

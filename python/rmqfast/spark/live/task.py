@@ -1,4 +1,4 @@
-"""What a task does with its piece of a topic, in a Python worker of an executor: pull, hand out batches."""
+"""What a task does with its piece of topics, in a Python worker of an executor: pull, hand out batches."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rmqfast._native import RangeReader
+from rmqfast._native import RangeReader, TopicRead
 from rmqfast.client.ranges import batches_of
 from rmqfast.spark.garbage import freeze_imports_once
-from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.zips import read_directories_once
 
 if TYPE_CHECKING:
@@ -26,11 +25,11 @@ def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
 
     Args:
         read: What is read.
-        piece: One of `rmqfast._native.plan_topic`.
+        piece: One of `read.plan()`.
 
     Raises:
-        DataLossError: Messages are not there any more, unless `on_damage` is "warn".
-        ClientError: A broker refuses, or does not answer for as long as the request's patience is.
+        DataLossError: Messages are not there any more, unless `failOnDataLoss` is false.
+        ClientError: A broker refuses, or does not answer for as long as `retryTimeoutMs` says.
 
     Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
@@ -38,7 +37,7 @@ def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
     read_directories_once()
     freeze_imports_once()
     # opened here, in the worker: a connection cannot be pickled
-    reader = RangeReader.of_piece(read.request, piece)
+    reader = RangeReader.of_piece(read, piece)
     began = time.monotonic()
     # it closes the reader also where Spark takes no more, as with LIMIT
     yield from batches_of(reader)

@@ -1,4 +1,4 @@
-"""The data source's reader of a topic of a live cluster."""
+"""The data source's reader of topics of a live cluster."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from rmqfast._native import check_topic, plan_topic
-from rmqfast.spark.live.options import LiveOptions
+from rmqfast._native import SparkOptions, TopicRead
 from rmqfast.spark.live.task import read_topic_piece
-from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.pushdown import gets_filters
-from rmqfast.spark.schema import agreed, row_schema
+from rmqfast.spark.schema import row_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,12 +27,11 @@ def checked_schema(options: Mapping[str, str]) -> StructType:
         options: Those of the data source.
 
     Raises:
-        RmqError: As `LiveOptions.of` and `rmqfast._native.check_topic` raise.
+        RmqError: As `TopicRead` and its `check` raise.
     """
-    live = LiveOptions.of(options)
-    schema = row_schema(live.columns)
+    schema = row_schema(SparkOptions("topic batch", dict(options)).values["columns"])
     # no offsets yet: a stream with a checkpoint has no use for them
-    check_topic(live.read(live.columns))
+    TopicRead("topic batch", dict(options), schema.names).check()
     return schema
 
 
@@ -46,12 +43,12 @@ def topic_reader(options: Mapping[str, str], columns: Sequence[str]) -> TopicRea
         columns: Those of the schema.
 
     Raises:
-        RmqError: As `LiveOptions.of` raises, or other columns than the option `columns` says.
+        RmqError: As `TopicRead` raises.
     """
-    live = LiveOptions.of(options)
-    read = live.read(agreed(live.columns, columns))
+    read = TopicRead("topic batch", dict(options), columns)
+    is_wanted = SparkOptions("topic batch", dict(options)).values["pushdown"]
     # two classes: Spark fails a query whose reader has `pushFilters` while the setting is off
-    return (_FilteringTopicReader if gets_filters(is_wanted=live.pushdown) else TopicReader)(read)
+    return (_FilteringTopicReader if gets_filters(is_wanted=is_wanted) else TopicReader)(read)
 
 
 class TopicReader(DataSourceReader):
@@ -65,12 +62,11 @@ class TopicReader(DataSourceReader):
 
     def __init__(self, read: TopicRead) -> None:
         self._read = read
-        self._is_empty = False
 
     def partitions(self) -> list[InputPartition]:
         """A task each."""
         # an empty list, which Spark makes one partition of None of
-        return [] if self._is_empty else [InputPartition(piece) for piece in plan_topic(self._read)]
+        return [InputPartition(piece) for piece in self._read.plan()]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Batches of one partition; where there is none, Spark 4.0 gives None, newer ones a partition of None."""
@@ -80,8 +76,12 @@ class TopicReader(DataSourceReader):
 
 class _FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Takes the filters that cut queues, and those on tags, exactly."""
-        from rmqfast.spark.live.topic_filter import narrowed_topic
+        """Takes the filters that choose queues or cut them, and those on tags, exactly."""
+        # PySpark 4.0 has no classes of filters to import
+        from rmqfast.spark.pushed_filters import rest_of
 
-        self._read, rest, self._is_empty = narrowed_topic(self._read, filters)
-        return iter(rest)
+        return iter(rest_of(self._take, filters))
+
+    def _take(self, filters: list[tuple[str, str, list[object]]]) -> list[bool]:
+        self._read, is_taken = self._read.take(filters)
+        return is_taken

@@ -1,4 +1,4 @@
-"""The stream of a topic of a live cluster."""
+"""The stream of topics of a live cluster."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rmqfast._native import SparkStream
-from rmqfast.spark.live.options import LiveOptions
+from rmqfast._native import SparkOptions, SparkStream, TopicRead
 from rmqfast.spark.live.stream_reader import StreamReader
 from rmqfast.spark.live.stream_triggers import offsets_limit
 from rmqfast.spark.live.task import read_topic_piece
-from rmqfast.spark.live.topic_read import TopicRead
-from rmqfast.spark.schema import agreed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,36 +25,28 @@ def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> S
         columns: Those of the schema.
 
     Raises:
-        RmqError: As `LiveOptions.of` raises, an option that a stream has no use for, or other columns than the option
-            `columns` says.
+        RmqError: As `TopicRead` raises.
 
     Source: `RocketMQSource` of rocketmq-spark.
     """
-    live = LiveOptions.of(options, "topic stream")
+    values = SparkOptions("topic stream", dict(options)).values
     return StreamReader(
         _TopicSource(
-            # as Kafka's source: a stream without a checkpoint begins at the end, a batch at the beginning
-            read_of=live.read(agreed(live.columns, columns), default_start="latest"),
-            most=live.max_offsets_per_trigger,
-            least=live.min_offsets_per_trigger,
-            delay=live.max_trigger_delay_ms / 1000,
-            commit_group=live.group if live.commit_offsets else None,
+            topics=TopicRead("topic stream", dict(options), columns),
+            most=values["max_offsets_per_trigger"],
+            least=values["min_offsets_per_trigger"],
         )
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _TopicSource:
-    read_of: TopicRead
+    topics: TopicRead
     most: int | None
     least: int | None
-    delay: float
-    commit_group: str | None
 
     def open(self) -> SparkStream:
-        return SparkStream.of_topic(
-            self.read_of, most=self.most, least=self.least, delay=self.delay, commit_group=self.commit_group
-        )
+        return SparkStream.of_topic(self.topics)
 
     def default_limit(self) -> Any:
         return offsets_limit(self.most, self.least)
@@ -67,4 +56,4 @@ class _TopicSource:
         return "maxOffsetsPerTrigger and minOffsetsPerTrigger need" if is_set else None
 
     def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
-        return read_topic_piece(self.read_of, piece)
+        return read_topic_piece(self.topics, piece)

@@ -1,4 +1,4 @@
-//! What a job must know of a topic before it reads it: where its queues are, where they begin and end, and since when.
+//! What a job must know of topics before it reads them: where their queues are, where they begin and end, and since when.
 //!
 //! `Cluster` asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
 mod parallel;

@@ -1,4 +1,4 @@
-//! The brokers of a topic: all of them are asked at once, and each about all its queues in one request.
+//! The brokers of topics: all of them are asked at once, and each about all queues of a topic in one request.
 //!
 //! Source: `DefaultMQAdminExtImpl.examineTopicStats`, `MQAdminImpl`, `MQClientInstance.checkClientInBroker`.
 use super::parallel::each;
@@ -6,14 +6,17 @@ use super::requests::{Cluster, ClusterOptions};
 use super::route::TopicRoute;
 use super::search::first_offset_at;
 use crate::error::{Error, Result};
+use crate::names::is_system;
 use crate::puller::{Answer, Body, PullHeader, PullStatus, PullerOptions, Queue, Subscription};
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The codes of a broker that starts, stops, or has too much to do.
 const BUSY: [i32; 3] = [response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE, response::TOPIC_NOT_EXIST];
+/// What follows a cluster's name in that of the topic for its replies.
+const REPLIES: &str = "_REPLY_TOPIC";
 const CLIENT_ID: &str = "rmqfast-spark";
 /// A broker counts all its queues for the answer.
 const SLOW: u32 = 5;
@@ -21,13 +24,12 @@ const SLOW: u32 = 5;
 /// A queue's first offset, and the one behind its last.
 pub type Bounds = (i64, i64);
 
-/// The brokers of a topic, as whoever plans a read of it sees them.
+/// The brokers of topics, as whoever plans a read of them sees them.
 #[derive(Debug)]
 pub struct TopicCluster {
     cluster: Cluster,
-    topic: String,
-    /// The last one that was looked up.
-    route: Mutex<Option<TopicRoute>>,
+    /// Those that were looked up last, by topic.
+    routes: Mutex<BTreeMap<String, TopicRoute>>,
 }
 
 impl TopicCluster {
@@ -35,24 +37,40 @@ impl TopicCluster {
     ///
     /// # Errors
     /// As [`Cluster::new`].
-    pub fn new(options: ClusterOptions, topic: &str) -> Result<Self> {
-        Ok(Self { cluster: Cluster::new(options)?, topic: topic.to_owned(), route: Mutex::default() })
+    pub fn new(options: ClusterOptions) -> Result<Self> {
+        Ok(Self { cluster: Cluster::new(options)?, routes: Mutex::default() })
     }
 
-    /// Where the topic is now.
+    /// The topics that name servers know, sorted, without those that are RocketMQ's own. Those of retries and dead letters,
+    /// `%RETRY%group` and `%DLQ%group`, are among them.
+    ///
+    /// # Errors
+    /// [`Error::Client`]: no name server answers. [`Error::Response`]: it refuses.
+    pub fn topics(&self, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
+        // each cluster and each broker has a topic of its name
+        let own = self.topic_list(request::GET_SYSTEM_TOPIC_LIST_FROM_NS, interrupt)?;
+        let is_reply = |topic: &str| topic.strip_suffix(REPLIES).is_some_and(|name| own.contains(name));
+        let mut topics = self.topic_list(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, interrupt)?;
+        topics.retain(|topic| !is_system(topic) && !own.contains(topic) && !is_reply(topic));
+        Ok(topics.into_iter().collect())
+    }
+
+    /// Where a topic is now.
     ///
     /// # Errors
     /// [`Error::UnknownTopic`]: the name servers do not know it. [`Error::Client`]: no name server answers, or the topic has no
     /// queue that may be read.
-    pub fn route(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
-        let fields = [("topic", Value::Text(&self.topic))];
+    pub fn route(&self, topic: &str, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
+        let fields = [("topic", Value::Text(topic))];
         let answer =
             match self.cluster.ask_name_server(self.cluster.usual(request::GET_ROUTEINFO_BY_TOPIC, &fields), interrupt)
             {
-                Err(Error::Response { code: response::TOPIC_NOT_EXIST, .. }) => return Err(self.unknown(interrupt)),
+                Err(Error::Response { code: response::TOPIC_NOT_EXIST, .. }) => {
+                    return Err(self.unknown(topic, interrupt));
+                }
                 answer => answer?,
             };
-        let route = TopicRoute::of_body(&self.topic, &answer.body);
+        let route = TopicRoute::of_body(topic, &answer.body);
         let mut route = route.map_err(|problem| malformed("name server", problem))?;
         if let Some(translate) = &self.cluster.options().translate {
             for address in route.addresses.values_mut() {
@@ -62,14 +80,22 @@ impl TopicCluster {
         // a plan without queues would look like a topic without messages
         if route.queues.is_empty() {
             return Err(Error::Client {
-                text: format!("topic {} has no queue that may be read", self.topic),
+                text: format!("topic {topic} has no queue that may be read"),
                 remark: String::new(),
                 code: response::NO_PERMISSION,
                 next_step: "its permission (perm) must have the bit 4, and readQueueNums be more than 0",
             });
         }
-        *self.route.lock().unwrap_or_else(PoisonError::into_inner) = Some(route.clone());
+        self.lock().insert(topic.to_owned(), route.clone());
         Ok(route)
+    }
+
+    /// Where topics are now, in their order.
+    ///
+    /// # Errors
+    /// Those of `interrupt`; those of [`route`](Self::route) are items of the result.
+    pub fn routes(&self, topics: &[String], interrupt: Interrupt<'_>) -> Result<Vec<Result<TopicRoute>>> {
+        each(topics, interrupt, |topic, interrupt| self.route(topic, interrupt))
     }
 
     /// Where queues begin and end. With `is_patient` those of a broker that does not answer now are left out, with a warning.
@@ -77,22 +103,25 @@ impl TopicCluster {
     /// # Errors
     /// [`Error::Client`]: a broker does not answer, or refuses.
     pub fn bounds(&self, queues: &[Queue], is_patient: bool, interrupt: Interrupt<'_>) -> Result<Vec<(Queue, Bounds)>> {
-        let mut by_broker: BTreeMap<&str, Vec<&Queue>> = BTreeMap::new();
-        queues.iter().for_each(|queue| by_broker.entry(&queue.broker_name).or_default().push(queue));
-        let brokers: Vec<(&str, Vec<&Queue>)> = by_broker.into_iter().collect();
-        let route = self.last_route(interrupt)?;
-        let answers = each(&brokers, interrupt, |(broker, queues), interrupt| {
-            self.bounds_at(address_of(&route, &self.topic, broker)?, queues, interrupt)
+        let mut by_place: BTreeMap<(&str, &str), Vec<&Queue>> = BTreeMap::new();
+        queues.iter().for_each(|queue| by_place.entry((&queue.broker_name, &queue.topic)).or_default().push(queue));
+        let places: Vec<((&str, &str), Vec<&Queue>)> = by_place.into_iter().collect();
+        let routes = self.last_routes(queues, interrupt)?;
+        let answers = each(&places, interrupt, |((broker, topic), queues), interrupt| {
+            self.bounds_at(address_of(&routes, topic, broker)?, topic, queues, interrupt)
         })?;
-        let mut bounds = HashMap::new();
-        for ((broker, _), answer) in brokers.iter().zip(answers) {
+        let (mut bounds, mut silent) = (HashMap::new(), BTreeSet::new());
+        for (((broker, topic), _), answer) in places.iter().zip(answers) {
             match answer {
-                Ok(of_broker) => bounds.extend(of_broker),
+                Ok(of_place) => bounds.extend(of_place),
                 Err(error) if is_patient && is_passing(&error) => {
-                    self.cluster
-                        .warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
+                    // once, however many topics it has
+                    if silent.insert(*broker) {
+                        self.cluster
+                            .warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
+                    }
                 }
-                Err(error) => return Err(unasked(&route, broker, error)),
+                Err(error) => return Err(unasked(&routes, topic, broker, error)),
             }
         }
         Ok(queues.iter().filter_map(|queue| Some((queue.clone(), *bounds.get(queue)?))).collect())
@@ -109,17 +138,18 @@ impl TopicCluster {
         group: &str,
         interrupt: Interrupt<'_>,
     ) -> Result<Vec<i64>> {
-        let route = self.last_route(interrupt)?;
+        let routes = self.last_routes(queues.iter().map(|(queue, _)| queue), interrupt)?;
         let answers = each(queues, interrupt, |(queue, bounds), interrupt| {
-            let address = address_of(&route, &self.topic, &queue.broker_name)?;
+            let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
             self.offset_at(address, queue, when, *bounds, group, interrupt)
         })?;
+        let unasked = |queue: &Queue, error| unasked(&routes, &queue.topic, &queue.broker_name, error);
         let offsets = queues.iter().zip(answers);
-        offsets.map(|((queue, _), answer)| answer.map_err(|error| unasked(&route, &queue.broker_name, error))).collect()
+        offsets.map(|((queue, _), answer)| answer.map_err(|error| unasked(queue, error))).collect()
     }
 
-    /// Has each broker compile an SQL92 expression: one that a broker does not understand it takes for all messages. With
-    /// `is_patient` a broker that does not answer now is passed over.
+    /// Has each broker of `queues` compile an SQL92 expression: one that a broker does not understand it takes for all
+    /// messages. With `is_patient` a broker that does not answer now is passed over.
     ///
     /// # Errors
     /// [`Error::Client`]: a broker does not take it.
@@ -127,6 +157,7 @@ impl TopicCluster {
         &self,
         subscription: &Subscription,
         group: &str,
+        queues: &[Queue],
         is_patient: bool,
         interrupt: Interrupt<'_>,
     ) -> Result<()> {
@@ -134,24 +165,27 @@ impl TopicCluster {
         if subscription.expression_type == "TAG" {
             return Ok(());
         }
-        let data = serde_json::json!({
-            "classFilterMode": false,
-            // the sets of tags and of their hashes are of no use to SQL92
-            "codeSet": [],
-            "expressionType": subscription.expression_type,
-            "subString": subscription.expression,
-            "subVersion": subscription.version,
-            "tagsSet": [],
-            "topic": self.topic,
-        });
-        let body = serde_json::json!({ "clientId": CLIENT_ID, "group": group, "subscriptionData": data }).to_string();
-        let route = self.last_route(interrupt)?;
-        let brokers: Vec<(&String, &String)> = route.addresses.iter().collect();
-        let answers = each(&brokers, interrupt, |(_, address), interrupt| {
+        // a broker compiles it whatever the topic is, so one of its topics will do
+        let topics: BTreeMap<&str, &str> = queues.iter().map(|queue| (&*queue.broker_name, &*queue.topic)).collect();
+        let brokers: Vec<(&str, &str)> = topics.into_iter().collect();
+        let routes = self.last_routes(queues, interrupt)?;
+        let answers = each(&brokers, interrupt, |(broker, topic), interrupt| {
+            let data = serde_json::json!({
+                "classFilterMode": false,
+                // the sets of tags and of their hashes are of no use to SQL92
+                "codeSet": [],
+                "expressionType": subscription.expression_type,
+                "subString": subscription.expression,
+                "subVersion": subscription.version,
+                "tagsSet": [],
+                "topic": topic,
+            });
+            let body = serde_json::json!({ "clientId": CLIENT_ID, "group": group, "subscriptionData": data });
+            let (address, body) = (address_of(&routes, topic, broker)?, body.to_string());
             let check = Ask { body: body.as_bytes(), ..self.cluster.usual(request::CHECK_CLIENT_CONFIG, &[]) };
             self.cluster.ask(address, check, interrupt)
         })?;
-        for ((broker, _), answer) in brokers.into_iter().zip(answers) {
+        for ((broker, topic), answer) in brokers.into_iter().zip(answers) {
             match answer {
                 // this broker is there and will not change its mind, so patience does not help
                 Err(error @ Error::Response { code, .. }) => {
@@ -163,7 +197,7 @@ impl TopicCluster {
                                     messages and filter by properties['...'] in Spark",
                     });
                 }
-                Err(error) if !is_patient => return Err(unasked(&route, broker, error)),
+                Err(error) if !is_patient => return Err(unasked(&routes, topic, broker, error)),
                 Err(_) | Ok(_) => {}
             }
         }
@@ -173,11 +207,22 @@ impl TopicCluster {
     /// Stores offsets of a group at the brokers, so that tools see how far it is; what fails is a warning.
     ///
     /// # Errors
-    /// Those of `interrupt`.
+    /// Those of `interrupt`; no name server answers.
     pub fn commit(&self, group: &str, offsets: &[(Queue, i64)], interrupt: Interrupt<'_>) -> Result<()> {
-        let route = self.last_route(interrupt)?;
+        let mut routes = self.lock().clone();
+        let topics: BTreeSet<&str> = offsets.iter().map(|(queue, _)| queue.topic.as_str()).collect();
+        for topic in topics {
+            if !routes.contains_key(topic) {
+                match self.route(topic, interrupt) {
+                    Ok(route) => drop(routes.insert(topic.to_owned(), route)),
+                    // of one that is gone no broker stores offsets, which is a warning for each
+                    Err(Error::UnknownTopic(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         let answers = each(offsets, interrupt, |(queue, offset), interrupt| {
-            let address = address_of(&route, &self.topic, &queue.broker_name)?;
+            let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
             // the broker stores any offset that it is told, also one that is less than before
             let fields = [("consumerGroup", Value::Text(group)), ("commitOffset", Value::Number(*offset))];
             let fields = [&fields[..], &of_queue(queue)].concat();
@@ -185,21 +230,21 @@ impl TopicCluster {
         })?;
         for ((queue, offset), answer) in offsets.iter().zip(answers) {
             if let Err(error) = answer {
-                let Queue { broker_name, queue_id, .. } = queue;
-                let place = format!("queue {queue_id} at {broker_name}");
+                let Queue { topic, broker_name, queue_id } = queue;
+                let place = format!("topic {topic}, queue {queue_id} at {broker_name}");
                 self.cluster.warn(format!("group {group}: the offset {offset} of {place} is not stored: {error}"));
             }
         }
         Ok(())
     }
 
-    /// Where a broker is read now, as a range reader asks while it does not answer.
+    /// Where a broker of a topic is read now, as a range reader asks while it does not answer.
     ///
     /// # Errors
     /// As [`route`](Self::route); [`Error::Client`] where the broker is not in it.
-    pub fn locate(&self, broker_name: &str, interrupt: Interrupt<'_>) -> Result<String> {
-        let route = self.route(interrupt)?;
-        address_of(&route, &self.topic, broker_name).map(str::to_owned)
+    pub fn locate(&self, topic: &str, broker_name: &str, interrupt: Interrupt<'_>) -> Result<String> {
+        let routes = BTreeMap::from([(topic.to_owned(), self.route(topic, interrupt)?)]);
+        address_of(&routes, topic, broker_name).map(str::to_owned)
     }
 
     /// What is worth a warning since the last call.
@@ -212,34 +257,54 @@ impl TopicCluster {
         self.cluster.close();
     }
 
-    /// The route of the last look-up; looked up where there was none.
-    ///
-    /// # Errors
-    /// As [`route`](Self::route).
-    pub fn last_route(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
-        let last = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        last.map_or_else(|| self.route(interrupt), Ok)
+    /// The routes of the last look-ups of the topics of queues; looked up where there was none.
+    fn last_routes<'a>(
+        &self,
+        queues: impl IntoIterator<Item = &'a Queue>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<BTreeMap<String, TopicRoute>> {
+        let topics: BTreeSet<&str> = queues.into_iter().map(|queue| queue.topic.as_str()).collect();
+        let mut routes = self.lock().clone();
+        for topic in topics {
+            if !routes.contains_key(topic) {
+                routes.insert(topic.to_owned(), self.route(topic, interrupt)?);
+            }
+        }
+        Ok(routes)
     }
 
-    fn unknown(&self, interrupt: Interrupt<'_>) -> Error {
-        let answer = self
-            .cluster
-            .ask_name_server(self.cluster.usual(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, &[]), interrupt);
-        let topics = answer.ok().and_then(|answer| Json::of_body(&answer.body).ok());
-        let topics = topics.as_ref().and_then(|topics| topics.member("topicList")).map_or(&[][..], Json::items);
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, TopicRoute>> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn topic_list(&self, code: i32, interrupt: Interrupt<'_>) -> Result<BTreeSet<String>> {
+        let answer = self.cluster.ask_name_server(self.cluster.usual(code, &[]), interrupt)?;
+        let list = Json::of_body(&answer.body).map_err(|error| malformed("name server", format!("body: {error}")))?;
+        let topics = list.member("topicList").map_or(&[][..], Json::items);
+        Ok(topics.iter().filter_map(Json::text).map(str::to_owned).collect())
+    }
+
+    fn unknown(&self, topic: &str, interrupt: Interrupt<'_>) -> Error {
+        let topics = self.topic_list(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, interrupt).unwrap_or_default();
         // nobody means a retry or dead-letter topic, `%RETRY%group` and `%DLQ%group`
-        let names = topics.iter().filter_map(Json::text).filter(|name| !name.starts_with('%'));
-        let hint = match rmqfast_store::Error::unknown("topic", &self.topic, names) {
+        let names = topics.iter().map(String::as_str).filter(|name| !name.starts_with('%'));
+        let hint = match rmqfast_store::Error::unknown("topic", topic, names) {
             rmqfast_store::Error::Unknown { near, .. } if !near.is_empty() => {
                 format!("did you mean {}?", near.join(", "))
             }
             _ => "create it, or see that its brokers are registered there".to_owned(),
         };
-        Error::UnknownTopic(format!("unknown topic '{}' at the name server; {hint}", self.topic))
+        Error::UnknownTopic(format!("unknown topic '{topic}' at the name server; {hint}"))
     }
 
-    fn bounds_at(&self, address: &str, queues: &[&Queue], interrupt: Interrupt<'_>) -> Result<Vec<(Queue, Bounds)>> {
-        let fields = [("topic", Value::Text(&self.topic))];
+    fn bounds_at(
+        &self,
+        address: &str,
+        topic: &str,
+        queues: &[&Queue],
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<(Queue, Bounds)>> {
+        let fields = [("topic", Value::Text(topic))];
         let usual = self.cluster.usual(request::GET_TOPIC_STATS_INFO, &fields);
         let answer = self.cluster.ask(address, Ask { timeout: SLOW * usual.timeout, ..usual }, interrupt)?;
         let stats = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
@@ -338,8 +403,8 @@ fn bounds_of(stats: &Json) -> HashMap<(&str, i64), Bounds> {
     bounds.collect()
 }
 
-fn address_of<'a>(route: &'a TopicRoute, topic: &str, broker_name: &str) -> Result<&'a str> {
-    route.addresses.get(broker_name).map(String::as_str).ok_or_else(|| {
+fn address_of<'a>(routes: &'a BTreeMap<String, TopicRoute>, topic: &str, broker_name: &str) -> Result<&'a str> {
+    routes.get(topic).and_then(|route| route.addresses.get(broker_name)).map(String::as_str).ok_or_else(|| {
         let text = format!("broker {broker_name} is not in the route of topic {topic}");
         Error::client(text, "", "is it running, and registered at this name server?")
     })
@@ -360,13 +425,13 @@ fn is_passing(error: &Error) -> bool {
     }
 }
 
-fn unasked(route: &TopicRoute, broker_name: &str, error: Error) -> Error {
+fn unasked(routes: &BTreeMap<String, TopicRoute>, topic: &str, broker_name: &str, error: Error) -> Error {
     let code = match &error {
         Error::Response { code, .. } => *code,
         Error::Remoting(_) => -1,
         _ => return error,
     };
-    let address = route.addresses.get(broker_name).map(String::as_str).unwrap_or_default();
+    let address = address_of(routes, topic, broker_name).unwrap_or_default();
     Error::Client {
         text: format!("broker {broker_name} at {address} cannot be asked: "),
         remark: error.remark(),

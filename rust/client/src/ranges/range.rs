@@ -37,8 +37,6 @@ impl fmt::Display for QueueRange {
 /// What all tasks of a read have in common.
 #[derive(Clone, Debug)]
 pub struct RangeRequest {
-    /// The topic.
-    pub topic: String,
     /// How brokers are asked.
     pub puller: PullerOptions,
     /// What brokers filter by.

@@ -355,8 +355,10 @@ impl RangeReader {
 
     fn locate(&mut self) -> Result<String> {
         // of its own, as name servers are asked once or after a failure: no connection waits for that
-        let cluster = TopicCluster::new(self.cluster.clone(), &self.request.topic)?;
-        let address = cluster.locate(&self.broker_name, &mut self.on_wait);
+        let cluster = TopicCluster::new(self.cluster.clone())?;
+        // whichever topic: a broker has one address for all of them
+        let topic = self.ranges.keys().next().map_or("", |queue| &queue.topic);
+        let address = cluster.locate(topic, &self.broker_name, &mut self.on_wait);
         self.warnings.extend(cluster.take_warnings());
         address
     }

@@ -2,7 +2,7 @@
 use super::range::RangeRequest;
 use crate::error::{Error, Result};
 use crate::fetched::{Part, batches_of_parts};
-use crate::puller::Fetched;
+use crate::puller::{Fetched, Queue};
 use arrow_array::RecordBatch;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::row::Row;
@@ -99,7 +99,7 @@ impl Report<'_> {
     }
 
     fn damage(&mut self, what: &str, places: &[String], otherwise: &str) -> Result<()> {
-        let text = format!("topic {}: {what}: {}", self.request.topic, places.join("; "));
+        let text = format!("{what}: {}", places.join("; "));
         if self.request.is_strict {
             return Err(Error::Corrupt(format!("{text}; on_damage=\"warn\" (failOnDataLoss=false) {otherwise}")));
         }
@@ -113,7 +113,8 @@ fn places(fetched: &[Fetched], has: impl Fn(&Row, &[u8]) -> bool) -> Vec<String>
     let damaged = rows.filter(|(fetched, row)| has(row, &fetched.body));
     let place = |(fetched, row): (&Fetched, &Row)| {
         let offset = row.message(&fetched.body).map_or(0, |message| message.queue_offset());
-        format!("broker {}, queue {}, offset {offset}", fetched.queue.broker_name, fetched.queue.queue_id)
+        let Queue { topic, broker_name, queue_id } = &*fetched.queue;
+        format!("topic {topic}, broker {broker_name}, queue {queue_id}, offset {offset}")
     };
     damaged.map(place).collect()
 }

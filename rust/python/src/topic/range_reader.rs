@@ -1,4 +1,5 @@
 //! Reads ranges of queues, batch by batch.
+use super::read::TopicRead;
 use super::request::PyRangeRequest;
 use super::warnings::log;
 use crate::client::message_queue::PulledQueue;
@@ -8,7 +9,8 @@ use crate::signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
-use rmqfast_client::ranges::{self, QueueRange, Step};
+use rmqfast_client::cluster::ClusterOptions;
+use rmqfast_client::ranges::{self, QueueRange, RangeRequest, Step};
 use rmqfast_spark::topic_piece::TopicPiece;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -35,8 +37,12 @@ struct PyQueueRange {
 }
 
 impl RangeReader {
-    fn open(request: PyRangeRequest<'_>, ranges: Vec<QueueRange>, address: Option<String>) -> PyResult<Self> {
-        let (request, cluster) = request.into_request()?;
+    fn open(
+        request: RangeRequest,
+        cluster: ClusterOptions,
+        ranges: Vec<QueueRange>,
+        address: Option<String>,
+    ) -> PyResult<Self> {
         let name = match ranges.as_slice() {
             [] => "no range".to_owned(),
             [range] => range.to_string(),
@@ -64,14 +70,14 @@ impl RangeReader {
     fn new(request: PyRangeRequest<'_>, ranges: Vec<PyQueueRange>, address: Option<String>) -> PyResult<Self> {
         let ranges =
             ranges.into_iter().map(|PyQueueRange { queue, start, end }| QueueRange { queue: queue.0, start, end });
-        Self::open(request, ranges.collect(), address)
+        let (request, cluster) = request.into_request()?;
+        Self::open(request, cluster, ranges.collect(), address)
     }
 
     #[staticmethod]
-    fn of_piece(request: PyRangeRequest<'_>, piece: &[u8]) -> PyResult<Self> {
-        let piece = TopicPiece::of_bytes(piece).map_err(spark)?;
-        let ranges = piece.queue_ranges(request.topic());
-        Self::open(request, ranges, piece.address)
+    fn of_piece(read: &TopicRead, piece: &[u8]) -> PyResult<Self> {
+        let TopicPiece { ranges, address, .. } = TopicPiece::of_bytes(piece).map_err(spark)?;
+        Self::open(read.read().request.clone(), read.read().cluster.clone(), ranges, address)
     }
 
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {

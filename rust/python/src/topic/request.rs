@@ -1,4 +1,4 @@
-//! `RangeRequest`, `TopicRead` and `ClientConfig` of Python, read attribute by attribute.
+//! `RangeRequest` and `ClientConfig` of Python, read attribute by attribute.
 use crate::client::puller::{seconds, signer, subscription};
 use crate::remoting::tls::PyTlsOptions;
 use crate::request::{columns, property_names, time_unit};
@@ -8,9 +8,6 @@ use rmqfast_client::Error;
 use rmqfast_client::cluster::{ClusterOptions, Translate};
 use rmqfast_client::puller::PullerOptions;
 use rmqfast_client::ranges::RangeRequest;
-use rmqfast_spark::offsets::Offsets;
-use rmqfast_spark::topic_offsets::ByBroker;
-use rmqfast_spark::topic_read::{RangeCut, TopicRead};
 use rmqfast_store::scan::ScanRequest;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +16,6 @@ use std::sync::Arc;
 #[derive(FromPyObject)]
 pub struct PyRangeRequest<'py> {
     config: Bound<'py, PyAny>,
-    topic: String,
     group: String,
     keys: Option<Vec<String>>,
     columns: Option<Vec<String>>,
@@ -47,11 +43,6 @@ struct PySubscription {
 }
 
 impl PyRangeRequest<'_> {
-    /// The topic.
-    pub fn topic(&self) -> &str {
-        &self.topic
-    }
-
     /// The request, and how its cluster is reached.
     pub fn into_request(self) -> PyResult<(RangeRequest, ClusterOptions)> {
         let cluster = cluster_options(&self.config)?;
@@ -78,7 +69,6 @@ impl PyRangeRequest<'_> {
             ..PullerOptions::default()
         };
         let request = RangeRequest {
-            topic: self.topic,
             puller,
             subscription: subscription(&sub_string, &expression_type, sub_version, self.wanted_tags).into(),
             scan,
@@ -89,76 +79,8 @@ impl PyRangeRequest<'_> {
     }
 }
 
-/// `rmqfast.spark.live.topic_read.TopicRead`.
-#[derive(FromPyObject)]
-pub struct PyTopicRead<'py> {
-    request: PyRangeRequest<'py>,
-    start: PyTopicOffsets,
-    end: PyTopicOffsets,
-    queue_ids: Option<Vec<i32>>,
-    min_partitions: Option<i64>,
-    max_rows: i64,
-    cut: PyRangeCut,
-}
-
-/// `rmqfast.spark.live.topic_read.RangeCut`.
-#[derive(FromPyObject)]
-struct PyRangeCut {
-    broker_names: Option<HashSet<String>>,
-    queue_ids: Option<HashSet<i32>>,
-    start: Option<i64>,
-    end: Option<i64>,
-}
-
-impl PyTopicRead<'_> {
-    /// The read.
-    pub fn into_read(self) -> PyResult<TopicRead> {
-        let (request, cluster) = self.request.into_request()?;
-        let PyRangeCut { broker_names, queue_ids, start, end } = self.cut;
-        Ok(TopicRead {
-            cluster,
-            request,
-            start: self.start.0,
-            end: self.end.0,
-            queue_ids: self.queue_ids,
-            min_pieces: self.min_partitions.unwrap_or(1),
-            max_rows: self.max_rows,
-            cut: RangeCut {
-                broker_names: broker_names.map(|names| names.into_iter().collect()),
-                queue_ids: queue_ids.map(|ids| ids.into_iter().collect()),
-                offsets: (start, end),
-            },
-            is_empty: false,
-            planned: None,
-            pool_key: None,
-        })
-    }
-}
-
-/// "earliest", "latest", or offsets by broker and queue, in the order of the mapping, in which errors find what is wrong.
-pub struct PyTopicOffsets(pub Offsets<ByBroker>);
-
-impl FromPyObject<'_, '_> for PyTopicOffsets {
-    type Error = PyErr;
-
-    fn extract(offsets: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match offsets.extract::<&str>() {
-            Ok("earliest") => return Ok(Self(Offsets::Earliest)),
-            // `TopicOffsets` of Python has these two words only
-            Ok(_) => return Ok(Self(Offsets::Latest)),
-            Err(_) => {}
-        }
-        let brokers = offsets.call_method0("items")?.try_iter()?.map(|item| {
-            let (broker, queues): (String, Bound<'_, PyAny>) = item?.extract()?;
-            let by_queue = queues.call_method0("items")?.try_iter()?.map(|item| item?.extract());
-            Ok((broker, by_queue.collect::<PyResult<_>>()?))
-        });
-        Ok(Self(Offsets::Named(brokers.collect::<PyResult<_>>()?)))
-    }
-}
-
 /// How a `ClientConfig` says that its cluster is reached.
-fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
+pub fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
     let py = config.py();
     let tls: Option<PyTlsOptions> = config.getattr(intern!(py, "tls"))?.extract()?;
     // Python signs: the account does not cross

@@ -1,0 +1,112 @@
+//! A read of topics, as the driver plans it and as its tasks know it.
+use super::request::cluster_options;
+use super::warnings::log;
+use crate::error::spark;
+use crate::signals;
+use crate::spark::{PyFilter, filters, pairs};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use rmqfast_spark::options::Kind;
+use rmqfast_spark::topic_piece::{RangeParts, TopicPiece};
+use rmqfast_spark::topic_read;
+
+const LOGGER: &str = "rmqfast.spark";
+
+/// What options ask of topics, as far as filters leave it.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct TopicRead {
+    read: topic_read::TopicRead,
+    arguments: Arguments,
+}
+
+/// What a task makes its read of.
+struct Arguments {
+    kind: String,
+    options: Py<PyDict>,
+    columns: Vec<String>,
+    config: Option<Py<PyAny>>,
+    /// Those that were taken.
+    filters: Vec<Py<PyAny>>,
+}
+
+impl TopicRead {
+    /// The read.
+    pub fn read(&self) -> &topic_read::TopicRead {
+        &self.read
+    }
+}
+
+#[pymethods]
+impl TopicRead {
+    #[new]
+    #[pyo3(signature = (kind, options, columns, *, config=None))]
+    fn new(
+        kind: String,
+        options: Bound<'_, PyDict>,
+        columns: Vec<String>,
+        config: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let read = topic_read::TopicRead::of(Kind::of_name(&kind).map_err(spark)?, &pairs(&options)?, &columns);
+        let mut read = read.map_err(spark)?;
+        if let Some(config) = &config {
+            read = read.at(cluster_options(config)?);
+        }
+        let (options, config, filters) = (options.unbind(), config.map(Bound::unbind), Vec::new());
+        Ok(Self { read, arguments: Arguments { kind, options, columns, config, filters } })
+    }
+
+    /// As a task comes by it.
+    #[staticmethod]
+    fn narrowed(
+        py: Python<'_>,
+        kind: String,
+        options: Bound<'_, PyDict>,
+        columns: Vec<String>,
+        config: Option<Bound<'_, PyAny>>,
+        filters: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(Self::new(kind, options, columns, config)?.take(py, filters)?.0)
+    }
+
+    fn take(&self, py: Python<'_>, filters: Vec<Bound<'_, PyAny>>) -> PyResult<(Self, Vec<bool>)> {
+        let asked = filters.iter().map(|filter| filter.extract()).collect::<PyResult<Vec<PyFilter<'_>>>>()?;
+        let mut read = self.read.clone();
+        let is_taken = read.take(&self::filters(asked)?);
+        let Arguments { kind, options, columns, config, filters: before } = &self.arguments;
+        let taken = filters.into_iter().zip(&is_taken).filter(|(_, is_taken)| **is_taken);
+        let arguments = Arguments {
+            kind: kind.clone(),
+            options: options.clone_ref(py),
+            columns: columns.clone(),
+            config: config.as_ref().map(|config| config.clone_ref(py)),
+            filters: before.iter().map(|f| f.clone_ref(py)).chain(taken.map(|(f, _)| f.unbind())).collect(),
+        };
+        Ok((Self { read, arguments }, is_taken))
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let warnings = py.detach(|| self.read.check(&mut signals::waiting())).map_err(spark)?;
+        log(py, LOGGER, warnings)
+    }
+
+    fn plan<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let (pieces, warnings) = py.detach(|| self.read.plan(&mut signals::waiting())).map_err(spark)?;
+        // after the GIL is back: a handler of `logging` is Python code
+        log(py, LOGGER, warnings)?;
+        Ok(pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes())).collect())
+    }
+
+    /// By its options: they are less than what was made of them, and name files that are each machine's own.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let Arguments { kind, options, columns, config, filters } = &self.arguments;
+        let arguments = (kind, options.bind(py), columns, config.as_ref().map(|config| config.bind(py)), filters);
+        let make = PyType::new::<Self>(py).getattr("narrowed")?;
+        Ok((make, arguments.into_pyobject(py)?.into_any()))
+    }
+}
+
+/// The address and the ranges of a piece.
+#[pyfunction]
+pub fn read_piece(piece: &[u8]) -> PyResult<(Option<String>, Vec<RangeParts>)> {
+    Ok(TopicPiece::of_bytes(piece).map_err(spark)?.to_parts())
+}
