@@ -23,12 +23,12 @@ class Workers(Cluster):
         directory.mkdir(parents=True)
         super().__init__(directory, count)
 
-    def _start(self, role: str, *arguments: str) -> None:
+    def _start(self, host: str, role: str, *arguments: str) -> None:
         all_cores = sorted(os.sched_getaffinity(0))
         if self._held and role == "worker.Worker":
             os.sched_setaffinity(0, {all_cores[self._begun % len(all_cores)]})  # what it starts inherits this
             self._begun += 1
         try:
-            super()._start(role, *arguments)
+            super()._start(host, role, *arguments)
         finally:
             os.sched_setaffinity(0, all_cores)
