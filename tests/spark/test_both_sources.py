@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pytest
 from rmqfast import Message, open_store
 from rmqfast._native import SparkOptions
 from rmqfast.errors import RmqError
+from rmqfast.spark import RocketMQDataSource
 from tests.spark.in_process import source_reader
 from tests.spark.test_requests import golden
 
@@ -38,6 +40,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+#: Errors that only the queues as they are can tell; and the one that names an option or its alias, by their order.
+UNLIKE = re.compile(r"^(starting|ending)Offsets: (no topic|topic )|given twice")
+
+
 def texts_of(option: str) -> list[dict[str, str]]:
     """The golden requests that have this option beside the store and its topic, and those that once drifted."""
     _, rows = golden()
@@ -48,6 +54,14 @@ def texts_of(option: str) -> list[dict[str, str]]:
         for options in (*texts, *({"storePath": "", "topic": "orders", **drifted} for drifted in DRIFTED))
         if {name.lower() for name in options} - base == {option.lower()} - base and "storePath" in options
     ]
+
+
+def refused_of(option: str) -> list[dict[str, str]]:
+    """The golden requests of topics that have this option and are refused before anybody is asked."""
+    _, rows = golden()
+    refused = [row for row in rows if row["kind"] == "topic batch" and "error" in row]
+    texts = [row["options"] for row in refused if not UNLIKE.search(row["error"][1])]
+    return [options for options in texts if option.lower() in {name.lower() for name in options}]
 
 
 def by_columnar(spark: SparkSession, options: Mapping[str, str]) -> str:
@@ -83,3 +97,16 @@ def test_both_sources_take_and_refuse_the_same_texts(spark: SparkSession, store:
             refused = "ArgumentError: option io: expected pread"
         assert bool(refused) == bool(columnar), (request, refused, columnar)
         assert refused in columnar, request
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "option",
+    [name for name in SparkOptions.names("topic batch") if name not in {"nameServer", "topic"} and refused_of(name)],
+)
+def test_both_sources_refuse_the_same_texts_of_topics(spark: SparkSession, option: str) -> None:
+    for options in refused_of(option):
+        with pytest.raises(RmqError) as caught:
+            RocketMQDataSource(dict(options)).schema()
+        refused = f"{type(caught.value).__name__}: {caught.value}"
+        assert refused in by_columnar(spark, options), options

@@ -199,7 +199,7 @@ impl TopicRead {
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut selection = Selection {
             source: Source::Topic,
-            topics: self.cut.topics.take().or_else(|| self.topics.names()),
+            topics: self.cut.topics.take(),
             may_be_light: self.topics.may_be_light(),
             has_tags: self.request.subscription.is_filtered(),
             broker_names: self.cut.broker_names.take(),
@@ -211,7 +211,11 @@ impl TopicRead {
             ..Selection::default()
         };
         let taken = selection.take(filters);
-        let Selection { topics, broker_names, queue_ids, offsets, times, tags, is_empty, .. } = selection;
+        let Selection { mut topics, broker_names, queue_ids, offsets, times, tags, mut is_empty, .. } = selection;
+        if let Some(topics) = &mut topics {
+            topics.retain(|topic| self.topics.has(topic));
+            is_empty |= topics.is_empty();
+        }
         (self.cut, self.is_empty) = (RangeCut { topics, broker_names, queue_ids, offsets }, is_empty);
         (self.request.scan.start_time, self.request.scan.end_time) = times;
         // tags that a filter names are single ones, so they parse
@@ -259,8 +263,7 @@ impl TopicRead {
     /// Returns what is worth a warning.
     ///
     /// # Errors
-    /// The name servers do not know a topic, or none answers; a queue that no broker has; a broker
-    /// refuses.
+    /// The name servers do not know a topic, or none answers; a queue that no broker has; a broker refuses.
     pub fn check(&self, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
         let cluster = self.open_cluster()?;
         let queues = self.find(&cluster, interrupt)?.queues;
@@ -351,9 +354,11 @@ impl TopicRead {
         Ok(())
     }
 
-    /// What is worth a warning of a read that has no queue.
+    /// What is worth a warning of a pattern that finds no topic.
     fn nothing(&self, queues: &[Queue]) -> Option<String> {
-        queues.is_empty().then(|| format!("{}: there is none now", self.topics))
+        // a filter may leave out all there are
+        let is_nothing = queues.is_empty() && self.cut.topics.is_none();
+        is_nothing.then(|| format!("{}: there is none now", self.topics))
     }
 
     fn ranges(
@@ -416,4 +421,51 @@ impl TopicRead {
 
 fn is_of_connection(given: &str) -> bool {
     CONNECTION.iter().any(|name| name.eq_ignore_ascii_case(given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::Literal;
+
+    fn read(pairs: &[(&str, &str)]) -> TopicRead {
+        let pairs = [&[("nameServer", "127.0.0.1:1")], pairs].concat();
+        let pairs: Vec<_> = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        TopicRead::of(Kind::TopicBatch, &pairs, &[]).expect("a read")
+    }
+
+    fn topic_in(topics: &[&str]) -> Filter {
+        let values = topics.iter().map(|topic| Some(Literal::Text((*topic).to_owned()))).collect();
+        Filter { kind: "in".into(), column: "topic".into(), values }
+    }
+
+    #[test]
+    fn filters_leave_topics_that_are_read() {
+        for option in [("subscribe", "a,b"), ("subscribePattern", "[ab]")] {
+            let mut read = read(&[option]);
+            assert!(read.take(&[]).is_empty());
+            // or it would not look whether all is there that options name
+            assert_eq!(read.cut.topics, None);
+            assert_eq!(read.take(&[topic_in(&["c", "b", "a"])]), [true]);
+            assert_eq!(
+                (read.cut.topics.as_deref(), read.is_empty),
+                (Some(&["a".to_owned(), "b".to_owned()][..]), false)
+            );
+            assert_eq!(read.take(&[topic_in(&["c", "b"]), topic_in(&["a"])]), [true, true]);
+            assert!(read.is_empty);
+        }
+    }
+
+    #[test]
+    fn numbers_of_queues_that_are_named_must_be_there_unless_there_is_none() {
+        let queue = |topic: &str, queue_id| Queue { topic: topic.into(), broker_name: "a".into(), queue_id };
+        let all = vec![queue("a", 0), queue("a", 1), queue("b", 0)];
+        let read = read(&[("subscribePattern", "[ab]"), ("queueIds", "1,2")]);
+        let error = read.keep(&mut all.clone(), true).expect_err("no queue 2").to_string();
+        assert_eq!(error, "queue_ids: no queue 2; the topic's queues are 0, 1");
+        let mut left = all;
+        read.keep(&mut left, false).expect("brokers may be away");
+        assert_eq!(left, [queue("a", 1)]);
+        read.keep(&mut Vec::new(), true).expect("nothing matches");
+    }
 }

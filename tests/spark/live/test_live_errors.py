@@ -36,9 +36,31 @@ AT_LOAD: dict[str, tuple[dict[str, str], str]] = {
     "whose offsets": ({"commitOffsets": "true"}, "option commitOffsets: needs the option group"),
     "account": ({"accessKey": "a"}, "expected access_key and secret_key, got one of them"),
     "trust": ({"tls": "true"}, "trust: expected a file of authorities, or verify=False, got None"),
+    "topics in two ways": (
+        {"subscribe": "bills"},
+        "options topic, subscribe, subscribePattern, assign: expected one of them, got topic, subscribe",
+    ),
     "offsets' topic": (
         {"startingOffsets": '{"other":{}}'},
         "startingOffsets: 'other' is not read; expected offsets of topic orders",
+    ),
+}
+#: Other topics than those of `topic`.
+OF_TOPICS: dict[str, tuple[dict[str, str], str]] = {
+    "none": ({}, "options topic, subscribe, subscribePattern, assign: expected one of them, got none"),
+    "unknown": (
+        {"subscribe": "orders,order"},
+        "UnknownTopicError: unknown topic 'order' at the name server; did you mean",
+    ),
+    "pattern": ({"subscribePattern": "(?!x)"}, "expected a regular expression, got '(?!x)': look-around, including"),
+    "assigned": ({"assign": '{"orders":{"broker-b":[4]}}'}, "assign: topic orders: no queue 4 on broker broker-b; its"),
+    "assigned twice": (
+        {"assign": '{"orders":{"broker-b":[3]}}', "queueIds": "3"},
+        "option queueIds: the option assign",
+    ),
+    "offsets": (
+        {"subscribePattern": "o.*", "startingOffsets": '{"bills":{}}'},
+        "startingOffsets: 'bills' is not read; expected offsets of topics like 'o.*' as",
     ),
 }
 AT_READ: dict[str, tuple[dict[str, str], str]] = {
@@ -98,6 +120,17 @@ def test_load_of_the_jvm_says_what_pythons_source_says(
     assert text in said(caught.value)
     if HAS_PYTHON_SOURCES:
         assert said(caught.value) == by_python(RocketMQDataSource(options).schema)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("options", "text"), OF_TOPICS.values(), ids=OF_TOPICS)
+def test_load_says_what_is_wrong_with_topics(
+    spark: SparkSession, engine: str, live_cluster: LiveCluster, options: dict[str, str], text: str
+) -> None:
+    reader = spark.read.format(engine).options(nameServer=live_cluster.name_server, **options)
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # Spark's own class differs by version
+        reader.load()
+    assert text in said(caught.value)
 
 
 @pytest.mark.spark

@@ -80,6 +80,28 @@ def test_rows_are_those_of_the_store_column_by_column(spark: SparkSession, engin
         assert rows_of(topic_frame(spark, engine, real.name_server, **arguments)) == wanted, arguments
 
 
+def test_a_pattern_matches_what_producers_made_and_nothing_of_rocketmq(
+    spark: SparkSession, engine: str, real: RocketMQ
+) -> None:
+    real.create_topic("orders-eu", 1)
+    with rmqfast.Producer("tests", name_server=real.name_server) as producer:
+        producer.send(Message("orders-eu", b"x"))
+    with rmqfast.Admin(name_server=real.name_server) as admin:
+        sent = sum(row.max_offset for row in admin.topics.status("orders-eu"))
+        # a topic of its name, for one
+        assert "DefaultCluster" in admin.topics.all()
+    until(lambda: "orders-eu" in counts(spark, engine, real, ".*"))
+    assert counts(spark, engine, real, ".*") == {"orders": sum(ends(real).values()), "orders-eu": sent}
+    assert counts(spark, engine, real, "orders-.*") == {"orders-eu": sent}
+
+
+def counts(spark: SparkSession, engine: str, real: RocketMQ, pattern: str) -> dict[str, int]:
+    """Messages by topic."""
+    options = {"nameServer": real.name_server, "subscribePattern": pattern, "columns": "topic"}
+    frame = spark.read.format(engine).options(**options).load()
+    return {row[0]: row[1] for row in frame.groupBy("topic").count().collect()}
+
+
 def test_a_broker_that_is_killed_amid_a_range_gives_the_rest_when_it_is_back(real: RocketMQ) -> None:
     with rmqfast.Admin(name_server=real.name_server) as admin:
         ranges = [QueueRange(row.queue, 0, row.max_offset) for row in admin.topics.status("orders")]

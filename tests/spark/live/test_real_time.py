@@ -14,7 +14,7 @@ import pytest
 from tests.effort import effort
 from tests.spark.engines import JVM
 from tests.spark.live import topics
-from tests.spark.live.streams import Place, each_once, ended, stream
+from tests.spark.live.streams import Place, each_once, ended, failure, stream
 from tests.spark.live.test_live_columnar import pullers
 from tests.spark.live.test_topic_stream import ends
 from tests.waiting import until
@@ -107,6 +107,16 @@ def test_a_task_waits_for_messages_of_several_topics(spark: SparkSession, tmp_pa
             assert len(topic_lines(tmp_path)) == len(wanted)
         finally:
             query.stop()
+
+
+def test_a_pattern_that_nothing_matches_ends_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
+        options = {"nameServer": cluster.name_server, "subscribePattern": "orders.*"}
+        frame = spark.readStream.format(JVM).options(**options).load()
+        writer: Any = frame.writeStream.format("console").outputMode("update")
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query: StreamingQuery = writer.trigger(realTime="2 seconds").start()
+        assert "Real-Time Mode: topics like 'orders.*': there is none now" in failure(query)
 
 
 def append_topic(path: str, row: Any) -> None:

@@ -40,6 +40,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
         for topic, count in COUNTS.items():
             topics.create(started, topic, queues=2)
             topics.send(started, count, topic)
+        # a pattern leaves out what nobody may read
+        topics.create(started, "orders-hidden", queues=1, perm=2)
         yield started
 
 
@@ -83,6 +85,11 @@ def test_a_batch_has_the_queues_that_are_assigned(spark: SparkSession, engine: s
     wanted = {"orders-eu": {"broker-a": [1], "broker-b": [0, 1]}, "bills": {"broker-a": [0]}}
     found = places(load(spark, engine, cluster, assign=json.dumps(wanted)))
     assert found == Counter(place for place in each(cluster, *wanted) if place[2] in wanted[place[0]].get(place[1], []))
+    # a queue of the topic, but none that is read
+    offsets = {"bills": {"broker-a": {"1": 1}}}
+    frame = load(spark, engine, cluster, assign=json.dumps(wanted), startingOffsets=json.dumps(offsets))
+    with pytest.raises(Exception, match="no queue 1 on broker broker-a; its queues are 0"):
+        frame.collect()
     for problem, queues in (
         ("topic bills: no queue 2 on broker broker-a; its queues are 0, 1", {"bills": {"broker-a": [0, 2]}}),
         ("topic bills: no queue 0 on broker broker-c; its queues are none", {"bills": {"broker-c": [0]}}),

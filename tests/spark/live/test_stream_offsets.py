@@ -204,9 +204,15 @@ def test_a_stream_of_a_pattern_that_nothing_matches_waits_and_asks_once_for_each
         assert of.pieces("{}", "{}") == []
         assert asked[RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER] == 3
         assert (of.report(), of.metrics("{}")) == (None, {})
-        broker.tables.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+        for name in ("%DLQ%lake", "%RETRY%lake", "orders"):
+            broker.tables.topics.update(TopicConfig(topic_name=name, read_queue_nums=1, write_queue_nums=1))
         until(lambda: of.latest("{}", is_limited=True) == at(0))
         of.close()
+        # neither topics of groups, nor those of the broker, the cluster and RocketMQ
+        for pattern, name in ((".*", "orders"), ("%DLQ%.*", "%DLQ%lake"), (".*RETRY%.*|%RETRY%.*", "%RETRY%lake")):
+            of = SparkStream.of_topic(TopicRead("topic stream", options | {"subscribePattern": pattern}, COLUMNS))
+            assert of.initial() == f'{{"{name}": {{"broker-a": {{"0": 0}}}}}}'
+            of.close()
 
 
 def test_queues_that_are_assigned_are_read_and_no_others(cluster: RestartableCluster) -> None:
