@@ -1,37 +1,34 @@
-"""A client of Spark Connect in a process of its own, with its server: reads, streams and writes topics, says what came.
+"""A client of Spark Connect in a process of its own: reads, streams and writes topics, says what came.
 
-usage: python -m tests.spark.live.connect_driver NAME_SERVER DIRECTORY
+usage: python -m tests.spark.live.connect_driver SERVER NAME_SERVER DIRECTORY
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import rmqfast.spark
-from tests.spark.cluster import ALONE
 from tests.spark.engines import ENGINES, said
 from tests.spark.live.streams import ended, places, stream, write
 
 PLACE = ("broker_name", "queue_id", "queue_offset")
 
 
-def main(name_server: str, directory: str) -> None:
+def main(server: str, name_server: str, directory: str) -> None:
     """Prints one JSON object: rows by engine of the topic `orders`."""
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    # a server of its own, on the cores of this machine
     builder: Any = SparkSession.builder
-    spark: Any = rmqfast.spark.configure(builder.remote("local[2]").config(map=ALONE)).getOrCreate()
+    spark: Any = rmqfast.spark.configure(builder.remote(server)).getOrCreate()
     spark.dataSource.register(rmqfast.spark.RocketMQDataSource)
     answer: dict[str, Any] = {}
     for engine in ENGINES:
         rows = load(spark, engine, name_server, "orders").where("tags = 'A'").select(*PLACE).collect()
-        ended(write(stream(spark, engine, name_server), Path(directory) / engine))
+        # the first query of a server compiles its plans and starts its workers
+        ended(write(stream(spark, engine, name_server), Path(directory) / engine), seconds=600)
         answer[engine] = {
             "read": sorted([*row] for row in rows),
             "streamed": sorted([*place] for place in places(spark, Path(directory) / engine).elements()),

@@ -15,6 +15,7 @@ import pytest
 import rmqfast
 from tests.spark.engines import ENGINES
 from tests.spark.live import topics
+from tests.spark.live.connect_server import ConnectServer
 from tests.spark.live.streams import each_once
 from tests.spark.live.test_topic_stream import ends
 
@@ -35,7 +36,8 @@ def test_a_client_of_spark_connect_reads_streams_and_writes(tmp_path: Path) -> N
         topics.create(cluster, "written", queues=1)
         topics.fill(cluster, 400, "orders")
         found = ends(cluster.name_server)
-        answer = driven(cluster.name_server, tmp_path)
+        with ConnectServer(tmp_path) as server:
+            answer = driven(server, cluster.name_server, tmp_path)
         written = ends(cluster.name_server, "written")
     wanted = sorted([*place] for place in each_once(found))
     assert list(answer) == list(ENGINES)
@@ -47,13 +49,11 @@ def test_a_client_of_spark_connect_reads_streams_and_writes(tmp_path: Path) -> N
     assert sum(written.values()) == 10
 
 
-def driven(name_server: str, directory: Path) -> dict[str, dict[str, Any]]:
+def driven(server: ConnectServer, name_server: str, directory: Path) -> dict[str, dict[str, Any]]:
     """What `connect_driver` says."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), str(ROOT), *sys.path])}
-    command = [sys.executable, "-m", "tests.spark.live.connect_driver", name_server, str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT, env=environment)
-    # the server's log has Java's frames by the hundred
-    told = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
-    assert done.returncode == 0, "\n".join(told)
+    command = [sys.executable, "-m", "tests.spark.live.connect_driver", server.url, name_server, str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=800, cwd=ROOT, env=environment)
+    assert done.returncode == 0, f"{done.stderr}\n{server.told()}"
     answer: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return answer
