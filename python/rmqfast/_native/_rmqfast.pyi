@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
 from rmqfast.client.instance import ClientConfig
@@ -20,6 +20,10 @@ from rmqfast.store.writer import AppendOptions
 
 __all__ = [
     "COLUMNS",
+    "FORBIDDEN_TOPICS",
+    "MAX_NAMED_TOPIC",
+    "MAX_TOPIC",
+    "SYSTEM_TOPICS",
     "Appender",
     "Call",
     "Channel",
@@ -56,10 +60,12 @@ __all__ = [
     "config_text",
     "decode_pull",
     "fetched_to_arrow",
+    "is_legal_name",
     "load_config",
     "make_certificates",
     "messages_to_arrow",
     "milliseconds",
+    "name_problem",
     "namespace_of_endpoint",
     "parse_name_servers",
     "plain_remark",
@@ -75,9 +81,18 @@ __all__ = [
     "signature_of",
     "spark_row",
     "step_after",
+    "unwrap_namespace",
+    "without_namespace",
+    "wrap_namespace",
 ]
 
 COLUMNS: list[str]
+#: Topics that no client may send to; those of the system, which are the same in all namespaces.
+FORBIDDEN_TOPICS: list[str]
+SYSTEM_TOPICS: list[str]
+#: Characters at most of a topic; of one that a client names to a broker, which may be that of a group's retries.
+MAX_TOPIC: int
+MAX_NAMED_TOPIC: int
 
 _Piece: TypeAlias = tuple[str, int, int, bool]
 _Damage: TypeAlias = tuple[int, int, str, str]
@@ -216,6 +231,38 @@ class Selection:
     def is_empty(self) -> bool: ...
 
 def milliseconds(text: str) -> int: ...
+def name_problem(
+    rule: Literal[
+        "group",
+        "producer group",
+        "consumer group",
+        "topic",
+        "sent topic",
+        "batch topic",
+        "new topic",
+        "named topic",
+    ],
+    name: str,
+) -> str | None:
+    """Why a topic or a group cannot have a name, in RocketMQ's words; None where it can.
+
+    Args:
+        rule: What it is for: a group; a topic of a client, one that it sends to, alone or in a batch; a topic that a
+            broker makes, or that a client names to a broker.
+        name: The name.
+
+    Source: `Validators`, `TopicValidator`.
+    """
+
+def is_legal_name(name: str) -> bool:
+    """Whether it has only letters, digits, `%`, `|`, `-` and `_`, and at least one.
+
+    Source: `TopicValidator.isTopicOrGroupIllegal`.
+    """
+
+def wrap_namespace(namespace: str, resource: str) -> str: ...
+def unwrap_namespace(namespace: str, resource: str) -> str: ...
+def without_namespace(resource: str) -> str: ...
 def plain_remark(remark: str) -> str: ...
 def step_after(remark: str) -> str | None: ...
 def check_agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> None: ...

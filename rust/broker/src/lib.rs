@@ -8,7 +8,6 @@ mod broker_state;
 mod counters;
 mod data_plane;
 mod group_commit;
-mod names;
 mod offset_requests;
 mod offsets;
 mod options;

@@ -2,11 +2,11 @@
 //!
 //! Source: `ConsumerManageProcessor.queryConsumerOffset`, `updateConsumerOffset`, `AdminBrokerProcessor.getMaxOffset`, `getMinOffset`.
 use crate::broker_state::BrokerState;
-use crate::names;
 use crate::reply::Reply;
 use crate::send_header::{missing_field, number};
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, Value};
+use rmqfast_store::format::names::Rule;
 use std::time::Instant;
 
 const NOT_FOUND: &str = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first";
@@ -73,8 +73,8 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
 
 /// Lets a group have offsets of a topic of which it had none: they are kept, and saved, for good.
 fn admit(state: &BrokerState, connection: &Connection, group: &str, topic: &str) -> Result<(), Refusal> {
-    names::check_group(group)?;
-    names::check_topic(topic)?;
+    Rule::Group.check(group)?;
+    Rule::NamedTopic.check(topic)?;
     let (count, most) = (state.offsets.len(), state.options.max_offsets);
     if count >= most {
         let remark =

@@ -15,6 +15,7 @@ use rmqfast_remoting::code::{perm, request, response};
 use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
 use rmqfast_store::Error;
 use rmqfast_store::format::host::Host;
+use rmqfast_store::format::names::FORBIDDEN_TOPICS;
 use rmqfast_store::store::append::{Flush, Place, PutMessageStatus, Rows};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,15 +26,6 @@ const RETRY: &str = "%RETRY%";
 const TIMER: [&[u8]; 3] = [b"TIMER_DELIVER_MS", b"TIMER_DELAY_MS", b"TIMER_DELAY_SEC"];
 const MULTI_TAG: i32 = 2;
 const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
-/// Topics that the broker itself writes to.
-const FORBIDDEN: [&str; 6] = [
-    SCHEDULE_TOPIC,
-    HALF_TOPIC,
-    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-    "TRANS_CHECK_MAX_TIME_TOPIC",
-    "SELF_TEST_TOPIC",
-    "OFFSET_MOVED_EVENT",
-];
 
 /// Why nothing is stored: a code and what a person reads.
 type Refusal = (i32, String);
@@ -113,7 +105,7 @@ impl Sending<'_> {
             let remark = format!("the broker[{}] sending message is forbidden", options.address.ip);
             return Err((response::NO_PERMISSION, remark));
         }
-        if FORBIDDEN.contains(&header.topic) {
+        if FORBIDDEN_TOPICS.contains(&header.topic) {
             let remark = format!("Sending message to topic[{}] is forbidden.", header.topic);
             return Err((response::NO_PERMISSION, remark));
         }

@@ -1,5 +1,6 @@
 //! The Python extension: registration only.
 use pyo3::prelude::*;
+use rmqfast_store::format;
 
 mod append;
 mod append_options;
@@ -12,6 +13,7 @@ mod export;
 mod live;
 mod lookup;
 mod message;
+mod names;
 mod pairs;
 mod process;
 mod remoting;
@@ -35,6 +37,11 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tail::Tail>()?;
     module.add_class::<spark::SparkOptions>()?;
     module.add_class::<spark::Selection>()?;
+    module.add_function(wrap_pyfunction!(names::name_problem, module)?)?;
+    module.add_function(wrap_pyfunction!(names::is_legal_name, module)?)?;
+    module.add_function(wrap_pyfunction!(names::wrap_namespace, module)?)?;
+    module.add_function(wrap_pyfunction!(names::unwrap_namespace, module)?)?;
+    module.add_function(wrap_pyfunction!(names::without_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(error::plain_remark, module)?)?;
     module.add_function(wrap_pyfunction!(error::step_after, module)?)?;
     module.add_function(wrap_pyfunction!(spark::milliseconds, module)?)?;
@@ -88,5 +95,9 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // with the import, before anything can fork
     process::forget_in_forks(module)?;
     module.add("COLUMNS", request::column_names())?;
+    module.add("MAX_TOPIC", format::names::MAX_TOPIC)?;
+    module.add("MAX_NAMED_TOPIC", format::names::MAX_NAMED_TOPIC)?;
+    module.add("FORBIDDEN_TOPICS", format::names::FORBIDDEN_TOPICS)?;
+    module.add("SYSTEM_TOPICS", format::names::SYSTEM_TOPICS)?;
     Ok(())
 }

@@ -12,7 +12,7 @@ from threading import Lock
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode
-from rmqfast.remoting.protocol.heartbeat_data import MAX_GROUP_NAME, MAX_TOPIC_NAME, checked_name
+from rmqfast.remoting.protocol.heartbeat_data import checked_name
 from rmqfast.remoting.protocol.json_object import JsonObject
 
 #: Milliseconds for which a lock holds (`rocketmq.broker.rebalance.lockMaxLiveTime`).
@@ -149,8 +149,8 @@ class QueuesOfClient:
             ResponseError: A member of another type, or too many queues.
         """
         members = JsonObject.of_body(body)
-        group = checked_name("group", members.text("consumerGroup"), MAX_GROUP_NAME)
+        group = checked_name("group", members.text("consumerGroup"))
         queues = members.queues("mqSet", most=MAX_QUEUES)
         for queue in queues:
-            checked_name("topic", queue.topic, MAX_TOPIC_NAME)
+            checked_name("topic", queue.topic)
         return cls(group, members.text("clientId"), queues)

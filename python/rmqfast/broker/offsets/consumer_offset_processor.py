@@ -12,7 +12,7 @@ from rmqfast.broker.offsets.consumer_offset_manager import INT_MAX, ConsumerOffs
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
-from rmqfast.remoting.protocol.heartbeat_data import MAX_GROUP_NAME, MAX_TOPIC_NAME, checked_name
+from rmqfast.remoting.protocol.heartbeat_data import checked_name
 from rmqfast.store.config import TopicConfig
 
 
@@ -62,8 +62,8 @@ class ConsumerOffsetProcessor:
         Source: `ConsumerManageProcessor.updateConsumerOffset`.
         """
         header = Header(request.ext_fields)
-        group = checked_name("group", header.text("consumerGroup"), MAX_GROUP_NAME)
-        topic = checked_name("topic", header.text("topic"), MAX_TOPIC_NAME)
+        group = checked_name("group", header.text("consumerGroup"))
+        topic = checked_name("topic", header.text("topic"))
         self._offsets.commit(group, topic, _queue_id(header), header.number("commitOffset"))
         return Response(ext_fields={})
 
@@ -91,7 +91,7 @@ class ConsumerOffsetProcessor:
         """
         header = Header(request.ext_fields)
         source, target = header.text("srcGroup"), header.text("destGroup")
-        checked_name("group", target, MAX_GROUP_NAME)
+        checked_name("group", target)
         topic = header.optional_text("topic")
         is_offline = header.flag("offline")
         for name in sorted(self._offsets.topics_of(source)) if not (topic or "").strip() else [topic or ""]:

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from rmqfast._native import name_problem
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.topic_names import TABLE_BUCKETS, is_legal_name
+from rmqfast.broker.topics.topic_names import TABLE_BUCKETS
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
 
-MAX_GROUP_LENGTH = 255
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
@@ -76,7 +76,7 @@ class SubscriptionGroupManager:
         if not self._config().flag("autoCreateSubscriptionGroup") and not name.startswith(SYSTEM_GROUP_PREFIX):
             return None
         # any client names groups: none is made whose name no client of RocketMQ would take
-        if not is_legal_name(name) or len(name) > MAX_GROUP_LENGTH:
+        if name_problem("group", name) is not None:
             return None
         admit()
         with self._lock:
@@ -153,11 +153,7 @@ def validate_group(name: str) -> str:
 
     Source: `Validators.checkGroup`; the broker of 4.9.4 takes any name.
     """
-    if not name.strip():
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, "the specified group is blank")
-    if len(name) > MAX_GROUP_LENGTH:
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, "the specified group is longer than group max length 255.")
-    if not is_legal_name(name):
-        remark = f"the specified group[{name[:100]}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+    problem = name_problem("group", name)
+    if problem is not None:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, problem)
     return name

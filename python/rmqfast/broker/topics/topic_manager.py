@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from rmqfast._native import is_legal_name
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
@@ -19,7 +20,6 @@ from rmqfast.broker.topics.topic_names import (
     RETRY_PREFIX,
     TABLE_BUCKETS,
     TRANS_CHECK_MAX_TIME_TOPIC,
-    is_legal_name,
     refuse_not_allowed_send,
     system_topics,
     validate_topic,

@@ -5,25 +5,9 @@ Source: `NamespaceUtil`.
 
 from __future__ import annotations
 
+from rmqfast import _native
+
 RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
-_SEPARATOR = "%"
-#: Names that are the same in all namespaces.
-_SYSTEM_TOPICS = frozenset(
-    {
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-_SYSTEM_TOPIC_PREFIX = "rmq_sys_"
-_SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
 def wrap(namespace: str, resource: str) -> str:
@@ -39,10 +23,7 @@ def wrap(namespace: str, resource: str) -> str:
 
     Source: `NamespaceUtil.wrapNamespace`.
     """
-    if not namespace or not resource or _is_system(resource) or _has(namespace, resource):
-        return resource
-    prefix, name = _cut(resource)
-    return f"{prefix}{namespace}{_SEPARATOR}{name}"
+    return _native.wrap_namespace(namespace, resource)
 
 
 def unwrap(namespace: str, resource: str) -> str:
@@ -54,10 +35,7 @@ def unwrap(namespace: str, resource: str) -> str:
 
     Source: `NamespaceUtil.withoutNamespace`.
     """
-    if not namespace or not resource:
-        return resource
-    prefix, name = _cut(resource)
-    return prefix + name.removeprefix(f"{namespace}{_SEPARATOR}")
+    return _native.unwrap_namespace(namespace, resource)
 
 
 def without_namespace(resource: str) -> str:
@@ -69,11 +47,7 @@ def without_namespace(resource: str) -> str:
 
     Source: `NamespaceUtil.withoutNamespace` of one argument.
     """
-    if _is_system(resource):
-        return resource
-    prefix, name = _cut(resource)
-    namespace, separator, bare = name.partition(_SEPARATOR)
-    return prefix + bare if separator and namespace else resource
+    return _native.without_namespace(resource)
 
 
 def wrap_group_and_retry(namespace: str, group: str) -> str:
@@ -82,19 +56,3 @@ def wrap_group_and_retry(namespace: str, group: str) -> str:
     Source: `NamespaceUtil.wrapNamespaceAndRetry`.
     """
     return RETRY_PREFIX + wrap(namespace, group)
-
-
-def _has(namespace: str, resource: str) -> bool:
-    return _cut(resource)[1].startswith(f"{namespace}{_SEPARATOR}")
-
-
-def _cut(resource: str) -> tuple[str, str]:
-    """Splits the prefix of retry and dead-letter topics off."""
-    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
-        if resource.startswith(prefix):
-            return prefix, resource[len(prefix) :]
-    return "", resource
-
-
-def _is_system(resource: str) -> bool:
-    return resource in _SYSTEM_TOPICS or resource.startswith((_SYSTEM_TOPIC_PREFIX, _SYSTEM_GROUP_PREFIX))

@@ -5,29 +5,20 @@ Source: `Validators`, `TopicValidator`.
 
 from __future__ import annotations
 
-import re
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
+from rmqfast._native import MAX_TOPIC, name_problem
 from rmqfast.errors import ClientError
 from rmqfast.remoting.response_code import ResponseCode
 
-MAX_GROUP = 255
-MAX_TOPIC = 127
-DEFAULT_PRODUCER_GROUP = "DEFAULT_PRODUCER"
-DEFAULT_CONSUMER_GROUP = "DEFAULT_CONSUMER"
-#: Topics that only brokers write to.
-FORBIDDEN_TOPICS = frozenset(
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
-_ALLOWED = "allowing only ^[%|a-zA-Z0-9_-]+$"
+__all__ = [
+    "MAX_TOPIC",
+    "check_consumer_group",
+    "check_group",
+    "check_message",
+    "check_producer_group",
+    "check_topic",
+]
 
 
 class HasTopicAndBody(Protocol):
@@ -57,12 +48,7 @@ def check_group(group: str) -> None:
 
     Source: `Validators.checkGroup`.
     """
-    if not group or not group.strip():
-        raise ClientError("the specified group is blank")
-    if len(group) > MAX_GROUP:
-        raise ClientError(f"the specified group is longer than group max length {MAX_GROUP}.")
-    if _NAME.fullmatch(group) is None:
-        raise ClientError(f"the specified group[{group}] contains illegal characters, {_ALLOWED}")
+    _check("group", group)
 
 
 def check_producer_group(group: str) -> None:
@@ -73,9 +59,7 @@ def check_producer_group(group: str) -> None:
 
     Source: `DefaultMQProducerImpl.checkConfig`.
     """
-    check_group(group)
-    if group == DEFAULT_PRODUCER_GROUP:
-        raise ClientError(f"producerGroup can not equal {group}, please specify another one.")
+    _check("producer group", group)
 
 
 def check_consumer_group(group: str) -> None:
@@ -86,9 +70,7 @@ def check_consumer_group(group: str) -> None:
 
     Source: `DefaultMQPushConsumerImpl.checkConfig`.
     """
-    check_group(group)
-    if group == DEFAULT_CONSUMER_GROUP:
-        raise ClientError(f"consumerGroup can not equal {group}, please specify another one.")
+    _check("consumer group", group)
 
 
 def check_topic(topic: str) -> None:
@@ -99,12 +81,7 @@ def check_topic(topic: str) -> None:
 
     Source: `Validators.checkTopic`.
     """
-    if not topic or not topic.strip():
-        raise ClientError("The specified topic is blank")
-    if len(topic) > MAX_TOPIC:
-        raise ClientError(f"The specified topic is longer than topic max length {MAX_TOPIC}.")
-    if _NAME.fullmatch(topic) is None:
-        raise ClientError(f"The specified topic[{topic}] contains illegal characters, {_ALLOWED}")
+    _check("topic", topic)
 
 
 def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> None:
@@ -117,9 +94,7 @@ def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> 
     """
     if message is None:
         raise _illegal("the message is null")
-    check_topic(message.topic)
-    if message.topic in FORBIDDEN_TOPICS:
-        raise ClientError(f"Sending message to topic[{message.topic}] is forbidden.")
+    _check("sent topic", message.topic)
     if message.body is None:
         raise _illegal("the message body is null")
     if len(message.body) == 0:
@@ -130,3 +105,12 @@ def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> 
 
 def _illegal(text: str) -> ClientError:
     return ClientError(text, response_code=ResponseCode.MESSAGE_ILLEGAL)
+
+
+_Rule: TypeAlias = Literal["group", "producer group", "consumer group", "topic", "sent topic"]
+
+
+def _check(rule: _Rule, name: str) -> None:
+    problem = name_problem(rule, name)
+    if problem is not None:
+        raise ClientError(problem)

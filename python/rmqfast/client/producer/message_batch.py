@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rmqfast._native import MessageEncoder, Outgoing
+from rmqfast._native import MessageEncoder, Outgoing, name_problem
 from rmqfast.client.instance.namespaces import wrap
-from rmqfast.client.instance.validators import check_message
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.publish_topics import PublishTopics, is_timed
 from rmqfast.errors import ClientError
@@ -138,9 +137,9 @@ def check_sendable_topic(topic: str) -> None:
     Raises:
         ClientError: It may not.
     """
-    if topic.startswith(_RETRY_PREFIX):
-        raise _refused("Retry Group is not supported for batching")
-    check_message(Message(topic, b"any"), max_message_size=3)
+    problem = name_problem("batch topic", topic)
+    if problem is not None:
+        raise ClientError(problem)
 
 
 def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:

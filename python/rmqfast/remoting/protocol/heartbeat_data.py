@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from rmqfast._native import MAX_NAMED_TOPIC, name_problem
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import fastjson
 from rmqfast.remoting.protocol.json_object import JsonObject
@@ -18,9 +18,7 @@ MAX_SUBSCRIPTIONS = 1000
 MAX_SUBSCRIPTIONS_IN_ALL = 10_000
 
 MAX_CLIENT_ID = 1024
-MAX_GROUP_NAME = 255
-MAX_TOPIC_NAME = len("%RETRY%") + MAX_GROUP_NAME
-_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+MAX_TOPIC_NAME = MAX_NAMED_TOPIC
 
 # Enums by ordinal: Java's clients write names, librocketmq and others numbers.
 CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY")
@@ -107,7 +105,7 @@ class HeartbeatData:
         if count > MAX_SUBSCRIPTIONS_IN_ALL:
             raise _wrong(f"body: expected at most {MAX_SUBSCRIPTIONS_IN_ALL} subscriptions, got {count}")
         producers = members.objects("producerDataSet", most=MAX_GROUPS)
-        names = (checked_name("group", item.text("groupName"), MAX_GROUP_NAME) for item in producers)
+        names = (checked_name("group", item.text("groupName")) for item in producers)
         return cls(client_id=client_id, consumers=consumers, producers=tuple(names))
 
     def encode(self) -> bytes:
@@ -125,25 +123,24 @@ class HeartbeatData:
         return fastjson.encode(members)
 
 
-def checked_name(kind: str, name: str, most: int) -> str:
-    """A name of a group or topic.
+def checked_name(kind: Literal["group", "topic"], name: str) -> str:
+    """A name of a group or topic; that of a topic may be as long as that of a group's retries.
 
     Raises:
-        ResponseError: It is too long, or has characters that RocketMQ does not allow.
+        ResponseError: It is blank, too long, or has characters that RocketMQ does not allow.
 
     Source: `Validators.checkGroup`, `TopicValidator.validateTopic`.
     """
-    if len(name) > most:
-        raise _wrong(f"the specified {kind} is longer than {kind} max length {most}.")
-    if _NAME.fullmatch(name) is None:
-        raise _wrong(f"the specified {kind}[{name}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$")
+    problem = name_problem("group" if kind == "group" else "named topic", name)
+    if problem is not None:
+        raise _wrong(problem)
     return name
 
 
 def _consumer(members: JsonObject, now: int) -> ConsumerData:
     subscriptions = members.objects("subscriptionDataSet", most=MAX_SUBSCRIPTIONS)
     return ConsumerData(
-        group_name=checked_name("group", members.text("groupName"), MAX_GROUP_NAME),
+        group_name=checked_name("group", members.text("groupName")),
         consume_type=members.word("consumeType", CONSUME_TYPES),
         message_model=members.word("messageModel", MESSAGE_MODELS),
         consume_from_where=members.word("consumeFromWhere", CONSUME_FROM_WHERE),
@@ -154,7 +151,7 @@ def _consumer(members: JsonObject, now: int) -> ConsumerData:
 
 def _subscription(members: JsonObject, now: int) -> SubscriptionData:
     subscription = SubscriptionData.from_json(members, now=now)
-    checked_name("topic", subscription.topic, MAX_TOPIC_NAME)
+    checked_name("topic", subscription.topic)
     return subscription
 
 

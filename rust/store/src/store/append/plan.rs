@@ -8,11 +8,12 @@ use super::properties::{self, Named};
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
 use super::row_check::{
-    Fault, MAX_TOPIC, PROPERTIES_SIZE, TOO_MANY_QUEUES, check_numbers, check_properties, check_queue_name, delay_of,
-    fault, is_dispatched, number_of, topic_of,
+    Fault, PROPERTIES_SIZE, TOO_MANY_QUEUES, check_numbers, check_properties, check_queue_name, delay_of, fault,
+    is_dispatched, number_of, topic_of,
 };
 use crate::Result;
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
+use crate::format::names::MAX_TOPIC;
 use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
 use crate::store::multi_dispatch::{self, LMQ};

@@ -6,16 +6,14 @@ use super::properties::Named;
 use super::row::{Row, Rows};
 use crate::Error;
 use crate::format::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
+use crate::format::names::{MAX_TOPIC, RETRY_PREFIX, is_legal};
 use crate::format::properties::{NAME_END, PROPERTY_END};
 use crate::store::consume_queue::is_directory_name;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::multi_dispatch;
 
-/// The longest topic that a record of 4.9 can tell.
-pub const MAX_TOPIC: usize = i8::MAX as usize;
 /// The longest topic of 5.x, for retries.
 const MAX_RETRY_TOPIC: usize = 255;
-const RETRY: &str = "%RETRY%";
 /// What an error of properties that only in bytes are too many is about.
 pub const PROPERTIES_SIZE: &str = "properties size";
 /// What an error of too many queues is about.
@@ -46,11 +44,10 @@ impl Fault {
 #[inline]
 pub fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> {
     let topic = row.topic.ok_or_else(|| fault("topic", TOPIC_EXPECTED, "null"))?;
-    let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'%' | b'|' | b'_' | b'-');
-    let is_long = long_topics && topic.starts_with(RETRY.as_bytes());
+    let is_long = long_topics && topic.starts_with(RETRY_PREFIX.as_bytes());
     let most = if is_long { MAX_RETRY_TOPIC } else { MAX_TOPIC };
-    let text = std::str::from_utf8(topic).ok().filter(|t| !t.is_empty() && t.len() <= most);
-    let Some(text) = text.filter(|_| topic.iter().all(is_name)) else {
+    let text = std::str::from_utf8(topic).ok().filter(|_| is_legal(topic) && topic.len() <= most);
+    let Some(text) = text else {
         return Err(fault("topic", TOPIC_EXPECTED, format!("{:?}", String::from_utf8_lossy(topic))));
     };
     if text == DELAY_TOPIC {
