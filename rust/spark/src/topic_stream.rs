@@ -13,6 +13,9 @@ use rmqfast_remoting::Interrupt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+/// For how long bounds tell which queues there are.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// A stream of topics. Its offsets are `{"topic": {"broker": {"0": 23}}}`: the next offset of each queue.
 ///
 /// Source: `RocketMQSource` of rocketmq-spark, `KafkaMicroBatchStream` of Spark.
@@ -25,6 +28,8 @@ pub struct TopicStream {
     /// Where brokers are, or were last.
     addresses: BTreeMap<String, String>,
     target: Option<StreamBounds>,
+    /// What `latest` was told, and when.
+    told: Option<(Duration, StreamBounds)>,
     admission: Admission,
     lag: Lag,
     log: Log,
@@ -44,6 +49,7 @@ impl TopicStream {
             seen: BTreeSet::new(),
             addresses: BTreeMap::new(),
             target: None,
+            told: None,
             lag: Lag::default(),
             log: Log::default(),
             began: Instant::now(),
@@ -124,6 +130,7 @@ impl Stream for TopicStream {
         };
         let now = self.now();
         self.lag.see(&bounds, now);
+        self.told = Some((now, bounds.clone()));
         let Some(start) = start else {
             return Ok(topic_text(&bounds.into_iter().map(|(queue, (_, last))| (queue, last)).collect()));
         };
@@ -166,9 +173,12 @@ impl Stream for TopicStream {
 
     fn endless_pieces(&mut self, start: &str, most: usize, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
         let mut start = self.offsets(start)?;
-        let bounds = self.bounds(true, interrupt)?;
-        let now = self.now();
-        self.lag.see(&bounds, now);
+        // Spark has just asked for the latest offsets, and until the tasks begin nobody reads
+        let told = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
+        let bounds = match told {
+            Some((_, bounds)) => bounds,
+            None => self.bounds(true, interrupt)?,
+        };
         for (queue, (first, _)) in bounds {
             start.entry(queue).or_insert(first);
         }
