@@ -121,10 +121,10 @@ def test_what_has_expired_is_an_error_or_is_told_and_passed_over(
 
 
 def test_retention_that_overtakes_a_read_is_no_silent_gap(cluster: RestartableCluster) -> None:
-    cluster.fill("orders", 4 * COUNT)  # more than a puller holds
-    batches = RangePull(request(cluster.name_server), [range_of(0, 5 * COUNT)]).batches()
+    cluster.fill("orders", 14 * COUNT)  # more bytes than a puller holds
+    batches = RangePull(request(cluster.name_server), [range_of(0, 15 * COUNT)]).batches()
     next(batches)
-    for _ in range(3):  # ten files at once
+    for _ in range(5):  # ten files at once
         cluster.expire()
     with pytest.raises(DataLossError, match="messages are lost: "):
         offsets(batches)
