@@ -7,8 +7,8 @@
 //! ```
 //!
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
-//! no clock of its own; only [`store_read`] opens a store, only [`topic_read`], [`topic_stream`] and the [`sink`] ask a cluster, and
-//! only the last two have a clock.
+//! no clock of its own; only [`store_read`] opens a store, only [`topics`], [`topic_read`], [`topic_stream`] and the [`sink`] ask a
+//! cluster, and only the last two have a clock.
 pub mod admission;
 pub mod checkpoint;
 pub mod cluster_options;

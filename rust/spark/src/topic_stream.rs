@@ -30,6 +30,8 @@ pub struct TopicStream {
     target: Option<StreamBounds>,
     /// What `latest` was told, and when.
     told: Option<(Duration, StreamBounds)>,
+    /// Where queues are that tasks without an end do not read.
+    unread: StreamOffsets,
     admission: Admission,
     lag: Lag,
     log: Log,
@@ -50,6 +52,7 @@ impl TopicStream {
             addresses: BTreeMap::new(),
             target: None,
             told: None,
+            unread: StreamOffsets::new(),
             lag: Lag::default(),
             log: Log::default(),
             began: Instant::now(),
@@ -182,6 +185,11 @@ impl Stream for TopicStream {
         for (queue, (first, _)) in bounds {
             start.entry(queue).or_insert(first);
         }
+        // queues that options do not ask for any more stay where they are
+        let mut asked: Vec<Queue> = start.keys().cloned().collect();
+        self.read.keep(&mut asked, false)?;
+        let asked = BTreeSet::from_iter(asked);
+        (start, self.unread) = start.into_iter().partition(|(queue, _)| asked.contains(queue));
         // Spark would run batches of no tasks one after the other, as fast as it can
         if start.is_empty() {
             return Err(Error::argument(format!("Real-Time Mode: {}: there is none now", self.read.topics)));
@@ -191,7 +199,7 @@ impl Stream for TopicStream {
     }
 
     fn merged(&self, offsets: &[String]) -> Result<String> {
-        let mut all = StreamOffsets::new();
+        let mut all = self.unread.clone();
         for text in offsets {
             all.extend(self.offsets(text)?);
         }

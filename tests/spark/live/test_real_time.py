@@ -87,18 +87,12 @@ def test_rows_come_within_a_batch_and_nothing_pulls_behind_its_end(spark: SparkS
 
 def test_a_task_waits_for_messages_of_several_topics(spark: SparkSession, tmp_path: Path) -> None:
     with topics.cluster_in(tmp_path / "cluster", brokers=2) as cluster:
-        # more topics than cores: a broker needs one task, however many topics it has
+        # more queues than cores: a broker needs one task, however many topics it has
         names = ("bills", "orders", "returns")
         for name in names:
             topics.create(cluster, name, queues=1)
-        options = {"nameServer": cluster.name_server, "subscribe": ",".join(names), "startingOffsets": "earliest"}
-        frame = spark.readStream.format(JVM).options(**options).load()
-        writer: Any = frame.selectExpr("broker_name", "queue_id", "queue_offset", "topic")
-        writer = writer.writeStream.foreach(functools.partial(append_topic, str(tmp_path / "lines")))
-        writer = writer.outputMode("update").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.trigger(realTime="2 seconds").start()
+        query = begin_topics(spark, cluster.name_server, tmp_path, {"subscribe": ",".join(names)}, realTime="2 seconds")
         try:
-            until(lambda: pullers(spark) == 2 or query.exception())
             for name in names:
                 topics.fill(cluster, 20, name)
             wanted = {(name, *place) for name in names for place in each_once(ends(cluster.name_server, name))}
@@ -117,6 +111,41 @@ def test_a_pattern_that_nothing_matches_ends_the_query(spark: SparkSession, tmp_
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         query: StreamingQuery = writer.trigger(realTime="2 seconds").start()
         assert "Real-Time Mode: topics like 'orders.*': there is none now" in failure(query)
+
+
+def test_a_queue_that_is_not_read_any_more_stays_where_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
+        topics.create(cluster, "orders", queues=2)
+        topics.send(cluster, 20)
+
+        def run(options: dict[str, str], wanted: dict[tuple[str, int], int]) -> None:
+            query = begin_topics(spark, cluster.name_server, tmp_path, options, realTime="2 seconds")
+            try:
+                until(lambda: committed(query, tmp_path) == wanted or query.exception())
+                assert query.exception() is None
+            finally:
+                query.stop()
+
+        before = ends(cluster.name_server)
+        run({"topic": "orders"}, before)
+        topics.send(cluster, 20)
+        wanted = before | {("broker-a", 0): ends(cluster.name_server)["broker-a", 0]}
+        run({"assign": json.dumps({"orders": {"broker-a": [0]}})}, wanted)
+        assert {line[1:] for line in topic_lines(tmp_path)} == set(each_once(wanted))
+
+
+def begin_topics(
+    spark: SparkSession, name_server: str, directory: Path, options: dict[str, str], **trigger: Any
+) -> StreamingQuery:
+    """Each row is a line with its topic."""
+    given = {"nameServer": name_server, "startingOffsets": "earliest"} | options
+    frame = spark.readStream.format(JVM).options(**given).load()
+    writer: Any = frame.selectExpr("topic", "broker_name", "queue_id", "queue_offset").writeStream
+    writer = writer.foreach(functools.partial(append_topic, str(directory / "lines"))).outputMode("update")
+    query: StreamingQuery = (
+        writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(**trigger).start()
+    )
+    return query
 
 
 def append_topic(path: str, row: Any) -> None:
