@@ -376,7 +376,7 @@ impl Options {
             }
             Kind::TopicBatch | Kind::TopicStream | Kind::ColumnarTopic => {
                 if self.text("nameServer").is_none() {
-                    return Err(Error::argument("option nameServer: expected a live cluster's, got none"));
+                    return Err(Error::argument("option nameServer: expected host:port of a name server, got none"));
                 }
                 let given: Vec<&str> = TOPICS.into_iter().filter(|name| self.is_given(name)).collect();
                 if given.len() != 1 {
