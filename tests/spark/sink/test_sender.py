@@ -330,7 +330,7 @@ def test_a_name_server_that_is_back_is_waited_for_until_its_brokers_are(
         assert send_partition(sink(address, topic, BODY), [pa.record_batch({"body": [b"x"]})]).rows == 1
         restart.join()
     ports.release()
-    assert "tries again in 0.20 s: No route info of this topic" in caplog.text
+    assert caplog.text.count("s: No route info of this topic") == 2
 
 
 def test_ctrl_c_ends_a_wait(own_scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
