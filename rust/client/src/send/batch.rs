@@ -100,7 +100,7 @@ impl Batch {
             unique_id: None,
         };
         let mut properties = String::with_capacity(128);
-        let make_id = || options.ids.next(now_ms).to_string();
+        let make_id = || options.ids.next(now_ms).text();
         let id = said.write_with_id(options.instance_id, make_id, &mut properties).map_err(Unsendable::Unstorable)?;
         let (size, most_bytes) = (FIXED + body.len() + properties.len(), options.most_bytes);
         if size > most_bytes {

@@ -27,7 +27,7 @@ impl Common {
     pub fn write(&self, py: Python<'_>, said: Properties<'_>, now_ms: i64, out: &mut String) -> PyResult<String> {
         let ids = self.ids.get();
         ids.begin_month(py, now_ms)?;
-        let make_id = || ids.core().next(now_ms).to_string();
+        let make_id = || ids.core().next(now_ms).text();
         let written = said.write_with_id(self.instance_id.as_deref(), make_id, out);
         written.map_err(|e| ArgumentError::new_err(e.to_string()))
     }

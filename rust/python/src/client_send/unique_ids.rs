@@ -24,7 +24,7 @@ impl UniqueIds {
     fn next(&self, py: Python<'_>, now_ms: Option<i64>) -> PyResult<String> {
         let now_ms = now_ms.unwrap_or_else(self::now_ms);
         self.begin_month(py, now_ms)?;
-        Ok(self.ids.next(now_ms).to_string())
+        Ok(self.ids.next(now_ms).text())
     }
 }
 

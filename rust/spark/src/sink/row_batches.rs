@@ -153,6 +153,10 @@ impl<'a> RowBatches<'a> {
     }
 
     fn index_of(&mut self, row: &Row<'_>) -> usize {
+        // the usual case: all rows have one target
+        if !self.has_targets && !self.open.is_empty() {
+            return 0;
+        }
         self.key.clear();
         if self.has_targets {
             for text in [row.topic, row.broker_name] {
@@ -232,7 +236,7 @@ fn delayed(row: &Row<'_>, level: i64, options: &BatchOptions<'_>, now_ms: i64) -
         unique_id: None,
     };
     let mut properties = String::new();
-    let make_id = || options.ids.next(now_ms).to_string();
+    let make_id = || options.ids.next(now_ms).text();
     said.write_with_id(options.instance_id, make_id, &mut properties).map_err(|error| error.to_string())?;
     let (body, sys_flag) = if body.len() < COMPRESS_OVER { (body.to_vec(), 0) } else { compressed(body) };
     Ok(Request { body, properties, sys_flag, flag, born_timestamp: now_ms, is_batch: false })

@@ -97,6 +97,13 @@ impl UniqKey {
         })
     }
 
+    /// The 32 or 56 digits. Each message that is sent has some: they are written a word at a time.
+    pub fn text(&self) -> String {
+        let mut digits = Vec::with_capacity(32);
+        self.write(&mut digits);
+        String::from_utf8(digits).unwrap_or_default()
+    }
+
     /// Appends the 32 or 56 digits.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self.ip {
@@ -111,8 +118,7 @@ impl UniqKey {
 
 impl fmt::Display for UniqKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_ip(self.ip, f)?;
-        write!(f, "{:04X}{:08X}{:08X}{:04X}", self.pid, self.class_loader_hash, self.time_diff_ms, self.counter)
+        f.write_str(&self.text())
     }
 }
 
