@@ -59,7 +59,8 @@ def send_partition(sink: TopicSink, batches: Iterable[pa.RecordBatch]) -> Writte
 
     Source: `DefaultMQProducer.send`.
     """
-    filled = (batch for batch in batches if batch.num_rows)
+    # columns that are not sent may have types that only Spark knows
+    filled = (batch.select(sink.columns) for batch in batches if batch.num_rows)
     # a partition without rows opens no connection
     first = next(filled, None)
     if first is None:
