@@ -131,6 +131,8 @@ impl Drop for TopicWriter {
     fn drop(&mut self) {
         // its thread is waited for, which may need the GIL to let go of rows that Python made
         let _ = Python::try_attach(|py| self.close(py));
+        // in a fork, or while the interpreter ends, there is nobody to wait for
+        std::mem::forget(self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 

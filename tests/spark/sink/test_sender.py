@@ -17,7 +17,7 @@ import pytest
 import rmqfast
 from rmqfast._native import Written
 from rmqfast.broker.ports import ReservedPorts
-from rmqfast.errors import ClientError
+from rmqfast.errors import ClientError, ForkError
 from rmqfast.remoting import RemotingClient, RemotingServer, Request, RequestCode, Response, ResponseCode
 from rmqfast.spark.sink.task import check_topic, send_partition
 from tests.broker.certificates import make_authority
@@ -331,6 +331,28 @@ def test_a_name_server_that_is_back_is_waited_for_until_its_brokers_are(
         restart.join()
     ports.release()
     assert caplog.text.count("s: No route info of this topic") == 2
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_has_its_own_writer_and_ids(scene: Scene) -> None:
+    """PySpark's daemon forks a worker for each task."""
+    topic, batch = scene.topic(), pa.record_batch({"body": [b"x"] * 10})
+    sending = sink(scene.name_server, topic, BODY)
+    writer = sending.open(0, (0, 1 << 62))
+    writer.write(batch)
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.raises(ForkError):
+                writer.finish()
+            del writer
+            os._exit(0 if send_partition(sending, [batch]).rows == 10 else 1)
+        except BaseException:  # noqa: BLE001 - a child must not go on with the parent's tests
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert writer.finish().rows == 10
+    writer.close()
+    assert len({row["msg_id"] for row in scene.stored(topic)}) == 20
 
 
 def test_ctrl_c_ends_a_wait(own_scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
