@@ -59,13 +59,18 @@ test-fast: .venv/.editable ## after an edit: most tests, in about a minute
 
 REAL := tests/interop tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
 	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py
-# By name and not by path: what an older PySpark cannot do is not collected, unless it is named.
-OLD_SPARK_PART := -k "test_read_store or test_data_source or test_equal_rows or test_write_topic" tests/spark
+# Topics in batches and streams, what sends to them, and stores: words of folders and files. By words and not by paths: what an
+# older PySpark cannot do is not collected, unless it is named.
+OLD_SPARK_PART := -m "spark and not newest and not soak" \
+	-k "(live or sink or test_read_store or test_data_source) and not document and not doctest" tests/spark
+# What `make test` leaves out of them: streams, Real-Time Mode, Spark Connect. Kills take many minutes.
+LIVE_SPARK_PART := -m "spark and long and not soak" --ignore tests/spark/live/test_stream_kills.py tests/spark/live tests/spark/sink
 
-test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of test-long, in minutes: real brokers, older PySparks
+test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of test-long, in minutes: real brokers, streams of each PySpark, Spark Connect
 	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3
 	$(call pytest,.venv) -m "long and not soak" $(REAL)
-	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long and not newest" $(OLD_SPARK_PART) || exit; done
+	$(call pytest,.venv) $(LIVE_SPARK_PART)
+	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) $(OLD_SPARK_PART) || exit; done
 
 test-long: .venv/.editable ## the tests that take minutes: kills, flips, older PySparks, real brokers; RMQFAST_FULL=1: in full numbers
 	$(PYTHON) -m tests.record test-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
@@ -82,6 +87,7 @@ long-python: .venv/.editable dist/.built | tools-long
 
 $(OLD_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
 	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not long$(if $(RMQFAST_FULL),, and not newest)" tests/spark
+	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and long and not newest and not soak" tests/spark/live tests/spark/sink
 
 soak-python: .venv/.editable dist/.built | tools-long
 	$(call pytest,.venv) -m soak

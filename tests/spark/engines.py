@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 
+import pyspark
 import pytest
 
 from rmqfast.errors import RmqError
@@ -14,6 +15,8 @@ PYTHON, JVM = "rocketmq", "rocketmq-columnar"
 HAS_PYTHON_SOURCES = importlib.util.find_spec("pyspark.sql.datasource") is not None
 #: Those that this PySpark has: 3.5 has no sources in Python.
 ENGINES = (PYTHON, JVM) if HAS_PYTHON_SOURCES else (JVM,)
+#: Those whose batches have a size: PySpark before 4.2 does not tell a source in Python where the stream is.
+SIZED_ENGINES = ENGINES if pyspark.__version__ >= "4.2" else (JVM,)
 
 python_source = pytest.mark.skipif(not HAS_PYTHON_SOURCES, reason="PySpark 3.5 has no data sources in Python")
 

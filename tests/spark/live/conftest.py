@@ -18,7 +18,7 @@ MESSAGES = 1200
 
 collect_ignore: list[str] = []
 if importlib.util.find_spec("pyspark.sql.datasource") is None:
-    collect_ignore += ["test_store_stream.py", "test_stream_errors.py", "test_stream_reader.py"]
+    collect_ignore += ["test_stream_errors.py", "test_stream_reader.py"]
 if not has_filters():
     collect_ignore += ["test_live_pushdown.py"]
 

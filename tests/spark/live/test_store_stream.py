@@ -9,7 +9,7 @@ import pytest
 
 from rmqfast.spark import read_store
 from tests.golden_stores import PathOf
-from tests.spark.engines import ENGINES
+from tests.spark.engines import ENGINES, SIZED_ENGINES
 from tests.spark.live import topics
 from tests.spark.live.streams import ended, write
 
@@ -57,7 +57,7 @@ def test_a_live_store_is_followed_from_checkpoint_to_checkpoint(
     assert ordered(found) == ordered(read_store(spark, tmp_path / "store", "orders"))
 
 
-@pytest.mark.newest
+@pytest.mark.parametrize("engine", SIZED_ENGINES)
 def test_a_batch_has_no_more_bytes_than_allowed(
     spark: SparkSession, engine: str, golden_store: PathOf, tmp_path: Path
 ) -> None:
