@@ -108,6 +108,27 @@ def test_options_choose_from_a_cluster_what_arguments_choose_from_its_stores(
     assert list(rows[0]) == list(columns)
 
 
+def test_each_column_by_itself_is_that_of_all(live_cluster: LiveCluster) -> None:
+    """Answers are read without what no column asks for."""
+    options = {"nameServer": live_cluster.name_server, "topic": "orders"}
+    every = stored_rows(live_cluster)
+    for column in COLUMNS:
+        names = [*PLACE, *({column} - set(PLACE))]
+        found = topic_rows(TopicRead("topic batch", options, names))
+        assert by_place(found) == [{name: row[name] for name in names} for row in every], column
+
+
+@pytest.mark.spark
+def test_each_column_by_itself_is_that_of_all_in_the_jvm(
+    spark: SparkSession, live_cluster: LiveCluster, rows_of: RowsOf
+) -> None:
+    every, frame = stored_rows(live_cluster), topic_frame(spark, JVM, live_cluster.name_server)
+    for column in COLUMNS:
+        names = [*PLACE, *({column} - set(PLACE))]
+        wanted = [{name: row[name] for name in names} for row in every]
+        assert by_place(rows_of(frame.select(*names))) == wanted, column
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("arguments", BOTH.values(), ids=BOTH)
 def test_the_jvm_chooses_the_same(

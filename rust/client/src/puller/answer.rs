@@ -28,7 +28,7 @@ pub struct Answer {
     pub suggested_broker_id: i64,
     /// Records.
     pub body: Body,
-    /// Where they are.
+    /// Where they are, and their properties where somebody asks for these.
     pub rows: Vec<Row>,
     /// Where the offsets cannot be the records': the first of them. A queue of a multi-dispatch lists records of others.
     pub counted_from: Option<i64>,
@@ -43,9 +43,9 @@ impl Answer {
     }
 
     /// Reads the answer to a pull of `topic` from `asked` on; `body` is the command's.
-    pub fn of(command: &Command<'_>, body: Body, topic: &str, asked: i64) -> Self {
+    pub fn of(command: &Command<'_>, body: Body, topic: &str, asked: i64, with_properties: bool) -> Self {
         let remark = command.remark.as_deref().unwrap_or_default();
-        Self::read(command.code, remark, |name| command.field(name), body, topic, asked)
+        Self::read(command.code, remark, |name| command.field(name), body, topic, asked, with_properties)
     }
 
     /// Reads an answer by the parts of its header.
@@ -56,6 +56,7 @@ impl Answer {
         body: Body,
         topic: &str,
         asked: i64,
+        with_properties: bool,
     ) -> Self {
         let status = PullStatus::of_code(code);
         if status == PullStatus::Failed {
@@ -68,6 +69,7 @@ impl Answer {
         let read = || {
             // brokers send records with FOUND only
             let body = if status == PullStatus::Found { body } else { Body::default() };
+            let rows = if with_properties { pull_body::messages(&body, None) } else { pull_body::rows(&body) };
             let answer = Self {
                 status,
                 code,
@@ -76,7 +78,7 @@ impl Answer {
                 next: number("nextBeginOffset")?,
                 bounds: (number("minOffset")?, number("maxOffset")?),
                 suggested_broker_id: number("suggestWhichBrokerId")?,
-                rows: pull_body::messages(&body, None).map_err(|error| error.to_string())?,
+                rows: rows.map_err(|error| error.to_string())?,
                 body,
                 counted_from: None,
             };

@@ -47,7 +47,7 @@ pub struct Fetched {
     pub remark: String,
     /// Records, one behind the other. What was one answer may share them.
     pub body: Arc<Body>,
-    /// Where they are, and their properties.
+    /// Where they are, and their properties where somebody asks for these.
     pub rows: Vec<Row>,
     /// Whole tags that the client wants of them.
     pub tags: Option<Arc<Tags>>,

@@ -157,6 +157,8 @@ pub struct Assignment {
     pub subscription: Arc<Subscription>,
     /// Whether nothing is asked before it is resumed.
     pub is_paused: bool,
+    /// Whether nobody asks for tags, keys and ids of its messages: to find these takes longer than all else of an answer.
+    pub without_properties: bool,
     /// Where the group goes on, as far as is known: what pulls tell the broker that commit offsets.
     pub commit_offset: i64,
     /// Whether what there is behind the end is pulled, too. Nobody can take it before the queue is

@@ -239,7 +239,8 @@ impl PullQueue {
 
     /// Whether it goes on with what `assignment` wants, from where it was taken up to.
     pub fn leads_to(&self, assignment: &Assignment) -> bool {
-        let is_same = self.assignment.subscription.is_same(&assignment.subscription);
+        let is_same = self.assignment.subscription.is_same(&assignment.subscription)
+            && self.assignment.without_properties == assignment.without_properties;
         self.position == assignment.start && is_same && !self.is_illegal
     }
 

@@ -289,9 +289,10 @@ impl State {
     }
 
     /// What the request was for; `None` where nobody waits for its answer any more.
-    pub fn asked(&self, opaque: i32) -> Option<(Arc<Queue>, i64)> {
+    pub fn asked(&self, opaque: i32) -> Option<(Arc<Queue>, i64, bool)> {
         let asked = self.in_flight.get(&opaque)?;
-        Some((self.queues.get(&asked.epoch)?.queue.clone(), asked.wanted.offset))
+        let queue = self.queues.get(&asked.epoch)?;
+        Some((queue.queue.clone(), asked.wanted.offset, !queue.assignment.without_properties))
     }
 
     /// Takes the answer to a request.

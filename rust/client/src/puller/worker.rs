@@ -230,9 +230,9 @@ fn take(shared: &Shared, command: &Command<'_>, body: Body) {
         return;
     }
     let asked = shared.lock().asked(command.opaque);
-    if let Some((queue, offset)) = asked {
+    if let Some((queue, offset, with_properties)) = asked {
         // read without the lock, which those who take need
-        let answer = Answer::of(command, body, &queue.topic, offset);
+        let answer = Answer::of(command, body, &queue.topic, offset, with_properties);
         shared.lock().answer(command.opaque, answer, Instant::now());
     }
 }

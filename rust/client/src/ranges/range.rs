@@ -48,3 +48,40 @@ pub struct RangeRequest {
     /// Whether messages that are lost or unreadable are an error; otherwise a warning.
     pub is_strict: bool,
 }
+
+impl RangeRequest {
+    /// Whether any column or filter of the client looks at tags, keys or ids of messages.
+    pub fn needs_properties(&self) -> bool {
+        self.scan.needs_properties() || self.subscription.tags.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmqfast_store::scan::Column;
+
+    #[test]
+    fn columns_and_filters_of_the_client_need_properties() {
+        let needs = |columns: &[Column], keys: Option<&str>, tags: &str| {
+            let keys = keys.map(|key| vec![key.to_owned()]);
+            let scan = ScanRequest { columns: columns.to_vec(), keys, ..ScanRequest::default() };
+            let request = RangeRequest {
+                puller: PullerOptions::default(),
+                subscription: Subscription::by_tags(tags).expect("tags").into(),
+                scan,
+                patience: Duration::ZERO,
+                is_strict: true,
+            };
+            request.needs_properties()
+        };
+        // the map of all properties looks for them itself
+        let plain = [Column::Body, Column::Properties, Column::QueueOffset, Column::OffsetMsgId];
+        assert!(!needs(&plain, None, "*"));
+        for column in [Column::MsgId, Column::Tags, Column::Keys] {
+            assert!(needs(&[Column::Body, column], None, "*"));
+        }
+        assert!(needs(&plain, Some("key"), "*"));
+        assert!(needs(&plain, None, "TagA"));
+    }
+}

@@ -376,6 +376,7 @@ impl RangeReader {
             end: Some(pulled.progress.range()).filter(|range| !range.is_endless()).map(|range| range.end),
             subscription: self.request.subscription.clone(),
             reads_ahead: self.reads_ahead,
+            without_properties: !self.request.needs_properties(),
             ..Assignment::default()
         };
         let broker = Broker { address: address.clone(), is_slave: false };

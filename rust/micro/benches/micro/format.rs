@@ -44,11 +44,15 @@ fn find_all(log: &[u8], rows: &[Row]) {
     }
 }
 
-/// Records one after the other, with the properties that a producer's client gives.
 fn log() -> Vec<u8> {
+    log_of(RECORDS, made_up::body)
+}
+
+/// Records one after the other, with the properties that a producer's client gives.
+pub fn log_of(records: usize, body: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
     let mut log = Vec::new();
-    for n in 0..RECORDS {
-        let (body, properties) = (made_up::body(n), properties_of(n));
+    for n in 0..records {
+        let (body, properties) = (body(n), properties_of(n));
         let record = record(n, log.len(), &body, &properties);
         record.encode(&mut log).expect("lengths that fit");
     }

@@ -4,6 +4,7 @@
 //! `--baseline before`, compares two states of the code. `make test-long` runs each once.
 mod append;
 mod format;
+mod pull;
 mod scan;
 mod serve;
 
@@ -18,6 +19,6 @@ fn quick() -> Criterion {
 criterion_group! {
     name = micro;
     config = quick();
-    targets = format::benches, scan::benches, append::benches, serve::benches
+    targets = format::benches, pull::benches, scan::benches, append::benches, serve::benches
 }
 criterion_main!(micro);

@@ -110,8 +110,8 @@ impl Puller {
     ) -> PyResult<u64> {
         self.check_process()?;
         let subscription = subscription(expression, expression_type, sub_version, tags).into();
-        let assignment =
-            Assignment { start: offset, end, subscription, is_paused: paused, commit_offset, reads_ahead: false };
+        let (is_paused, start) = (paused, offset);
+        let assignment = Assignment { start, end, subscription, is_paused, commit_offset, ..Assignment::default() };
         self.inner.assign(Broker { address, is_slave }, queue.0, assignment).map_err(client)
     }
 

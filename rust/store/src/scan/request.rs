@@ -88,6 +88,11 @@ impl ScanRequest {
         !self.tags.is_all() || self.keys.is_some() || self.keys_prefix.is_some()
     }
 
+    /// Whether any column or filter looks at the three properties that have columns.
+    pub fn needs_properties(&self) -> bool {
+        self.filters_properties() || self.columns.iter().copied().any(Column::needs_properties)
+    }
+
     /// Whether a message is wanted by its key `UNIQ_KEY` and the words of its `KEYS`.
     pub fn keys_match(&self, uniq_key: Option<&[u8]>, keys: Option<&[u8]>) -> bool {
         let has = |is_wanted: &dyn Fn(&[u8]) -> bool| {

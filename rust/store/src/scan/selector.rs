@@ -1,5 +1,4 @@
 //! The filters of a scan, over the records of a block.
-use super::column::Column;
 use super::request::ScanRequest;
 use super::row::Row;
 use crate::format::message::Message;
@@ -19,7 +18,6 @@ pub struct Selector {
 impl Selector {
     /// The filters of `request`.
     pub fn new(request: Arc<ScanRequest>) -> Self {
-        let by_column = request.columns.iter().copied().any(Column::needs_properties);
         let by_position = request.topics().is_some()
             || request.queue_ids.is_some()
             || request.start_offset.is_some()
@@ -28,7 +26,7 @@ impl Selector {
             || request.end_time.is_some();
         Self {
             by_position,
-            find_properties: by_column || request.filters_properties(),
+            find_properties: request.needs_properties(),
             by_content: request.filters_properties() || request.sql.is_some(),
             request,
         }

@@ -60,7 +60,7 @@ fn answer(code: i32, (next, min, max): (i64, i64, i64), body: &[u8], topic: &str
     let limits = Limits::default();
     let (frame, _): (Frame<'_>, usize) = frame::first(&out, &limits).expect("sound").expect("whole");
     let command = Command::decode(&frame, &limits).expect("sound");
-    Answer::of(&command, Body::copied(command.body, None), topic, asked)
+    Answer::of(&command, Body::copied(command.body, None), topic, asked, true)
 }
 
 /// What a broker does with a request, as far as a number decides.
@@ -711,7 +711,11 @@ fn a_queue_goes_on_only_where_it_was_taken_up_to_and_with_the_same_messages() {
     };
     assert_eq!((counts(&mut state), state.held().messages), (vec![32, 8], 60));
     let tagged = Subscription::by_tags("A").expect("an expression");
-    let others = [wanted(39, 70), Assignment { subscription: tagged.into(), ..wanted(40, 70) }];
+    let others = [
+        wanted(39, 70),
+        Assignment { subscription: tagged.into(), ..wanted(40, 70) },
+        Assignment { without_properties: true, ..wanted(40, 70) },
+    ];
     assert!(others.iter().all(|other| state.resume(0, &queue("t"), other).is_none()));
     assert_eq!((state.position(&queue("t")), state.is_gathered(9)), (Some(40), true));
     assert!(state.resume(0, &queue("t"), &wanted(40, 70)).is_some());
@@ -720,4 +724,14 @@ fn a_queue_goes_on_only_where_it_was_taken_up_to_and_with_the_same_messages() {
     assert_eq!((state.held(), state.has_queues(), state.was_lost()), (Volume::default(), false, false));
     state.lost(0, "gone".into());
     assert!(state.was_lost());
+}
+
+#[test]
+fn an_answer_has_properties_unless_its_assignment_is_without() {
+    for without_properties in [false, true] {
+        let (mut state, now) = pulled(4, Assignment { without_properties, ..Assignment::default() });
+        let requests = state.requests(0, now);
+        let (_, offset, with_properties) = state.asked(requests[0].opaque).expect("in flight");
+        assert_eq!((offset, with_properties), (0, !without_properties));
+    }
 }
