@@ -12,6 +12,7 @@ pub mod request {
     pub const SEARCH_OFFSET_BY_TIMESTAMP: i32 = 29;
     pub const GET_MAX_OFFSET: i32 = 30;
     pub const GET_MIN_OFFSET: i32 = 31;
+    pub const HEART_BEAT: i32 = 34;
     pub const CHECK_CLIENT_CONFIG: i32 = 46;
     pub const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
     pub const GET_TOPIC_STATS_INFO: i32 = 202;

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import rmqfast
 from tests.waiting import until
 
 from .scene import Scene
@@ -71,6 +72,9 @@ def test_a_row_is_sent_while_its_epoch_goes_on(spark: SparkSession, own_scene: S
     query = foreach(spark, own_scene, topic, lines(tmp_path / "files", range(2)), (slow,)).start()
     until(lambda: own_scene.stored(topic), patience=120)
     assert query.isActive()
+    with rmqfast.Admin(name_server=own_scene.name_server) as admin:
+        (connection,) = admin.groups.producer_connections("rmqfast_spark", topic)
+    assert connection.client_id.startswith("127.0.0.1@")
     query.stop()
 
 

@@ -13,6 +13,7 @@ mod columns;
 mod failure;
 mod handover;
 mod lanes;
+mod local_address;
 mod options;
 mod queue_choice;
 mod row;

@@ -3,6 +3,7 @@
 //! Source: `DefaultMQProducerImpl.sendDefaultImpl`, for its tries.
 use super::columns::SinkColumn;
 use super::failure::{Failure, Stop};
+use super::local_address::local_address;
 use super::options::SinkOptions;
 use super::queue_choice::{QueueChoice, matching};
 use super::row_batches::{Parcel, Request, RowBatches, RowPlace, Target};
@@ -10,7 +11,7 @@ use super::row_text::row_text;
 use super::written::Written;
 use crate::error::{Error, Result};
 use crate::stream::{Level, Log};
-use rmqfast_client::cluster::{Cluster, DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ANSWER, NO_ROUTE, PublishRoute};
+use rmqfast_client::cluster::{Cluster, DEFAULT_QUEUES, DEFAULT_TOPIC, Heartbeats, NO_ANSWER, NO_ROUTE, PublishRoute};
 use rmqfast_client::names::{check_sendable_topic, wrap};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::send::{SendHeader, UniqueIds};
@@ -19,6 +20,7 @@ use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Ask, Error as RemotingError, Interrupt, OwnedCommand};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -37,6 +39,7 @@ pub struct Sender {
     pub stop: Stop,
     partition: i32,
     cluster: Cluster,
+    heartbeats: Heartbeats,
     routes: Mutex<HashMap<String, Known>>,
     choice: Mutex<QueueChoice>,
     written: Mutex<Written>,
@@ -88,10 +91,11 @@ impl Sender {
         ids: &'static UniqueIds,
     ) -> Result<Self> {
         let cluster = Cluster::new(options.cluster.clone())?;
+        let heartbeats = Heartbeats::of_producer(&client_id(&options.cluster.name_servers), &options.group);
         let chance = RandomState::new().build_hasher().finish() as usize;
         let (routes, choice) = (Mutex::default(), Mutex::new(QueueChoice::new(chance)));
         let (stop, written, log) = (Stop::default(), Mutex::default(), Mutex::default());
-        Ok(Self { options, columns, ids, stop, partition, cluster, routes, choice, written, log })
+        Ok(Self { options, columns, ids, stop, partition, cluster, heartbeats, routes, choice, written, log })
     }
 
     /// What is stored so far.
@@ -289,6 +293,8 @@ impl Sender {
     /// Sends a request once: whether it is stored as safely as the broker is told to.
     fn ask(&self, request: &Request, queue: &Queue) -> Result<bool, ClientError> {
         let address = self.address_of(queue)?;
+        // where it fails the send does, too, and says why
+        let _ = self.heartbeats.beat(&self.cluster, &address, &mut || self.interrupt());
         let header = SendHeader {
             producer_group: &self.options.group,
             topic: &queue.topic,
@@ -326,6 +332,15 @@ impl Sender {
     fn interrupt(&self) -> rmqfast_remoting::Result<()> {
         if self.stop.is_set() { Err(RemotingError::Interrupted) } else { Ok(()) }
     }
+}
+
+/// Who sends, as one of perhaps several tasks of a process.
+///
+/// Source: `ClientConfig.buildMQClientId`.
+fn client_id(name_servers: &[String]) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let (process, number) = (rmqfast_remoting::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    format!("{}@{process}#{number}", local_address(name_servers))
 }
 
 /// What an answer says. A flush or a slave that was too late counts as sent: the message is stored.

@@ -4,6 +4,7 @@ use super::columns::SinkColumn;
 use super::failure::Failure;
 use super::handover::{ClosedAtEnd, Handover, Pushed};
 use super::lanes::{Lanes, Running};
+use super::local_address::local_address;
 use super::options::SinkOptions;
 use super::row_batches::{Parcel, RowBatches, RowPlace, WrongRow};
 use super::sender::{Sender, now_ms};
@@ -15,7 +16,6 @@ use rmqfast_client::puller::Queue;
 use rmqfast_client::send::UniqueIds;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -144,17 +144,6 @@ pub fn unique_ids(options: &SinkOptions, (start, next): Month) -> &'static Uniqu
         ids.begin_month(start, next);
     }
     ids
-}
-
-/// The address by which this machine reaches a name server.
-fn local_address(name_servers: &[String]) -> IpAddr {
-    let address = name_servers.iter().find_map(|server| {
-        // no packet is sent: the system only chooses an interface
-        let bound = UdpSocket::bind("0.0.0.0:0").or_else(|_| UdpSocket::bind("[::]:0")).ok()?;
-        bound.connect(server).ok()?;
-        Some(bound.local_addr().ok()?.ip())
-    });
-    address.unwrap_or(Ipv4Addr::LOCALHOST.into())
 }
 
 fn send_blocks(sender: &Sender, blocks: &Handover<Block>, at_end: &SyncSender<Result<Written, Failure>>, prompt: bool) {
