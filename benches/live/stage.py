@@ -92,7 +92,8 @@ class Stage:
 
     def _entered(self, kind: type[Side], limits: tuple[str, ...]) -> Side:
         side = entered(self._stack, kind, self.dataset, limits)
-        warm(side.directory / "store")
+        # not its configuration, which it writes now and then
+        warm(*(side.directory / "store" / part for part in ("commitlog", "consumequeue")))
         return side
 
     def _kafka(self) -> Topic:
