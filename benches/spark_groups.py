@@ -137,10 +137,17 @@ def spark_version(python: str) -> str:
 
 
 def spark_classes(python: str) -> str:
-    """The classes below java/spark, compiled against an interpreter's Spark if they are not yet; as a class path."""
+    """The classes below java/spark, compiled against an interpreter's Spark if they are not yet; as a class path.
+
+    Those of Real-Time Mode, which there is from 4.1 on, stand below java/real-time.
+    """
     if shutil.which("javac") is None:
         raise Missing("javac is not installed")
-    target, sources = scratch_dir() / "java" / f"spark-{spark_version(python)}", sorted(JAVA.glob("spark/**/*.java"))
+    version = spark_version(python)
+    has_real_time = tuple(map(int, version.split(".")[:2])) >= (4, 1)
+    folders = ["spark", "real-time"] if has_real_time else ["spark"]
+    sources = [source for folder in folders for source in sorted(JAVA.glob(f"{folder}/**/*.java"))]
+    target = scratch_dir() / "java" / f"spark-{version}"
     newest = max(source.stat().st_mtime for source in sources)
     if not target.exists() or target.stat().st_mtime < newest:
         shutil.rmtree(target, ignore_errors=True)
