@@ -1,7 +1,7 @@
 //! What tells a broker who is connected to it: `mqadmin producerConnection` shows whoever does.
 //!
 //! Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`, `HeartbeatData`.
-use super::Cluster;
+use super::requests::Cluster;
 use crate::error::Result;
 use rmqfast_remoting::code::request;
 use rmqfast_remoting::{Ask, Interrupt};
