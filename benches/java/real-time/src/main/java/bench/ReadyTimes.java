@@ -1,7 +1,6 @@
 package bench;
 
 import java.nio.ByteBuffer;
-import java.time.Instant;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
@@ -10,7 +9,6 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableProvider;
@@ -19,7 +17,6 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
@@ -45,35 +42,8 @@ public final class ReadyTimes implements TableProvider {
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-        return new Times();
-    }
-
-    private static long now() {
-        Instant now = Instant.now();
-        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
-    }
-
-    private static final class Times implements Table, SupportsRead {
-        @Override
-        public String name() {
-            return "ready";
-        }
-
-        @Override
-        @SuppressWarnings("deprecation")    // columns(), which replaces it, is made of it
-        public StructType schema() {
-            return ROW;
-        }
-
-        @Override
-        public Set<TableCapability> capabilities() {
-            return Set.of(TableCapability.MICRO_BATCH_READ);
-        }
-
-        @Override
-        public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-            return () -> new Reads(options.getLong("rate", 1), options.getInt("tasks", 1));
-        }
+        return new ReadyTable(ROW, Set.of(TableCapability.MICRO_BATCH_READ),
+            o -> () -> new Reads(o.getLong("rate", 1), o.getInt("tasks", 1)));
     }
 
     private record Reads(long rate, int tasks) implements Scan {
@@ -89,7 +59,7 @@ public final class ReadyTimes implements TableProvider {
 
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
-            return new Stream(rate, tasks, now());
+            return new Stream(rate, tasks, BornAges.now());
         }
     }
 
@@ -131,7 +101,7 @@ public final class ReadyTimes implements TableProvider {
         @Override
         public Offset latestOffset() {
             long[] counts = new long[tasks];
-            Arrays.fill(counts, (now() - began) * rate / 1_000_000_000L);
+            Arrays.fill(counts, (BornAges.now() - began) * rate / 1_000_000_000L);
             return new Counts(counts);
         }
 
@@ -186,8 +156,8 @@ public final class ReadyTimes implements TableProvider {
 
         @Override
         public RecordStatus nextWithTimeout(Long startMillis, Long timeoutMillis) {
-            long until = Math.min(due(rows), now() + timeoutMillis * 1_000_000);
-            for (long left = until - now(); left > 0; left = until - now()) LockSupport.parkNanos(left);
+            long until = Math.min(due(rows), BornAges.now() + timeoutMillis * 1_000_000);
+            for (long left = until - BornAges.now(); left > 0; left = until - BornAges.now()) LockSupport.parkNanos(left);
             boolean isDue = due(rows) <= until;
             if (isDue) rows++;
             return RecordStatus.newStatusWithoutArrivalTime(isDue);

@@ -88,7 +88,8 @@ public final class BornAges extends ForeachWriter<Row> {
         }
     }
 
-    private static long now() {
+    /** Nanoseconds since 1970. */
+    static long now() {
         Instant now = Instant.now();
         return now.getEpochSecond() * 1_000_000_000L + now.getNano();
     }

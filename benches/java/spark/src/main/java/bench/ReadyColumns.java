@@ -6,7 +6,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableProvider;
@@ -52,7 +51,8 @@ public final class ReadyColumns implements TableProvider {
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-        return new Ready();
+        return new ReadyTable(ROW, Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ),
+            o -> new Reads(o.getLong("rows", 0), o.getInt("body", 0), o.getInt("tasks", 4)));
     }
 
     static ColumnarBatch ready(int body, String[] columns) {
@@ -80,29 +80,6 @@ public final class ReadyColumns implements TableProvider {
             case "keys" -> vector.putByteArray(row, String.format("tag00-%011d", row).getBytes(StandardCharsets.UTF_8));
             case "body" -> vector.putByteArray(row, filled);
             default -> vector.putLong(row, 1_700_000_000_000_000L + row);
-        }
-    }
-
-    private static final class Ready implements Table, SupportsRead {
-        @Override
-        public String name() {
-            return "ready";
-        }
-
-        @Override
-        @SuppressWarnings("deprecation")    // columns(), which replaces it, is made of it
-        public StructType schema() {
-            return ROW;
-        }
-
-        @Override
-        public Set<TableCapability> capabilities() {
-            return Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
-        }
-
-        @Override
-        public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-            return new Reads(options.getLong("rows", 0), options.getInt("body", 0), options.getInt("tasks", 4));
         }
     }
 
