@@ -284,7 +284,12 @@ impl RangeReader {
             self.warnings.push(text);
         }
         if pulled.progress.is_done() {
+            let end = pulled.progress.next();
             self.ranges.remove(queue);
+            // one that was given up would be asked for on and on, and nobody goes on where it stands
+            if self.puller.position(queue) != Some(end) {
+                self.puller.remove(queue);
+            }
         } else if verdict.is_late {
             // several pulls in flight hear the same: the first says when, others would put it off
             pulled.asked_again_at.get_or_insert(self.waited + PAUSE);
