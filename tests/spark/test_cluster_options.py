@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmqfast._native import SparkOptions
+from rmqfast._native import SparkOptions, TopicRead, TopicSink
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
 
@@ -34,7 +34,10 @@ GIVEN: list[dict[str, str]] = [
 
 def from_texts(texts: dict[str, str], kind: str) -> str:
     try:
-        SparkOptions(kind, texts).check_cluster()
+        if kind == "sink":
+            TopicSink(texts, [("body", "binary")])
+        else:
+            TopicRead(kind, texts, ["body"])
     except ArgumentError as error:
         return str(error)
     return "allowed"

@@ -2,7 +2,6 @@
 use crate::error::spark;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
-use rmqfast_spark::cluster_options::cluster_options;
 use rmqfast_spark::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Pairs, Value};
 use rmqfast_spark::selection::{self, Filter, Limits, Literal};
@@ -39,11 +38,6 @@ impl SparkOptions {
             values.set_item(argument, value.map(|value| to_object(py, value)).transpose()?)?;
         }
         Ok(values)
-    }
-
-    /// Refuses options by which no cluster can be reached.
-    fn check_cluster(&self) -> PyResult<()> {
-        cluster_options(&self.options).map(drop).map_err(spark)
     }
 
     #[getter]
