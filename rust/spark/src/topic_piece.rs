@@ -67,7 +67,7 @@ impl TopicPiece {
         // a sum that is the same in each process and each release
         let bytes = topic.bytes().chain(broker_name.bytes());
         let sum = bytes.fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        Some(sum.wrapping_add(queue_id.cast_unsigned()) >> 1)
+        Some(sum.wrapping_add(queue_id.cast_unsigned()))
     }
 
     /// The piece as bytes, which driver and tasks carry unread.

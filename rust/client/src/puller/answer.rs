@@ -9,7 +9,15 @@ use rmqfast_store::format::cursor::i64_at;
 use rmqfast_store::scan::row::Row;
 
 /// Position of a record's queue offset.
-pub const QUEUE_OFFSET_AT: usize = 20;
+const QUEUE_OFFSET_AT: usize = 20;
+
+/// Queue offset of the row `index` of a body: what its record says, or counted from that of the first row.
+pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index: usize) -> Option<i64> {
+    match counted_from {
+        Some(first) => Some(first + index as i64),
+        None => rows.get(index).and_then(|row| i64_at(body, row.at as usize + QUEUE_OFFSET_AT)),
+    }
+}
 
 /// What the broker says.
 #[derive(Debug)]
@@ -117,12 +125,7 @@ impl Answer {
 
     /// Queue offset of a message.
     pub fn offset(&self, index: usize) -> i64 {
-        match (self.counted_from, self.rows.get(index)) {
-            (Some(first), _) => first + index as i64,
-            (None, row) => {
-                row.and_then(|row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT)).unwrap_or_default()
-            }
-        }
+        queue_offset(&self.body, &self.rows, self.counted_from, index).unwrap_or_default()
     }
 
     /// Leaves out what stands at `end` or behind it.

@@ -1,9 +1,8 @@
 //! What a puller hands out: answers in the order of their offsets, and what befell the connection.
-use super::answer::{Answer, QUEUE_OFFSET_AT};
+use super::answer::{Answer, queue_offset};
 use super::body::Body;
 use super::pull_status::PullStatus;
 use crate::pull_body::{Tags, has_tag};
-use rmqfast_store::format::cursor::i64_at;
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -119,13 +118,7 @@ impl Fetched {
 
     /// Queue offset of one of its messages.
     pub fn offset(&self, index: usize) -> i64 {
-        match (self.counted_from, self.rows.get(index)) {
-            (Some(first), _) => first + index as i64,
-            (None, row) => {
-                let offset = row.and_then(|row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT));
-                offset.unwrap_or(self.begin_offset)
-            }
-        }
+        queue_offset(&self.body, &self.rows, self.counted_from, index).unwrap_or(self.begin_offset)
     }
 
     /// Whether it says what there is of the queue, not why there is nothing.

@@ -203,8 +203,8 @@ impl Subscription {
 
     /// Whether it wants the same messages, in whatever version.
     pub fn is_same(&self, other: &Self) -> bool {
-        let of = |it: &Self| (it.expression.clone(), it.expression_type.clone(), it.tags.clone());
-        of(self) == of(other)
+        let Self { expression, expression_type, version: _, tags } = self;
+        (expression, expression_type, tags) == (&other.expression, &other.expression_type, &other.tags)
     }
 
     /// Whether the broker leaves messages out.

@@ -31,8 +31,11 @@ final class Piece implements InputPartition {
         Piece[] pieces = new Piece[all.length];
         for (int i = 0; i < pieces.length; i++) {
             long number = hosts.length == 0 ? -1 : Native.pieceNumber(all[i]);
-            String[] host = number < 0 || hosts.length == 1 ? new String[0] : new String[] {hosts[(int) (number % hosts.length)]};
-            pieces[i] = new Piece(all[i], number >= 0, host);
+            boolean comesBack = number >= 0;
+            // where there is one host, there is nothing to prefer
+            boolean chooses = comesBack && hosts.length > 1;
+            String[] host = chooses ? new String[] {hosts[(int) (number % hosts.length)]} : new String[0];
+            pieces[i] = new Piece(all[i], comesBack, host);
         }
         return pieces;
     }
