@@ -161,8 +161,8 @@ pub struct Assignment {
     pub without_properties: bool,
     /// Where the group goes on, as far as is known: what pulls tell the broker that commit offsets.
     pub commit_offset: i64,
-    /// Whether what there is behind the end is pulled, too. Nobody can take it before the queue is
-    /// [resumed](super::State::resume).
+    /// Whether what there is behind the end is pulled, too, once all before it was taken. Nobody can take it before the
+    /// queue is [resumed](super::State::resume).
     pub reads_ahead: bool,
 }
 

@@ -9,8 +9,8 @@
 //! is shorter leaves a rest that is asked for again, one that is longer is cut. At the end there is one stretch without
 //! a known length, whose pull the broker holds.
 //!
-//! A queue that reads ahead plans on behind its assignment's end, as far as there are messages for sure. What comes of that
-//! waits, as it would behind a gap, until the queue is resumed to a later end.
+//! A queue that reads ahead plans on behind its assignment's end once all before that was taken, as far as there are messages
+//! for sure. What comes of that waits, as it would behind a gap, until the queue is resumed to a later end.
 use super::answer::Answer;
 use super::fetched::{Fetched, FlowControl, Queue};
 use super::options::{Assignment, PullerOptions};
@@ -244,6 +244,11 @@ impl PullQueue {
         self.position == assignment.start && is_same && !self.is_illegal
     }
 
+    /// Whether it reads ahead, and all up to the assignment's end was taken.
+    pub fn may_read_ahead(&self) -> bool {
+        self.assignment.reads_ahead && self.assignment.end.is_some_and(|end| self.position >= end)
+    }
+
     /// Goes on to the end of `assignment`; gives what of that is there.
     pub fn resume(&mut self, assignment: &Assignment) -> Vec<Fetched> {
         let Assignment { end, reads_ahead, is_paused, .. } = *assignment;
@@ -315,7 +320,8 @@ impl PullQueue {
     /// How far a stretch may reach that begins at `offset`.
     fn limit(&self, offset: i64) -> i64 {
         let end = self.assignment.end.unwrap_or(i64::MAX);
-        let is_ahead = self.assignment.reads_ahead && offset >= end;
+        // who takes what is there must not share a core or a connection with what is for later
+        let is_ahead = offset >= end && self.may_read_ahead();
         // not to find out where the queue ends: nobody waits for that
         self.max_offset.filter(|_| is_ahead).map_or(end, |max| max.max(end))
     }

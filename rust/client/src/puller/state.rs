@@ -434,7 +434,7 @@ impl State {
         self.full_times
     }
 
-    /// Brokers that were not asked for these queues, or for all, because of what was there, and can be now.
+    /// Brokers that were not asked for these queues, or for all, because of what was there or not yet taken, and can be now.
     fn with_room(&mut self, epochs: impl IntoIterator<Item = u64>) -> Vec<usize> {
         let mut total = self.held;
         total.add(self.in_hand);
@@ -443,7 +443,8 @@ impl State {
             return (0..self.brokers.len()).collect();
         }
         let mut woken = Vec::new();
-        for queue in epochs.into_iter().filter_map(|epoch| self.queues.get(&epoch)).filter(|queue| queue.is_full) {
+        let waited = |queue: &&PullQueue| queue.is_full || queue.may_read_ahead();
+        for queue in epochs.into_iter().filter_map(|epoch| self.queues.get(&epoch)).filter(waited) {
             let is_wide = queue.span() > self.options.max_span;
             if !is_wide && !is_full(queue.expected(), self.of_queue, true) && !woken.contains(&queue.broker) {
                 woken.push(queue.broker);

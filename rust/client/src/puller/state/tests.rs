@@ -342,6 +342,22 @@ fn one_pull_looks_where_the_queue_ends_and_then_as_many_as_allowed_are_under_way
 }
 
 #[test]
+fn what_is_behind_the_end_is_asked_for_once_all_before_was_taken() {
+    let assignment = Assignment { end: Some(64), reads_ahead: true, ..Assignment::default() };
+    let (mut state, now) = pulled(4, assignment);
+    for offset in [0, 32] {
+        let requests = state.requests(0, now);
+        assert_eq!(requests.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [offset]);
+        whole(&mut state, &requests, 1000, now);
+    }
+    assert!(state.requests(0, now).is_empty());
+    let (items, woken) = state.take(9);
+    assert_eq!((items.len(), woken), (2, vec![0]));
+    let ahead = state.requests(0, now);
+    assert_eq!(ahead.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [64, 96, 128, 160]);
+}
+
+#[test]
 fn places_are_filled_together_once_enough_of_them_are_free() {
     let mut state = state(PullerOptions { burst: 3, ..options(4, 32) });
     let now = Instant::now();
@@ -701,15 +717,19 @@ fn stretches_become_as_long_as_answers_are() {
 fn a_queue_goes_on_only_where_it_was_taken_up_to_and_with_the_same_messages() {
     let wanted = |start, end| Assignment { start, end: Some(end), reads_ahead: true, ..Assignment::default() };
     let (mut state, now) = pulled(4, wanted(0, 40));
-    while let requests @ [_, ..] = &state.requests(0, now)[..] {
-        whole(&mut state, requests, 100, now);
-    }
-    // up to the end though all is there; the answer with the end is one part of two
+    let serve = |state: &mut State| {
+        while let requests @ [_, ..] = &state.requests(0, now)[..] {
+            whole(state, requests, 100, now);
+        }
+    };
+    serve(&mut state);
     let counts = |state: &mut State| -> Vec<usize> {
         let items = state.take(9).0;
         items.iter().filter_map(|item| if let Item::Fetched(f) = item { Some(f.rows.len()) } else { None }).collect()
     };
-    assert_eq!((counts(&mut state), state.held().messages), (vec![32, 8], 60));
+    assert_eq!(counts(&mut state), [32, 8]);
+    serve(&mut state);
+    assert_eq!((counts(&mut state), state.held().messages), (vec![], 60));
     let tagged = Subscription::by_tags("A").expect("an expression");
     let others = [
         wanted(39, 70),
