@@ -90,9 +90,17 @@ RATES = (Side("rate", RATE, ""), Side("rate files", RATE, "", manager=FILES))
 
 # those without Kafka first: its broker stays until the dataset's cells are done
 CELLS = (
-    Cell("stream", "stream", (*OURS, IDLE, *MANAGED), rows=131_072, batches=10),
-    Cell("large", "stream", (OURS[0], IDLE, Side("batch", JVM, job="read")), "noop", rows=1_048_576, batches=8),
-    Cell("few", "few", (*OURS, *MANAGED[:2], *RATES), rows=32, batches=42, sizes=(FIRST,)),
+    Cell("stream", "stream", (*OURS, IDLE, *MANAGED), rows=131_072, batches=10, warm_ups=2),
+    Cell(
+        "large",
+        "stream",
+        (OURS[0], IDLE, Side("batch", JVM, job="read")),
+        "noop",
+        rows=1_048_576,
+        batches=8,
+        warm_ups=2,
+    ),
+    Cell("few", "few", (*OURS, *MANAGED[:2], *RATES), rows=32, batches=42, sizes=(FIRST,), warm_ups=2),
     Cell("lag", "lag", OURS, rounds=3, warm_ups=0),
     Cell("real-time", "real-time", (OURS[0], DUE), columns="body", rounds=1, sizes=(FIRST,), figures=AGES),
     Cell("write", "write", OURS),
