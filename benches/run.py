@@ -152,7 +152,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 def title(options: argparse.Namespace, at: str) -> str:
     """The table's heading."""
-    size = f"{options.size_gib:g} GiB of 1 KiB bodies, medians of {options.repeat}"
+    gib = options.live_gib if set(options.only) <= {"live", "cluster"} else options.size_gib
+    size = f"{gib:g} GiB of 1 KiB bodies, medians of {options.repeat}"
     return f"rmqfast at {at}: " + ("quick run, sizes too small to judge" if options.quick else size)
 
 

@@ -81,11 +81,7 @@ FILES = "FileSystemBasedCheckpointFileManager"
 MANAGED = tuple(Side(f"{side.name} files", side.source, side.place, manager=FILES) for side in (*OURS, IDLE))
 AGES = ("p50", "p99", "p999", "gap")
 HELD = tuple(f"{what}-{mark}" for what in ("heap", "resident", "threads", "connections") for mark in MARKS)
-ENDURING = (
-    Side("JVM", JVM, manager=FILES),
-    Side("Python", PYTHON, manager=FILES),
-    Side("rate", RATE, "", manager=FILES),
-)
+ENDURING = (Side("JVM", JVM, manager=FILES), Side("rate", RATE, "", manager=FILES))
 RATES = (Side("rate", RATE, ""), Side("rate files", RATE, "", manager=FILES))
 
 # those without Kafka first: its broker stays until the dataset's cells are done
