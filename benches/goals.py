@@ -342,7 +342,8 @@ def ages() -> list[Goal]:
         ("gap", "longest gap between batches", 60.0),
     )
     return [
-        Goal("live", f"{title}: {what}{of}", f"{series} {side} {FIRST} {age}", None, bound, "value", "ms")
+        Goal("live", f"{title}{how}: {what}{of}", f"{series} {side}{files} {FIRST} {age}", None, bound, "value", "ms")
+        for files, how in (("", ""), (" files", ", FileSystemBased files"))
         for age, what, most in figures
         for side, of, bound in (("JVM", "", most), ("ready", ", of Spark alone", None))
     ]

@@ -163,7 +163,7 @@ def real_time(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 
     def once() -> Answer:
         options, work = sent()
-        peer.ask("real_time", side.source, options, each)
+        peer.ask("real_time", side.source, options, each, side.manager)
         try:
             seconds_taken = work()["seconds"]
             found = peer.ask("real_time_ages", rate * each)

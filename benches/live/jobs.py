@@ -111,7 +111,7 @@ class LiveJobs:
             raise Failed(f"expected {SETTLED + 1} triggers, got {len(behind)}")
         return {"rows": done, "seconds": batches[-1].ended - batches[0].began, "lag": max(0, *counted)}
 
-    def real_time(self, source: str, options: str, every: str) -> Answer:
+    def real_time(self, source: str, options: str, every: str, manager: str) -> Answer:
         """Starts a stream in Real-Time Mode, batches of so many seconds, into a sink that notes how old rows are."""
         jvm: Any = self.spark._jvm  # noqa: SLF001  # PySpark's own `foreach` gives rows in bulk
         jvm.bench.BornAges.reset()
@@ -122,7 +122,9 @@ class LiveJobs:
             return StreamingQuery(writer.foreach(jvm.bench.BornAges()).trigger(trigger).start())
 
         with ExitStack() as undo:
-            self._following = undo.enter_context(Query(self._sources(), source, json.loads(options), start=start))
+            with checkpoint_manager(self.spark, manager):
+                query = Query(self._sources(), source, json.loads(options), start=start)
+            self._following = undo.enter_context(query)
             self._following.wait(lambda: jvm.bench.BornAges.batches() > 0, "a batch", PATIENCE)
             undo.pop_all()
         return {}
