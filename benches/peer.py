@@ -124,7 +124,13 @@ def reply(handler: Callable[..., Answer], arguments: Sequence[str]) -> Answer:
     except Missing as error:
         return {"missing": str(error)}
     except Exception as error:  # noqa: BLE001 - every engine's own exceptions: the driver reports them and goes on with the others
-        return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:500]}
+        return {"error": f"{type(error).__name__}: {gist(str(error))}"[:500]}
+
+
+def gist(text: str) -> str:
+    """The line of an error that says most: the innermost cause that the JVM names, or the first one."""
+    causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
+    return "".join(causes[-1:] or text.splitlines()[:1])
 
 
 def timed(work: Callable[[], Answer]) -> Answer:

@@ -36,13 +36,13 @@ TASKS = 4
 BATCH_BYTES = 1 << 20
 
 
-def session(jars: str, master: str = "local[2]") -> SparkSession:
+def session(jars: str, master: str = "local[2]", memory: str = "3g") -> SparkSession:
     """A session, on two local threads unless told otherwise; rmqfast sets up what it needs, if it is there."""
     builder: Any = SparkSession.builder.master(master).appName("rmqfast benches")
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "3g",
+        "spark.driver.memory": memory,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",

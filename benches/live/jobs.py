@@ -201,7 +201,8 @@ def main() -> None:
 
             directory = scratch_dir() / f"workers-{how}-{count}"
             master = stack.enter_context(Workers(directory, int(count), held=how == "held")).master
-        jobs = LiveJobs(session(jars, master))
+        # a session of all sides: Kafka's source keeps the fetches of each read for minutes
+        jobs = LiveJobs(session(jars, master, "8g"))
         names = ("read", "write", "stream", "follow", "followed", "batches", "end")
         serve({name: getattr(jobs, name) for name in (*names, "real_time", "real_time_ages")})
 
