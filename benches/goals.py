@@ -353,7 +353,7 @@ def held() -> list[Goal]:
     """What a stream's JVM has after thousands of nearly empty batches, beside Spark's own source."""
     return [
         Goal("live", f"{side}, {what} after {mark:,} batches", f"{series} {key}-{mark}", None, None, "value", unit)
-        for side in ("JVM", "rate")
+        for side in ("rate", "JVM")
         for series in (f"live endurance {side} {SECOND}",)
         for key, what, unit in (
             ("heap", "heap", "MiB"),
