@@ -212,14 +212,14 @@ def write(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
             wire.create_topic(broker.address, "written", QUEUES)
             options = json.dumps({"nameServer": broker.name_server, "topic": "written"})
 
-            def stored() -> int:
-                return int(stage.reader.ask("stored", broker.name_server, "written")["rows"])
+            def stored(least: int) -> int:
+                return int(stage.reader.ask("stored", broker.name_server, "written", least)["rows"])
 
             def ask(_reads: int, rows: int) -> Answer:
                 require_disk(rows * QUEUES * (body + 300))
-                before = stored()
-                answer = peer.ask("write", side.source, options, body, rows * QUEUES)
-                return checked({**answer, "stored": stored() - before}, stored=rows * QUEUES)
+                before, count = stored(0), rows * QUEUES
+                answer = peer.ask("write", side.source, options, body, count)
+                return checked({**answer, "stored": stored(before + count) - before}, stored=count)
 
             timed.ask = ask
             return timed()
