@@ -282,6 +282,9 @@ def lives() -> list[Goal]:
         goals += pair("live", f"{what}, CPU: JVM : Python source", jvm, python, (cpu, cpu), kind="cpu")
         goals += pair("live", f"{what}: JVM : tuned Kafka", jvm, tuned, kafka)
         goals += pair("live", f"{what}: Python source : tuned Kafka", python, tuned, (None, None))
+        if name.startswith("noop"):
+            goals += pair("live", f"{what}: JVM : ready vectors", jvm, f"{cell} ready", (None, None))
+            goals += pair("live", f"{what}: ready vectors : tuned Kafka", f"{cell} ready", tuned, (None, None))
         goals += [
             alone(f"{what}: start of a job, {side}", f"{cell} {side}", at, None, "ms")
             for side in ("JVM", "Python", "Kafka")

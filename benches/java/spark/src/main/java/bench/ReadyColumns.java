@@ -22,14 +22,18 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * A source that does nothing: vectors of eight columns that are ready, again and again. What a batch and a stream of any
+ * A source that does nothing: vectors of eight columns, or of those of the schema that is asked for, ready again and again. What a batch and a stream of any
  * source in the JVM cost Spark by themselves.
  *   rows: of a batch read; of each batch of a stream, which has no end
  *   body: bytes of each; about 1 MiB of them is a vector
@@ -37,7 +41,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  */
 public final class ReadyColumns implements TableProvider {
     private static final int VECTOR_BYTES = 1 << 20;
-    private static final StructType ROW = new StructType().add("topic", DataTypes.StringType)
+    private static final String ID = "7F0000011A2B18B4AAC2000000000000";
+    private static final StructType EIGHT = new StructType().add("topic", DataTypes.StringType)
         .add("queue_id", DataTypes.IntegerType).add("queue_offset", DataTypes.LongType)
         .add("physical_offset", DataTypes.LongType).add("tags", DataTypes.StringType).add("keys", DataTypes.StringType)
         .add("store_timestamp", DataTypes.TimestampType).add("body", DataTypes.BinaryType);
@@ -46,25 +51,30 @@ public final class ReadyColumns implements TableProvider {
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        return ROW;
+        return EIGHT;
+    }
+
+    @Override
+    public boolean supportsExternalMetadata() {
+        return true;
     }
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-        return new ReadyTable(ROW, Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ),
-            o -> new Reads(o.getLong("rows", 0), o.getInt("body", 0), o.getInt("tasks", 4)));
+        return new ReadyTable(schema, Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ),
+            o -> new Reads(schema, o.getLong("rows", 0), o.getInt("body", 0), o.getInt("tasks", 4)));
     }
 
-    static ColumnarBatch ready(int body, String[] columns) {
-        return READY.get().computeIfAbsent(body + " " + String.join(",", columns), key -> made(body, columns));
+    static ColumnarBatch ready(int body, StructType schema) {
+        return READY.get().computeIfAbsent(body + schema.catalogString(), key -> made(body, schema));
     }
 
-    private static ColumnarBatch made(int body, String[] columns) {
+    private static ColumnarBatch made(int body, StructType schema) {
         int rows = VECTOR_BYTES / body;
-        ColumnVector[] vectors = new ColumnVector[columns.length];
-        for (int i = 0; i < columns.length; i++) {
-            OnHeapColumnVector vector = new OnHeapColumnVector(rows, ROW.apply(columns[i]).dataType());
-            for (int row = 0; row < rows; row++) put(vector, columns[i], row, body);
+        ColumnVector[] vectors = new ColumnVector[schema.length()];
+        for (int i = 0; i < vectors.length; i++) {
+            OnHeapColumnVector vector = new OnHeapColumnVector(rows, schema.apply(i).dataType());
+            for (int row = 0; row < rows; row++) put(vector, schema.apply(i).name(), row, body);
             vectors[i] = vector;
         }
         return new ColumnarBatch(vectors, rows);
@@ -74,13 +84,44 @@ public final class ReadyColumns implements TableProvider {
         byte[] filled = new byte[body];
         Arrays.fill(filled, (byte) 'b');
         switch (column) {
-            case "topic" -> vector.putByteArray(row, "bench_topic".getBytes(StandardCharsets.UTF_8));
+            case "topic" -> vector.putByteArray(row, bytes("bench_topic"));
             case "queue_id" -> vector.putInt(row, row % 4);
-            case "tags" -> vector.putByteArray(row, String.format("tag%02d", row % 100).getBytes(StandardCharsets.UTF_8));
-            case "keys" -> vector.putByteArray(row, String.format("tag00-%011d", row).getBytes(StandardCharsets.UTF_8));
+            case "tags" -> vector.putByteArray(row, bytes(tag(row)));
+            case "keys" -> vector.putByteArray(row, bytes(keys(row)));
             case "body" -> vector.putByteArray(row, filled);
-            default -> vector.putLong(row, 1_700_000_000_000_000L + row);
+            default -> putAny(vector, row);
         }
+    }
+
+    private static void putAny(OnHeapColumnVector vector, int row) {
+        DataType type = vector.dataType();
+        if (type instanceof MapType) {
+            String[] pairs = {"KEYS", keys(row), "UNIQ_KEY", ID, "WAIT", "true", "TAGS", tag(row)};
+            int first = vector.getChild(0).getElementsAppended();
+            for (int i = 0; i < pairs.length; i++) {
+                byte[] text = bytes(pairs[i]);
+                vector.getChild(i % 2).appendByteArray(text, 0, text.length);
+            }
+            vector.putArray(row, first, pairs.length / 2);
+        } else if (type instanceof StringType) {
+            vector.putByteArray(row, bytes(ID));
+        } else if (type instanceof IntegerType) {
+            vector.putInt(row, row);
+        } else {
+            vector.putLong(row, 1_700_000_000_000_000L + row);
+        }
+    }
+
+    private static String tag(int row) {
+        return String.format("tag%02d", row % 100);
+    }
+
+    private static String keys(int row) {
+        return String.format("tag00-%011d", row);
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     /** A scan is its own builder: there is nothing to be built. */
@@ -88,9 +129,10 @@ public final class ReadyColumns implements TableProvider {
         private final long rows;
         private final int body;
         private final int tasks;
-        private StructType schema = ROW;
+        private StructType schema;
 
-        Reads(long rows, int body, int tasks) {
+        Reads(StructType schema, long rows, int body, int tasks) {
+            this.schema = schema;
             this.rows = rows;
             this.body = body;
             this.tasks = tasks;
@@ -134,7 +176,7 @@ public final class ReadyColumns implements TableProvider {
 
         @Override
         public PartitionReaderFactory createReaderFactory() {
-            return new Readers(body, schema.fieldNames());
+            return new Readers(body, schema);
         }
 
         @Override
@@ -211,7 +253,7 @@ public final class ReadyColumns implements TableProvider {
 
     private record Share(long rows) implements InputPartition { }
 
-    private record Readers(int body, String[] columns) implements PartitionReaderFactory {
+    private record Readers(int body, StructType schema) implements PartitionReaderFactory {
         @Override
         public boolean supportColumnarReads(InputPartition partition) {
             return true;
@@ -224,7 +266,7 @@ public final class ReadyColumns implements TableProvider {
 
         @Override
         public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-            ColumnarBatch ready = ready(body, columns);
+            ColumnarBatch ready = ready(body, schema);
             return new Again(ready, VECTOR_BYTES / body, ((Share) partition).rows());
         }
     }
