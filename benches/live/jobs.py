@@ -205,7 +205,7 @@ def main() -> None:
 
             directory = scratch_dir() / f"workers-{how}-{count}"
             master = stack.enter_context(Workers(directory, int(count), held=how == "held")).master
-        # a session of all sides: Kafka's source keeps the fetches of each read for minutes
+        # in 3 GiB the reads of all columns by one side after the other fail
         jobs = LiveJobs(session(jars, master, "8g"))
         names = ("read", "write", "stream", "follow", "followed", "batches", "end")
         serve({name: getattr(jobs, name) for name in (*names, "real_time", "real_time_ages")})
