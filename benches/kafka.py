@@ -92,7 +92,8 @@ class Kafka:
 
     def _format(self, configuration: Path) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(configuration))
+        # in one word: one of 64 of these names begins with a hyphen
+        tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(configuration))
         done = subprocess.run(java("kafka", "256m", *tool), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Failed(f"formatting Kafka's storage: {(done.stdout + done.stderr).strip()[-300:]}")
