@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from rmqfast.spark import configure, jar_path
 
 
-def test_a_session_of_the_users_keeps_its_jars() -> None:
-    builder = configure(configure(SparkSession.Builder().config("spark.jars", "/a.jar,/b.jar")))
-    assert builder._options["spark.jars"] == f"/a.jar,/b.jar,{jar_path()}"  # noqa: SLF001 - a builder tells its options to nobody
+def test_a_session_of_the_users_keeps_its_jars_and_extensions() -> None:
+    given = {"spark.jars": "/a.jar,/b.jar", "spark.sql.extensions": "a.B"}
+    builder = configure(configure(SparkSession.Builder().config(map=given)))
+    options = builder._options  # noqa: SLF001 - a builder tells its options to nobody
+    assert options["spark.jars"] == f"/a.jar,/b.jar,{jar_path()}"
+    ours = ",org.rmqfast.spark.RocketMQExtensions" if pyspark.__version__ >= "4.0" else ""
+    assert options["spark.sql.extensions"] == f"a.B{ours}"
 
 
 def test_a_client_of_spark_connect_is_left_alone() -> None:

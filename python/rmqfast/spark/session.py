@@ -15,12 +15,16 @@ __all__ = ["configure"]
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _PACKAGE = "org.apache.spark.sql.execution.streaming"
+_EXTENSIONS = "spark.sql.extensions"
+_ROWS = "org.rmqfast.spark.RocketMQExtensions"
 
 
 def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False) -> SparkSession.Builder:
     """Sets what makes reads fast and workers find this package, before a session starts.
 
-    The jar of the data source `rocketmq-columnar` joins those of `spark.jars` that the builder has by then.
+    The jar of the data source `rocketmq-columnar` joins those of `spark.jars` that the builder has by then. From
+    PySpark 4.0 on, a class of it joins those of `spark.sql.extensions`: where a query needs rows of all columns, Rust
+    makes them.
 
     Workers run this Python unless `PYSPARK_PYTHON` says otherwise. From PySpark 4.1 on they talk to the JVM by Unix
     sockets, and the data source's option `pushdown` works; older ones do not know these settings and leave them alone.
@@ -41,6 +45,7 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
 
     Source: `docs/spark.md`.
     """
+    # a builder tells its options nowhere else, and what the user has set must not be replaced
     options = getattr(builder, "_options", {})
     if str(options.get("spark.remote", "")).startswith("sc://"):
         return builder
@@ -48,17 +53,23 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jar = jar_path()
     if jar is not None:
-        # a builder tells its options nowhere else, and `spark.jars` must not replace the user's
-        before = str(options.get("spark.jars", ""))
-        jars = [name for name in before.split(",") if name and name != str(jar)]
-        builder = builder.config("spark.jars", ",".join([*jars, str(jar)]))
-    if local_checkpoints:
-        import pyspark
+        builder = builder.config("spark.jars", _joined(options.get("spark.jars"), str(jar)))
+    import pyspark
 
+    version = tuple(map(int, pyspark.__version__.split(".")[:2]))
+    # compiled against the Scala of Spark 4
+    if jar is not None and version >= (4, 0):
+        builder = builder.config(_EXTENSIONS, _joined(options.get(_EXTENSIONS), _ROWS))
+    if local_checkpoints:
         # Spark moved it in 4.1
-        moved = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
-        package = f"{_PACKAGE}.checkpointing" if moved else _PACKAGE
+        package = f"{_PACKAGE}.checkpointing" if version >= (4, 1) else _PACKAGE
         builder = builder.config(_MANAGER, f"{package}.FileSystemBasedCheckpointFileManager")
     return builder.config("spark.python.unix.domain.socket.enabled", "true").config(
         "spark.sql.python.filterPushdown.enabled", "true"
     )
+
+
+def _joined(before: object, name: str) -> str:
+    """A list of names with commas, and this one behind it, once."""
+    names = [each for each in str(before or "").split(",") if each and each != name]
+    return ",".join([*names, name])

@@ -1,7 +1,7 @@
 //! What a task does with its piece of a store: scan, fill batches, tell of damage.
 use crate::failure::{Failure, Result};
 use crate::task::{Counts, Task};
-use crate::vectors::Batch;
+use crate::vectors::{Batch, Memory, Rows};
 use rmqfast_spark::store_read::StoreRead;
 use rmqfast_store::Error;
 use rmqfast_store::scan::columns::Chunk;
@@ -130,6 +130,10 @@ impl Task for StoreTask {
 
     fn addresses(&self) -> &[i64] {
         self.batch.addresses()
+    }
+
+    fn rows(&mut self, from: usize) -> Rows {
+        self.batch.rows(from, &Memory::new([self.source.bytes()]))
     }
 
     fn take_warning(&mut self) -> Option<String> {

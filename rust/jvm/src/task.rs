@@ -1,5 +1,6 @@
 //! What a task does with its piece: it fills batch after batch.
 use crate::failure::Result;
+use crate::vectors::Rows;
 use rmqfast_client::ranges;
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ pub trait Task: Send {
 
     /// Where the arrays of the batch are: see [`Batch::addresses`](crate::vectors::Batch::addresses).
     fn addresses(&self) -> &[i64];
+
+    /// Some rows of the batch, from that at `from` on, in Spark's format of rows: see [`Batch::rows`](crate::vectors::Batch::rows).
+    fn rows(&mut self, from: usize) -> Rows;
 
     /// Where each queue goes on, as offsets of a checkpoint, once the first `rows` of the batch are done.
     ///

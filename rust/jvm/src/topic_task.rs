@@ -1,7 +1,7 @@
 //! What a task does with its piece of a topic: pull, fill batches, tell of losses.
 use crate::failure::Result;
 use crate::task::{Counts, Task};
-use crate::vectors::Batch;
+use crate::vectors::{Batch, Memory, Rows};
 use rmqfast_client::puller::Fetched;
 use rmqfast_client::ranges::{PullerPool, QueueRange, RangeReader, Step};
 use rmqfast_spark::admission::StreamOffsets;
@@ -106,6 +106,10 @@ impl Task for TopicTask {
 
     fn addresses(&self) -> &[i64] {
         self.batch.addresses()
+    }
+
+    fn rows(&mut self, from: usize) -> Rows {
+        self.batch.rows(from, &Memory::new(self.answers.iter().map(|answer| &answer.body[..])))
     }
 
     fn position(&self, rows: usize) -> Result<String> {

@@ -95,6 +95,13 @@ exports! {
         Ok(rows as jlong)
     }
 
+    /// Makes Spark's rows of those of the batch from `from` on; how many. Writes where they are and where their lengths are.
+    fn rows(env, mut task => Handle<Box<dyn Task>>, from => jint, addresses => JLongArray<'a>) -> jint {
+        let rows = task.get().rows(from.unsigned_abs() as usize);
+        addresses.set_region(env, 0, &rows.addresses)?;
+        Ok(rows.count as jint)
+    }
+
     /// Rows, bytes, pulls and milliseconds of waiting so far.
     fn counts(env, mut task => Handle<Box<dyn Task>>) -> JLongArray<'a> {
         let counts = task.get().counts();

@@ -1,6 +1,8 @@
 //! A batch of vectors, filled from the rows of one block, its memory used again for the next.
 use super::bodies::Bodies;
+use super::memory::Memory;
 use super::of_column::vector;
+use super::unsafe_rows::UnsafeRows;
 use super::vector::Vector;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::columns::Chunk;
@@ -16,6 +18,17 @@ pub struct Batch {
     slots: Vec<Slot>,
     bodies: Option<Bodies>,
     addresses: Vec<i64>,
+    len: usize,
+    rows: UnsafeRows,
+}
+
+/// Some rows of a batch in Spark's format of rows; they stand until the next ones are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows {
+    /// How many.
+    pub count: usize,
+    /// Where they are, one behind the other, and where the length of each is.
+    pub addresses: [i64; 2],
 }
 
 impl Batch {
@@ -25,7 +38,13 @@ impl Batch {
         let slots: Vec<Slot> = request.columns.iter().map(slot).collect();
         let with_body = slots.iter().any(|slot| matches!(slot, Slot::Body));
         let cap = request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES);
-        Self { slots, bodies: with_body.then(|| Bodies::new(cap)), addresses: Vec::new() }
+        Self {
+            slots,
+            bodies: with_body.then(|| Bodies::new(cap)),
+            addresses: Vec::new(),
+            len: 0,
+            rows: UnsafeRows::default(),
+        }
     }
 
     /// Fills the batch anew from the first rows of `chunk`, all of them unless decompressed bodies grow too large; returns
@@ -40,6 +59,7 @@ impl Batch {
     /// Forgets its rows, keeps its memory.
     pub fn clear(&mut self) {
         self.addresses.clear();
+        self.len = 0;
         for slot in &mut self.slots {
             match slot {
                 Slot::Plain(vector) => vector.clear(),
@@ -62,6 +82,7 @@ impl Batch {
                 vector.extend(chunk);
             }
         }
+        self.len += rows;
         rows
     }
 
@@ -75,6 +96,31 @@ impl Batch {
                 (Slot::Body, None) => {}
             }
         }
+    }
+
+    /// Makes rows of what the sealed batch has from row `from` on: some, as many as are best made at once. `memory` is what the
+    /// batch was filled from.
+    pub fn rows(&mut self, from: usize, memory: &Memory<'_>) -> Rows {
+        let Self { slots, bodies, rows, .. } = self;
+        let left = self.len.saturating_sub(from);
+        let count = rows.begin(slots.len(), left, |sizes| {
+            for slot in &*slots {
+                match (slot, &*bodies) {
+                    (Slot::Plain(vector), _) => vector.measure(from, sizes),
+                    (Slot::Body, Some(bodies)) => bodies.measure(from, sizes),
+                    (Slot::Body, None) => {}
+                }
+            }
+        });
+        // column after column: what one of them needs stays in the cache for all rows
+        for (field, slot) in slots.iter().enumerate() {
+            match (slot, &*bodies) {
+                (Slot::Plain(vector), _) => vector.write(from, field, rows, memory),
+                (Slot::Body, Some(bodies)) => bodies.write(from, field, rows, memory),
+                (Slot::Body, None) => {}
+            }
+        }
+        Rows { count, addresses: rows.addresses() }
     }
 
     /// Where the arrays are, column after column: numbers have one (values), texts two (addresses, lengths), the map five

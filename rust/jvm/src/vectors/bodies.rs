@@ -1,4 +1,6 @@
 //! Bodies: viewed as stored, or decompressed with a cap on what comes out.
+use super::memory::Memory;
+use super::unsafe_rows::UnsafeRows;
 use super::views::Views;
 use rmqfast_store::format::compression::{Compression, decompress_into};
 use rmqfast_store::format::message::{COMPRESSED, Message};
@@ -60,5 +62,13 @@ impl Bodies {
 
     pub(super) fn seal(&mut self, addresses: &mut Vec<i64>) {
         self.views.seal(addresses);
+    }
+
+    pub(super) fn measure(&self, from: usize, sizes: &mut [usize]) {
+        self.views.measure(from, sizes);
+    }
+
+    pub(super) fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
+        rows.put_views(field, &self.views, from, memory);
     }
 }

@@ -1,9 +1,12 @@
 //! The properties: where each row's pairs begin, and views of names and values.
+use super::memory::Memory;
+use super::unsafe_rows::{UnsafeRows, map_size};
 use super::vector::Vector;
 use super::views::Views;
 use rmqfast_store::scan::PropertyNames;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::scan::properties_column::distinct;
+use std::ops::Range;
 
 /// Row `n` has the pairs from `starts[n]` to `starts[n + 1]`.
 #[derive(Debug)]
@@ -18,6 +21,11 @@ impl Map {
     /// An empty map of these properties; `None` for all.
     pub(super) fn new(chosen: Option<PropertyNames>) -> Self {
         Self { chosen, starts: Vec::new(), names: Views::default(), values: Views::default() }
+    }
+
+    /// The pairs of each row, from that at `from` on.
+    fn pairs(&self, from: usize) -> impl Iterator<Item = Range<usize>> {
+        self.starts[from..].windows(2).map(|ends| ends[0] as usize..ends[1] as usize)
     }
 }
 
@@ -45,5 +53,13 @@ impl Vector for Map {
         addresses.push(self.starts.as_ptr() as i64);
         self.names.seal(addresses);
         self.values.seal(addresses);
+    }
+    fn measure(&self, from: usize, sizes: &mut [usize]) {
+        for (size, pairs) in sizes.iter_mut().zip(self.pairs(from)) {
+            *size += map_size(pairs, &self.names, &self.values);
+        }
+    }
+    fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
+        rows.put_maps(field, self.pairs(from), [&self.names, &self.values], memory);
     }
 }

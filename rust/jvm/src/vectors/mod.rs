@@ -5,10 +5,13 @@
 mod batch;
 mod bodies;
 mod map;
+mod memory;
 mod numbers;
 mod of_column;
 mod texts;
+mod unsafe_rows;
 mod vector;
 mod views;
 
-pub use batch::Batch;
+pub use batch::{Batch, Rows};
+pub use memory::Memory;

@@ -1,4 +1,6 @@
 //! Vectors of text: topics and hosts by run, ids, tags and keys, constants.
+use super::memory::Memory;
+use super::unsafe_rows::UnsafeRows;
 use super::vector::Vector;
 use super::views::{View, Views};
 use rmqfast_store::format::message::Message;
@@ -54,6 +56,12 @@ impl Vector for Runs {
     fn seal(&mut self, addresses: &mut Vec<i64>) {
         self.views.seal(addresses);
     }
+    fn measure(&self, from: usize, sizes: &mut [usize]) {
+        self.views.measure(from, sizes);
+    }
+    fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
+        rows.put_views(field, &self.views, from, memory);
+    }
 }
 
 /// One value, or null, for every row.
@@ -73,15 +81,24 @@ impl Vector for Constant {
         self.views.clear();
     }
     fn extend(&mut self, chunk: Chunk<'_>) {
-        for _ in chunk.rows {
-            match &self.value {
-                Some(value) => self.views.push_stored(value.as_bytes()),
-                None => self.views.push_null(),
-            }
+        let Some(value) = &self.value else {
+            return chunk.rows.iter().for_each(|_| self.views.push_null());
+        };
+        // aside once, as all that is viewed is in the block or there
+        if self.views.side.is_empty() {
+            self.views.side.extend_from_slice(value.as_bytes());
         }
+        let view = self.views.side_view(0);
+        chunk.rows.iter().for_each(|_| self.views.push(view));
     }
     fn seal(&mut self, addresses: &mut Vec<i64>) {
         self.views.seal(addresses);
+    }
+    fn measure(&self, from: usize, sizes: &mut [usize]) {
+        self.views.measure(from, sizes);
+    }
+    fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
+        rows.put_views(field, &self.views, from, memory);
     }
 }
 
@@ -108,6 +125,12 @@ impl<S: Fn(&Row) -> Span + Send> Vector for Property<S> {
     }
     fn seal(&mut self, addresses: &mut Vec<i64>) {
         self.views.seal(addresses);
+    }
+    fn measure(&self, from: usize, sizes: &mut [usize]) {
+        self.views.measure(from, sizes);
+    }
+    fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
+        rows.put_views(field, &self.views, from, memory);
     }
 }
 
@@ -147,5 +170,11 @@ impl Vector for Ids {
     }
     fn seal(&mut self, addresses: &mut Vec<i64>) {
         self.views.seal(addresses);
+    }
+    fn measure(&self, from: usize, sizes: &mut [usize]) {
+        self.views.measure(from, sizes);
+    }
+    fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
+        rows.put_views(field, &self.views, from, memory);
     }
 }

@@ -1,4 +1,6 @@
 //! Views: where each value's bytes are, and how many.
+use super::memory::{Memory, within};
+use super::unsafe_rows::in_words;
 use rmqfast_store::scan::row::Span;
 use rmqfast_store::scan::text::lossy;
 
@@ -91,6 +93,26 @@ impl Views {
             }
         }
         addresses.extend([self.addresses.as_ptr() as i64, self.lengths.as_ptr() as i64]);
+    }
+
+    /// The bytes of a value once all views are final; `None` for null.
+    #[inline]
+    pub(super) fn get<'a>(&'a self, index: usize, memory: &Memory<'a>) -> Option<&'a [u8]> {
+        let (address, length) = (self.addresses[index], usize::try_from(self.lengths[index]).ok()?);
+        Some(within(&self.side, address, length).unwrap_or_else(|| memory.bytes(address, length)))
+    }
+
+    /// Adds what the values from that at `from` on take in a row, besides the word of a field.
+    pub(super) fn measure(&self, from: usize, sizes: &mut [usize]) {
+        for (size, &length) in sizes.iter_mut().zip(&self.lengths[from..]) {
+            *size += in_words(length.max(0) as usize);
+        }
+    }
+
+    /// What a value takes in an array, besides the word of an element.
+    #[inline]
+    pub(super) fn size(&self, index: usize) -> usize {
+        in_words(self.lengths[index].max(0) as usize)
     }
 }
 

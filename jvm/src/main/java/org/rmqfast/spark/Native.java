@@ -47,6 +47,12 @@ final class Native {
     /** Fills the next batch and writes where its arrays are; rows, 0 where none came within the wait, or -1 at the end. */
     static native long next(long handle, long[] addresses, long waitMillis);
 
+    /**
+     * Makes Spark's rows of those of the batch from {@code from} on: how many. Writes where they are, one behind the other, and
+     * where the length of each is; they stand until the next call of this or of {@link #next}.
+     */
+    static native int rows(long handle, int from, long[] addresses);
+
     /** Rows, bytes, pulls and milliseconds of waiting so far. */
     static native long[] counts(long handle);
 

@@ -13,7 +13,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
 
     private final RustVector[] vectors;
     private final long[] addresses;
-    private final ColumnarBatch batch;
+    private final RustBatch batch;
     private long handle;
     private boolean isSound = true;
     private long[] counts = new long[SourceMetrics.COUNT];
@@ -22,7 +22,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
         this.handle = handle;
         vectors = RustVector.of(schema);
         addresses = new long[RustVector.addresses(vectors)];
-        batch = new ColumnarBatch(vectors);
+        batch = new RustBatch(vectors, this);
     }
 
     /** A batch may be empty: Spark looks at its task and asks again. */
@@ -47,6 +47,14 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
             }
         }
         return rows;
+    }
+
+    /** Makes rows of what the batch has from {@code from} on; how many. Writes where they and their lengths are. */
+    synchronized int rows(int from, long[] places) {
+        if (handle == 0) {
+            throw new IllegalStateException("the reader is closed");
+        }
+        return Native.rows(handle, from, places);
     }
 
     /** Where the queues go on once so many rows of the batch are done. */

@@ -1,0 +1,13 @@
+package org.rmqfast.spark;
+
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** A batch that knows its reader, which can make rows of it. */
+final class RustBatch extends ColumnarBatch {
+    final VectorReader reader;
+
+    RustBatch(RustVector[] vectors, VectorReader reader) {
+        super(vectors);
+        this.reader = reader;
+    }
+}

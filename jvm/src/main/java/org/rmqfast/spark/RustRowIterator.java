@@ -1,0 +1,65 @@
+package org.rmqfast.spark;
+
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.Platform;
+
+/** Rows of batches, made by Rust, many at a time. It is the same row each time, valid until the next, as Spark's own is. */
+final class RustRowIterator implements Iterator<InternalRow> {
+    private final Iterator<ColumnarBatch> batches;
+    private final SQLMetric rowMetric;
+    private final SQLMetric batchMetric;
+    private final UnsafeRow row;
+    private final long[] places = new long[2];
+    private RustBatch batch;
+    /** Rows of the batch that were made so far. */
+    private int done;
+    /** Rows that were made and not yet handed out, the first of them, and its length. */
+    private int left;
+    private long address;
+    private long length;
+
+    RustRowIterator(Iterator<ColumnarBatch> batches, int fields, SQLMetric rowMetric, SQLMetric batchMetric) {
+        this.batches = batches;
+        this.rowMetric = rowMetric;
+        this.batchMetric = batchMetric;
+        row = new UnsafeRow(fields);
+    }
+
+    @Override
+    public boolean hasNext() {
+        while (left == 0) {
+            if (batch != null && done < batch.numRows()) {
+                left = batch.reader.rows(done, places);
+                done += left;
+                address = places[0];
+                length = places[1];
+            } else if (batches.hasNext()) {
+                batch = (RustBatch) batches.next();
+                done = 0;
+                batchMetric.add(1);
+                rowMetric.add(batch.numRows());
+            } else {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    @Override
+    public InternalRow next() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        int bytes = Platform.getInt(null, length);
+        row.pointTo(null, address, bytes);
+        address += bytes;
+        length += Integer.BYTES;
+        left--;
+        return row;
+    }
+}

@@ -1,0 +1,96 @@
+package org.rmqfast.spark;
+
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * In place of Spark's {@code ColumnarToRow}, where all columns become rows: Rust writes them, many at a time. Its metrics have
+ * Spark's names.
+ */
+public final class RustRowsExec extends SparkPlan {
+    private static final long serialVersionUID = 1;
+
+    private final SparkPlan child;
+    private final SQLMetric rows = SQLMetrics.createMetric(sparkContext(), "number of output rows");
+    private final SQLMetric batches = SQLMetrics.createMetric(sparkContext(), "number of input batches");
+
+    /** Public, as Spark copies a plan by its constructor. */
+    public RustRowsExec(SparkPlan child) {
+        this.child = child;
+    }
+
+    @Override
+    public RDD<InternalRow> doExecute() {
+        SQLMetric rowMetric = rows;
+        SQLMetric batchMetric = batches;
+        int fields = output().size();
+        return child.executeColumnar().toJavaRDD()
+                .mapPartitions(given -> (java.util.Iterator<InternalRow>) new RustRowIterator(given, fields, rowMetric, batchMetric))
+                .rdd();
+    }
+
+    @Override
+    public Seq<SparkPlan> children() {
+        return CollectionConverters.asScala(java.util.List.of(child)).toList();
+    }
+
+    @Override
+    public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
+        return new RustRowsExec(children.apply(0));
+    }
+
+    @Override
+    public Seq<Attribute> output() {
+        return child.output();
+    }
+
+    @Override
+    public Partitioning outputPartitioning() {
+        return child.outputPartitioning();
+    }
+
+    @Override
+    public Seq<SortOrder> outputOrdering() {
+        return child.outputOrdering();
+    }
+
+    @Override
+    public Map<String, SQLMetric> metrics() {
+        return Map.from(CollectionConverters.asScala(java.util.Map.of("numOutputRows", rows, "numInputBatches", batches)));
+    }
+
+    @Override
+    public int productArity() {
+        return 1;
+    }
+
+    @Override
+    public Object productElement(int n) {
+        return child;
+    }
+
+    @Override
+    public boolean canEqual(Object other) {
+        return other instanceof RustRowsExec;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof RustRowsExec exec && child.equals(exec.child);
+    }
+
+    @Override
+    public int hashCode() {
+        return child.hashCode();
+    }
+}
