@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,8 @@ def warm(*paths: Path) -> int:
     """Reads every file below the paths once, so that the page cache holds them; returns the bytes read."""
     block, total = bytearray(4 << 20), 0
     for file in sorted(f for path in paths for f in path.rglob("*") if f.is_file()):
-        with file.open("rb", buffering=0) as stream:
+        # a broker replaces its small files while it runs
+        with suppress(FileNotFoundError), file.open("rb", buffering=0) as stream:
             while got := stream.readinto(block):
                 total += got
     return total
