@@ -298,6 +298,7 @@ def lives() -> list[Goal]:
     for sink, title in (("write", "our broker"), ("write-4.9.4", "RocketMQ 4.9.4")):
         jvm, python = f"live {sink} JVM", f"live {sink} Python"
         goals += pair("live", f"DataFrame into {title}: JVM : Python sink", jvm, python, (None, None))
+        goals += pair("live", f"DataFrame into {title}: JVM : ready requests", jvm, f"live {sink} frames", (None, None))
         goals += pair("live", f"DataFrame into {title}, CPU: JVM : Python sink", jvm, python, (None, None), kind="cpu")
     return goals + live_streams()
 

@@ -76,6 +76,7 @@ TUNED = Side("Kafka", KAFKA, "Kafka")
 PULL = Side("pull", "", job="pull", share=0.3)
 IDLE = Side("ready", READY, "", share=0.3)
 ALL = (*OURS, TUNED, IDLE)
+FRAMES = Side("frames", "")
 DUE = Side("ready", "bench.ReadyTimes", "")
 STOCK = (Side("JVM", JVM, "RocketMQ", 32), Side("pull", "", "RocketMQ", 32, job="pull", share=0.3))
 FILES = "FileSystemBasedCheckpointFileManager"
@@ -102,13 +103,13 @@ CELLS = (
     Cell("few", "few", (*OURS, *MANAGED[:2], *RATES), rows=32, batches=42, sizes=(FIRST,), warm_ups=2),
     Cell("lag", "lag", OURS, rounds=3, warm_ups=0),
     Cell("real-time", "real-time", TIMELY, columns="body", rounds=1, sizes=(FIRST,), figures=AGES),
-    Cell("write", "write", OURS),
+    Cell("write", "write", (*OURS, FRAMES)),
     Cell("sum", "read", (*OURS, TUNED, PULL, IDLE), warm_ups=2),
     Cell("noop", "read", ALL, query="noop", columns="", warm_ups=2),
     Cell("sum-4.0", "read", (*OURS, TUNED), spark="4.0", unasked=False, warm_ups=2),
     Cell("noop-4.0", "read", ALL, query="noop", columns="", spark="4.0", unasked=False, warm_ups=2),
     Cell("sum-4.9.4", "read", STOCK, warm_ups=2),
-    Cell("write-4.9.4", "write", (Side("JVM", JVM, "RocketMQ"), Side("Python", PYTHON, "RocketMQ"))),
+    Cell("write-4.9.4", "write", tuple(replace(side, place="RocketMQ") for side in (*OURS, FRAMES))),
     Cell("endurance", "endurance", ENDURING, rows=32, rounds=1, sizes=(SECOND,), figures=HELD, unasked=False),
 )
 BY_NAME = {cell.name: cell for cell in CELLS}

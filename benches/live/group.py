@@ -13,6 +13,8 @@ from functools import partial
 from broker import wire
 from broker.group import together
 from broker.sides import Rmqfast, RocketMQ
+from broker.sides import Side as Broker
+from client import bare
 from data import QUEUES, TOPIC, discard, require_disk
 from goals import MARKS
 from groups import Plan
@@ -30,6 +32,7 @@ LAG = (50_000, 12)
 #: The same, and the seconds of a batch in Real-Time Mode; Spark's least are 5.
 REAL_TIME, SHORT = (10_000, 100, 30), (500, 20, 5)
 NUMBERS = itertools.count()
+BATCH = 256  # messages of a request, as a sink's `batchSize`
 
 
 def live(plan: Plan) -> list[Series]:
@@ -207,10 +210,17 @@ def write(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     kind, limits = (RocketMQ, KEEPS) if side.place == "RocketMQ" else (Rmqfast, RAISED)
     peer, body = stage.spark(cell.spark), stage.dataset.body
 
+    def sent(broker: Broker, count: int) -> Answer:
+        """As many messages by the side's sink; without one, requests that are ready, as large, four in flight."""
+        if side.source:
+            options = json.dumps({"nameServer": broker.name_server, "topic": "written"})
+            return peer.ask("write", side.source, options, body, count)
+        batch = min(BATCH, count)
+        return bare.ask(broker, "columns", "written", body, count // batch * batch, batch)
+
     def once(timed: Sized) -> Answer:
         with kind(limits) as broker:
             wire.create_topic(broker.address, "written", QUEUES)
-            options = json.dumps({"nameServer": broker.name_server, "topic": "written"})
 
             def stored(least: int) -> int:
                 return int(stage.reader.ask("stored", broker.name_server, "written", least)["rows"])
@@ -218,7 +228,8 @@ def write(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
             def ask(_reads: int, rows: int) -> Answer:
                 require_disk(rows * QUEUES * (body + 300))
                 before, count = stored(0), rows * QUEUES
-                answer = peer.ask("write", side.source, options, body, count)
+                answer = sent(broker, count)
+                count = answer["rows"]
                 return checked({**answer, "stored": stored(before + count) - before}, stored=count)
 
             timed.ask = ask
