@@ -1,6 +1,6 @@
 //! Bodies: viewed as stored, or decompressed with a cap on what comes out.
 use super::memory::Memory;
-use super::unsafe_rows::UnsafeRows;
+use super::unsafe_rows::{UnsafeRows, measure};
 use super::views::Views;
 use rmqfast_store::format::compression::{Compression, decompress_into};
 use rmqfast_store::format::message::{COMPRESSED, Message};
@@ -65,7 +65,7 @@ impl Bodies {
     }
 
     pub(super) fn measure(&self, from: usize, sizes: &mut [usize]) {
-        self.views.measure(from, sizes);
+        measure(&self.views, from, sizes);
     }
 
     pub(super) fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {

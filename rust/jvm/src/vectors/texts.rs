@@ -1,6 +1,6 @@
 //! Vectors of text: topics and hosts by run, ids, tags and keys, constants.
 use super::memory::Memory;
-use super::unsafe_rows::UnsafeRows;
+use super::unsafe_rows::{UnsafeRows, measure};
 use super::vector::Vector;
 use super::views::{View, Views};
 use rmqfast_store::format::message::Message;
@@ -57,7 +57,7 @@ impl Vector for Runs {
         self.views.seal(addresses);
     }
     fn measure(&self, from: usize, sizes: &mut [usize]) {
-        self.views.measure(from, sizes);
+        measure(&self.views, from, sizes);
     }
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
         rows.put_views(field, &self.views, from, memory);
@@ -95,7 +95,7 @@ impl Vector for Constant {
         self.views.seal(addresses);
     }
     fn measure(&self, from: usize, sizes: &mut [usize]) {
-        self.views.measure(from, sizes);
+        measure(&self.views, from, sizes);
     }
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
         rows.put_views(field, &self.views, from, memory);
@@ -127,7 +127,7 @@ impl<S: Fn(&Row) -> Span + Send> Vector for Property<S> {
         self.views.seal(addresses);
     }
     fn measure(&self, from: usize, sizes: &mut [usize]) {
-        self.views.measure(from, sizes);
+        measure(&self.views, from, sizes);
     }
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
         rows.put_views(field, &self.views, from, memory);
@@ -172,7 +172,7 @@ impl Vector for Ids {
         self.views.seal(addresses);
     }
     fn measure(&self, from: usize, sizes: &mut [usize]) {
-        self.views.measure(from, sizes);
+        measure(&self.views, from, sizes);
     }
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>) {
         rows.put_views(field, &self.views, from, memory);

@@ -110,15 +110,22 @@ impl UnsafeRows {
     }
 }
 
+/// Adds what the values from that at `from` on take in a row, besides the word of a field.
+pub(super) fn measure(views: &Views, from: usize, sizes: &mut [usize]) {
+    for (row, size) in (from..).zip(sizes) {
+        *size += in_words(views.size(row));
+    }
+}
+
 /// Bytes of a map of these pairs.
 pub(super) fn map_size(pairs: Range<usize>, names: &Views, values: &Views) -> usize {
     let fixed = WORD + null_bytes(pairs.len()) + pairs.len() * WORD;
-    let values: usize = pairs.map(|pair| names.size(pair) + values.size(pair)).sum();
+    let values: usize = pairs.map(|pair| in_words(names.size(pair)) + in_words(values.size(pair))).sum();
     WORD + 2 * fixed + values
 }
 
 /// Bytes of a value of `length` bytes.
-pub(super) fn in_words(length: usize) -> usize {
+fn in_words(length: usize) -> usize {
     length.next_multiple_of(WORD)
 }
 

@@ -1,6 +1,5 @@
 //! Views: where each value's bytes are, and how many.
 use super::memory::{Memory, within};
-use super::unsafe_rows::in_words;
 use rmqfast_store::scan::row::Span;
 use rmqfast_store::scan::text::lossy;
 
@@ -102,17 +101,9 @@ impl Views {
         Some(within(&self.side, address, length).unwrap_or_else(|| memory.bytes(address, length)))
     }
 
-    /// Adds what the values from that at `from` on take in a row, besides the word of a field.
-    pub(super) fn measure(&self, from: usize, sizes: &mut [usize]) {
-        for (size, &length) in sizes.iter_mut().zip(&self.lengths[from..]) {
-            *size += in_words(length.max(0) as usize);
-        }
-    }
-
-    /// What a value takes in an array, besides the word of an element.
-    #[inline]
+    /// Bytes of a value, 0 for null.
     pub(super) fn size(&self, index: usize) -> usize {
-        in_words(self.lengths[index].max(0) as usize)
+        self.lengths[index].max(0) as usize
     }
 }
 
