@@ -10,8 +10,8 @@ from rmqfast.spark import configure, jar_path
 
 
 def test_a_session_of_the_users_keeps_its_jars_and_extensions() -> None:
-    given = {"spark.jars": "/a.jar,/b.jar", "spark.sql.extensions": "a.B"}
-    builder = configure(configure(SparkSession.Builder().config(map=given)))
+    given = SparkSession.Builder().config("spark.jars", "/a.jar,/b.jar").config("spark.sql.extensions", "a.B")
+    builder = configure(configure(given))
     options = builder._options  # noqa: SLF001 - a builder tells its options to nobody
     assert options["spark.jars"] == f"/a.jar,/b.jar,{jar_path()}"
     ours = ",org.rmqfast.spark.RocketMQExtensions" if pyspark.__version__ >= "4.0" else ""
