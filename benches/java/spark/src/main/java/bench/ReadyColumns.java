@@ -33,8 +33,8 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * A source that does nothing: vectors of eight columns, or of those of the schema that is asked for, ready again and again. What a batch and a stream of any
- * source in the JVM cost Spark by themselves.
+ * A source that does nothing: vectors of eight columns, or of those of the schema that is asked for, ready again and
+ * again. What a batch and a stream of any source in the JVM cost Spark by themselves, where Spark makes the rows.
  *   rows: of a batch read; of each batch of a stream, which has no end
  *   body: bytes of each; about 1 MiB of them is a vector
  *   tasks
