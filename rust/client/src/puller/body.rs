@@ -1,13 +1,15 @@
 //! The memory of bodies, used again once nobody looks at them: fresh memory costs more than what is copied into it.
 use std::ops::{Deref, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Buffers kept at most.
 const BUFFERS: usize = 32;
 /// Bytes kept at most.
-const BYTES: usize = 16 << 20;
+const BYTES: usize = 32 << 20;
 /// Smaller ones are not worth keeping.
 const SMALLEST: usize = 16 << 10;
+/// Sizes are multiples of it: an answer that is a few bytes larger than the last one finds room where that was.
+const STEP: usize = 64 << 10;
 
 /// The bytes of an answer: a part of a buffer.
 #[derive(Debug, Default)]
@@ -20,6 +22,7 @@ pub struct Body {
 /// Buffers that nobody uses.
 #[derive(Debug, Default)]
 pub struct Pool {
+    /// The oldest first.
     free: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -69,22 +72,38 @@ impl Drop for Body {
 impl Pool {
     /// A buffer of `len` bytes, or of some more, with anything in it.
     pub fn buffer(&self, len: usize) -> Vec<u8> {
+        let len = len.next_multiple_of(STEP);
         self.take(len, len.saturating_add(len / 4)).unwrap_or_else(|| vec![0; len])
     }
 
     fn take(&self, len: usize, most: usize) -> Option<Vec<u8>> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = free.iter().position(|buffer| (len..=most).contains(&buffer.len()))?;
-        Some(free.swap_remove(place))
+        let mut free = self.free();
+        // the newest is the likeliest to be in a cache
+        let place = free.iter().rposition(|buffer| (len..=most).contains(&buffer.len()))?;
+        Some(free.remove(place))
     }
 
-    /// Takes a buffer that nobody uses any more.
+    /// Takes a buffer that nobody uses any more. The oldest make room: it may be long that anybody wanted their size.
     pub fn give_back(&self, buffer: Vec<u8>) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: usize = free.iter().map(Vec::len).sum();
-        if buffer.len() >= SMALLEST && free.len() < BUFFERS && bytes + buffer.len() <= BYTES {
-            free.push(buffer);
+        if !(SMALLEST..=BYTES).contains(&buffer.len()) {
+            return;
         }
+        let mut free = self.free();
+        free.push(buffer);
+        let mut bytes = 0;
+        let kept = free.iter().rev().take(BUFFERS).take_while(|buffer| {
+            bytes += buffer.len();
+            bytes <= BYTES
+        });
+        let older = free.len() - kept.count();
+        let gone: Vec<_> = free.drain(..older).collect();
+        // memory goes back to the operating system while others find theirs
+        drop(free);
+        drop(gone);
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,7 +137,8 @@ mod tests {
     #[test]
     fn a_body_is_its_part_of_a_buffer_which_is_used_again_for_one_of_the_size() {
         let pool = Arc::new(Pool::default());
-        let buffer: Vec<u8> = (0..20_000).map(|n| n as u8).collect();
+        let mut buffer = pool.buffer(130_000);
+        buffer[3..10].copy_from_slice(&[3, 4, 5, 6, 7, 8, 9]);
         let place = buffer.as_ptr();
         let mut body = Body::within(buffer, 3..10, &pool);
         assert_eq!(body[..], [3, 4, 5, 6, 7, 8, 9]);
@@ -127,9 +147,25 @@ mod tests {
         body.truncate(5);
         assert_eq!(body[..], [3, 4]);
         drop(body);
-        let of_others = [20_001, 15_999].map(|len| pool.buffer(len));
+        let of_others = [2 * STEP + 1, STEP].map(|len| pool.buffer(len));
         assert!(of_others.iter().all(|buffer| buffer.as_ptr() != place));
-        let again = pool.buffer(16_000);
-        assert_eq!((again.as_ptr(), again.len()), (place, 20_000));
+        // answers of as many messages differ by some bytes
+        let again = pool.buffer(130_007);
+        assert_eq!((again.as_ptr(), again.len()), (place, 2 * STEP));
+    }
+
+    #[test]
+    fn sizes_that_nobody_wants_any_more_make_room() {
+        let pool = Pool::default();
+        for size in [1 << 20, 2 << 20] {
+            (0..20)
+                .map(|_| pool.buffer(size))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|buffer| pool.give_back(buffer));
+        }
+        assert_eq!(pool.free().iter().map(Vec::len).collect::<Vec<_>>(), [2 << 20; BYTES >> 21]);
+        pool.give_back(vec![0; BYTES + 1]);
+        assert_eq!(pool.free().len(), BYTES >> 21);
     }
 }
