@@ -1,4 +1,5 @@
 //! The memory of bodies, used again once nobody looks at them: fresh memory costs more than what is copied into it.
+use std::collections::VecDeque;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +9,7 @@ const BUFFERS: usize = 32;
 const BYTES: usize = 32 << 20;
 /// Smaller ones are not worth keeping.
 const SMALLEST: usize = 16 << 10;
-/// Sizes are multiples of it: an answer that is a few bytes larger than the last one finds room where that was.
+/// What answers are read into has a multiple of it: one that is a few bytes larger than the last finds room where that was.
 const STEP: usize = 64 << 10;
 
 /// The bytes of an answer: a part of a buffer.
@@ -23,7 +24,7 @@ pub struct Body {
 #[derive(Debug, Default)]
 pub struct Pool {
     /// The oldest first.
-    free: Mutex<Vec<Vec<u8>>>,
+    free: Mutex<VecDeque<Vec<u8>>>,
 }
 
 impl Body {
@@ -80,29 +81,28 @@ impl Pool {
         let mut free = self.free();
         // the newest is the likeliest to be in a cache
         let place = free.iter().rposition(|buffer| (len..=most).contains(&buffer.len()))?;
-        Some(free.remove(place))
+        free.remove(place)
     }
 
-    /// Takes a buffer that nobody uses any more. The oldest make room: it may be long that anybody wanted their size.
+    /// Takes a buffer that nobody uses any more. The oldest ones make room: their size may be one that nobody asks for now.
     pub fn give_back(&self, buffer: Vec<u8>) {
         if !(SMALLEST..=BYTES).contains(&buffer.len()) {
             return;
         }
+        let mut gone = Vec::new();
         let mut free = self.free();
-        free.push(buffer);
-        let mut bytes = 0;
-        let kept = free.iter().rev().take(BUFFERS).take_while(|buffer| {
-            bytes += buffer.len();
-            bytes <= BYTES
-        });
-        let older = free.len() - kept.count();
-        let gone: Vec<_> = free.drain(..older).collect();
+        let mut bytes = buffer.len() + free.iter().map(Vec::len).sum::<usize>();
+        free.push_back(buffer);
+        while free.len() > BUFFERS || bytes > BYTES {
+            let Some(oldest) = free.pop_front() else { break };
+            bytes -= oldest.len();
+            gone.push(oldest);
+        }
         // memory goes back to the operating system while others find theirs
         drop(free);
-        drop(gone);
     }
 
-    fn free(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+    fn free(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -158,14 +158,12 @@ mod tests {
     fn sizes_that_nobody_wants_any_more_make_room() {
         let pool = Pool::default();
         for size in [1 << 20, 2 << 20] {
-            (0..20)
-                .map(|_| pool.buffer(size))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|buffer| pool.give_back(buffer));
+            (0..BYTES / size).for_each(|_| pool.give_back(vec![0; size]));
         }
-        assert_eq!(pool.free().iter().map(Vec::len).collect::<Vec<_>>(), [2 << 20; BYTES >> 21]);
+        let kept = vec![2 << 20; BYTES >> 21];
+        assert_eq!(pool.free().iter().map(Vec::len).collect::<Vec<_>>(), kept);
+        // one that alone is more than may be kept sends none away
         pool.give_back(vec![0; BYTES + 1]);
-        assert_eq!(pool.free().len(), BYTES >> 21);
+        assert_eq!(pool.free().len(), kept.len());
     }
 }
