@@ -81,7 +81,7 @@ DUE = Side("ready", "bench.ReadyTimes", "")
 STOCK = (Side("JVM", JVM, "RocketMQ", 32), Side("pull", "", "RocketMQ", 32, job="pull", share=0.3))
 FILES = "FileSystemBasedCheckpointFileManager"
 MANAGED = tuple(replace(side, name=f"{side.name} files", manager=FILES) for side in (*OURS, IDLE))
-# the source that does nothing first: the longest time between batches is that of a session that is not warm yet
+# the floor first: in a session's first run its JVM still compiles, which makes the times between batches longer
 TIMELY = (DUE, OURS[0], *(replace(side, name=f"{side.name} files", manager=FILES) for side in (DUE, OURS[0])))
 AGES = ("p50", "p99", "p999", "gap")
 HELD = tuple(f"{what}-{mark}" for what in ("heap", "resident", "threads", "connections") for mark in MARKS)
