@@ -6,11 +6,10 @@ use crate::file::disk::{self, Call};
 use crate::file::name;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
-use crate::format::properties::{KEYS, UNIQ_KEY};
+use crate::format::named::Named;
 use crate::format::tag::java_hash;
 use crate::store::append::AppendOptions;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
-use crate::store::append::plan::tokens;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
@@ -167,7 +166,7 @@ impl Lists {
         }
         let topic_hash = self.topic_hash(message.topic());
         let before = self.index_entries;
-        for key in message.property(UNIQ_KEY).into_iter().chain(tokens(message.property(KEYS))) {
+        for key in Named::of(message.properties()).index_keys() {
             self.index.push(key_hash(topic_hash, key), physical_offset);
             self.index_entries += 1;
         }

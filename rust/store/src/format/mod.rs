@@ -10,6 +10,7 @@ pub mod java_map;
 pub mod malformed;
 pub mod message;
 pub mod message_id;
+pub mod named;
 pub mod names;
 pub mod properties;
 pub mod tag;

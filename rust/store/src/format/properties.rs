@@ -32,7 +32,17 @@ pub const MULTI_QUEUE_OFFSET: &str = "INNER_MULTI_QUEUE_OFFSET";
 
 /// The properties in stored order, repeated names included.
 pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    properties.split(|b| *b == PROPERTY_END).filter_map(|part| {
+    let mut rest = properties;
+    let parts = std::iter::from_fn(move || {
+        let (part, behind) = match memchr(PROPERTY_END, rest) {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None => (rest, &rest[rest.len()..]),
+        };
+        let is_over = rest.is_empty();
+        rest = behind;
+        (!is_over).then_some(part)
+    });
+    parts.filter_map(|part| {
         let name_end = memchr(NAME_END, part)?;
         (name_end >= 1 && name_end + 1 < part.len()).then(|| (&part[..name_end], &part[name_end + 1..]))
     })

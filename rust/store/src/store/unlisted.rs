@@ -9,7 +9,7 @@ use super::multi_dispatch::listed_in;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
-use crate::format::properties;
+use crate::format::named::Named;
 use crate::format::tag::tags_code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,12 +97,20 @@ impl Unlisted {
 ///
 /// Source: `CommitLog.checkMessageAndReturnSize`.
 pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 {
-    let text = |name| message.property(name).map(String::from_utf8_lossy);
-    let level = text(properties::DELAY).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
-    if topic == DELAY_TOPIC && level > 0 {
-        return message.store_timestamp() + levels.millis(level);
+    code_of_named(&Named::of(message.properties()), message.store_timestamp(), topic, levels)
+}
+
+/// As [`code_of`], for a record whose properties were looked at.
+#[inline]
+pub fn code_of_named(named: &Named<'_>, store_timestamp: i64, topic: &str, levels: &DelayLevels) -> i64 {
+    let text = |value: Option<_>| value.map(String::from_utf8_lossy);
+    if topic == DELAY_TOPIC {
+        let level = text(named.delay).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
+        if level > 0 {
+            return store_timestamp + levels.millis(level);
+        }
     }
-    tags_code(text(properties::TAGS).as_deref())
+    tags_code(text(named.tags).as_deref())
 }
 
 /// The topic of messages that wait (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).

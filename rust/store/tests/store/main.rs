@@ -8,6 +8,7 @@ mod follow;
 mod harm;
 mod layers;
 mod recover;
+mod replicate;
 mod retain;
 mod room;
 mod scan_random;

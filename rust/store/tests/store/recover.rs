@@ -22,9 +22,9 @@ mod small_files;
 const TOPICS: [&str; 3] = ["orders", "clicks", "%RETRY%g"];
 const STORED_AT: i64 = 1_700_000_000_000;
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-fn options() -> AppendOptions {
+pub(crate) fn options() -> AppendOptions {
     AppendOptions {
         file_size: 4096,
         queue_file_size: 200,
@@ -34,7 +34,7 @@ fn options() -> AppendOptions {
     }
 }
 
-fn message(n: usize) -> OwnedMessage {
+pub(crate) fn message(n: usize) -> OwnedMessage {
     let delay = if n % 11 == 3 { vec![("DELAY".to_owned(), "5".to_owned())] } else { Vec::new() };
     OwnedMessage {
         topic: TOPICS[n % 3].into(),
@@ -48,7 +48,7 @@ fn message(n: usize) -> OwnedMessage {
 }
 
 /// Messages `from..to`, a millisecond apart.
-fn append(appender: &Appender, from: usize, to: usize) {
+pub(crate) fn append(appender: &Appender, from: usize, to: usize) {
     for n in from..to {
         appender.append(&Messages::new(vec![message(n)]), Some(STORED_AT + n as i64), 0).expect("appended");
     }
@@ -79,7 +79,7 @@ fn restore(root: &Path, files: &Files) {
 }
 
 /// All files below `root`, by relative path.
-fn files(root: &Path) -> Files {
+pub(crate) fn files(root: &Path) -> Files {
     let mut files = Files::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(directory) = open.pop() {
@@ -96,18 +96,18 @@ fn files(root: &Path) -> Files {
 }
 
 /// The files below one directory of a store, those that hold nothing left out.
-fn part(files: &Files, name: &str) -> Files {
+pub(crate) fn part(files: &Files, name: &str) -> Files {
     let is_part = |(path, bytes): &(&PathBuf, &Vec<u8>)| path.starts_with(name) && bytes.iter().any(|byte| *byte != 0);
     files.iter().filter(is_part).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
 }
 
 /// The files that are not the same.
-fn differing(a: &Files, b: &Files) -> Vec<PathBuf> {
+pub(crate) fn differing(a: &Files, b: &Files) -> Vec<PathBuf> {
     a.keys().chain(b.keys()).filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
 }
 
 /// The index without the names of its files, which are times.
-fn index(files: &Files) -> Vec<Vec<u8>> {
+pub(crate) fn index(files: &Files) -> Vec<Vec<u8>> {
     part(files, "index").into_values().collect()
 }
 

@@ -18,7 +18,8 @@ use crate::file::StoreLock;
 use crate::file::disk::{self, Call, sync_directory};
 use crate::file::permission::{self, Permission};
 use crate::format::host::Host;
-use crate::store::recover::{Extent, Recovered, is_begun, recover};
+use crate::store::message_store::{MessageStore, OpenOptions};
+use crate::store::recover::{self, Extent, Recovered, is_begun, log_end, recover};
 use crate::store::retain::clock::now_ms;
 use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
 use crate::store::verify::Watch;
@@ -145,6 +146,10 @@ impl Appender {
     ) -> Result<u64> {
         let store = &self.store;
         let options = &store.options;
+        if options.replica_from.is_some() {
+            let reason = "a copy of a master's log, which takes messages from its master alone".to_owned();
+            return Err(Error::NotWritable { path: store.root.clone(), reason });
+        }
         // without the lock: a full disk refuses everybody, and nobody waits for it
         store.retention.check_writable()?;
         let (position, wants_file, arrived) = store.with_log(|open| {
@@ -283,6 +288,25 @@ pub fn repair(root: &Path, options: AppendOptions, watch: Watch<'_>) -> Result<R
     let _lock = StoreLock::acquire(root)?;
     resume::refuse_other_kinds(root)?;
     recovered(root, &options, Extent::Whole, watch)
+}
+
+/// Cuts the log of the store below `root` behind its last record that ends at `at` or before, as where its master has lost what
+/// comes then; queues and index follow. Returns where the log ends now.
+///
+/// Source: `MappedFileQueue.truncateDirtyFiles`, `AutoSwitchHAService.truncateInvalidMsg`.
+///
+/// # Errors
+/// As [`Appender::open`].
+pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Result<u64> {
+    let options = options.checked()?;
+    let _lock = StoreLock::acquire(root)?;
+    resume::refuse_other_kinds(root)?;
+    let store = MessageStore::open(root, &OpenOptions::default())?;
+    let end = log_end::record_end(store.log(), at)?;
+    // first: queues may lead to what is cut, whatever the checkpoint says of them
+    recover::begin(root)?;
+    log_end::cut(store.log(), end)?;
+    recovered(root, &options, Extent::Whole, watch).map(|recovered| recovered.log_end)
 }
 
 fn recovered(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {

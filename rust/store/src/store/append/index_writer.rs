@@ -249,14 +249,35 @@ impl IndexFile {
 /// The index hash of `key`, where `topic_hash` is Java's hash of topic and `#` before it.
 #[inline]
 pub fn key_hash(topic_hash: i32, key: &[u8]) -> i32 {
-    let step = |h: i32, unit: u16| h.wrapping_mul(31).wrapping_add(i32::from(unit));
-    let hash = if key.is_ascii() {
-        key.iter().map(|b| u16::from(*b)).fold(topic_hash, step)
-    } else {
-        String::from_utf8_lossy(key).encode_utf16().fold(topic_hash, step)
+    let hash = match key.is_ascii() {
+        true => go_on_ascii(topic_hash, key),
+        false => String::from_utf8_lossy(key).encode_utf16().fold(topic_hash, go_on),
     };
     // Java's `Math.abs` of the least number is negative, and `indexKeyHashMethod` makes 0 of that
     hash.checked_abs().unwrap_or(0)
+}
+
+fn go_on(hash: i32, unit: u16) -> i32 {
+    hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+}
+
+/// Eight characters at a time: one by one, each would wait for the product of the one before.
+#[inline]
+fn go_on_ascii(hash: i32, key: &[u8]) -> i32 {
+    const POWERS: [i32; 9] = {
+        let (mut powers, mut n) = ([1_i32; 9], 1);
+        while n < powers.len() {
+            powers[n] = powers[n - 1].wrapping_mul(31);
+            n += 1;
+        }
+        powers
+    };
+    let (chunks, rest) = key.as_chunks::<8>();
+    let hash = chunks.iter().fold(hash, |hash, chunk| {
+        let own = (0..8).fold(0_i32, |own, n| own.wrapping_add(i32::from(chunk[n]).wrapping_mul(POWERS[7 - n])));
+        hash.wrapping_mul(POWERS[8]).wrapping_add(own)
+    });
+    rest.iter().fold(hash, |hash, byte| go_on(hash, u16::from(*byte)))
 }
 
 #[cfg(test)]
@@ -270,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_hash_goes_on_where_that_of_the_topic_ends() {
-        for key in ["U1", "订单😀", ""] {
+        for key in ["U1", "订单😀", "", "7F00000100002A139A55000001", "12345678", "~~~~~~~~~~~~~~~~~"] {
             assert_eq!(key_hash(java_hash("T#"), key.as_bytes()), index_hash("T", key));
         }
     }

@@ -181,6 +181,21 @@ impl LogWriter {
         Ok(())
     }
 
+    /// As [`reserve`](Self::reserve), for so many bytes that are [copied](Self::copy).
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_copy(&mut self, bytes: u64) -> Result<()> {
+        self.reserved_from = self.ahead.len();
+        self.allocate_found()?;
+        let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
+        if bytes > 0 && self.position == end && self.ahead.is_empty() {
+            let file = self.create(end)?;
+            self.ahead.push_back(file);
+        }
+        Ok(())
+    }
+
     /// Finds room for the rest of the file that was there when the log was opened.
     fn allocate_found(&mut self) -> Result<()> {
         let Some(current) = self.current.as_ref().filter(|file| !file.is_allocated) else { return Ok(()) };
@@ -342,26 +357,51 @@ impl LogWriter {
     /// # Errors
     /// [`Error::Io`], [`Error::NotWritable`] where another process has changed the file; then part of it may be there.
     pub fn write(&mut self) -> Result<()> {
-        if let Some(current) = self.current.as_mut().filter(|_| !self.buffer.is_empty()) {
-            let start = self.position - self.buffer.len() as u64;
-            let mut at = start - current.base;
-            // before the copy: behind a record that another process zeroed, a recovery would find nothing of this
-            current.check_last()?;
-            // one after the other, as Java's: who walks the file meanwhile finds no record behind one in the making
-            for record in records(&self.buffer, current.file.is_mapped()) {
-                current.file.write(record, at, SIZE_WORD)?;
-                at += record.len() as u64;
-            }
-            // after the copy, and before anybody is told: a write behind the end of a file is lost without a signal
-            // (decision 0012)
-            current.file.check(at, self.file_size)?;
-            let head = self.last.checked_sub(start).and_then(|at| self.buffer.get(at as usize..)?.first_chunk());
-            current.last = head.map(|head| (self.last - current.base, *head));
-            self.dirty = true;
-            // only now: readers take everything before it for whole
-            self.live.publish(self.position);
+        // given back below: after an error nothing is written any more
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let start = self.position - buffer.len() as u64;
+        self.put(&buffer, start).inspect_err(|_| self.position = start)?;
+        buffer.clear();
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// Takes records of another log as they are, at the same offset and within one file; `last` is that of the last one. The blank
+    /// that ends a file may follow it, whole.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn copy(&mut self, bytes: &[u8], last: Option<u64>) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
         }
-        self.buffer.clear();
+        if self.current.as_ref().is_none_or(|file| file.base + self.file_size <= self.position) {
+            self.roll(self.position)?;
+        }
+        let start = self.position;
+        (self.position, self.last) = (start + bytes.len() as u64, last.unwrap_or(start));
+        self.put(bytes, start)
+    }
+
+    /// Writes `bytes`, which end at the position.
+    fn put(&mut self, bytes: &[u8], start: u64) -> Result<()> {
+        let Some(current) = self.current.as_mut().filter(|_| !bytes.is_empty()) else { return Ok(()) };
+        let mut at = start - current.base;
+        // before the copy: behind a record that another process zeroed, a recovery would find nothing of this
+        current.check_last()?;
+        // one after the other, as Java's: who walks the file meanwhile finds no record behind one in the making
+        for record in records(bytes, current.file.is_mapped()) {
+            current.file.write(record, at, SIZE_WORD)?;
+            at += record.len() as u64;
+        }
+        // after the copy, and before anybody is told: a write behind the end of a file is lost without a signal
+        // (decision 0012)
+        current.file.check(at, self.file_size)?;
+        let head = self.last.checked_sub(start).and_then(|at| bytes.get(at as usize..)?.first_chunk());
+        current.last = head.map(|head| (self.last - current.base, *head));
+        self.dirty = true;
+        // only now: readers take everything before it for whole
+        self.live.publish(self.position);
         Ok(())
     }
 

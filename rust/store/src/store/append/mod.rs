@@ -14,6 +14,8 @@
 //! file_watch, harm     whether other processes change files meanwhile, and what follows
 //! owned_store          all of it behind one lock
 //! appender             the façade: one batch of rows after the other, flush, close
+//! replicate            records of a master's log, in place of rows
+//! dispatch             what lists them: units and index entries of records that have their places
 //! cleaning             what retention removes meanwhile
 //! serving              what others read meanwhile, and how a server waits for the disk
 //! resume               where an existing store goes on, or why it does not
@@ -25,6 +27,7 @@ pub mod checkpoint;
 pub mod cleaning;
 pub mod columns;
 pub mod delay;
+pub mod dispatch;
 pub mod file_watch;
 pub mod flusher;
 pub mod harm;
@@ -38,6 +41,7 @@ pub mod plan;
 pub mod properties;
 pub mod queue_table;
 pub mod queue_writer;
+pub mod replicate;
 pub mod resume;
 pub mod row;
 pub mod row_check;
@@ -49,7 +53,7 @@ pub mod unsynced;
 pub mod values;
 pub mod writers;
 
-pub use appender::{Appended, Appender, Place, repair};
+pub use appender::{Appended, Appender, Place, cut, repair};
 pub use columns::Columns;
 pub use messages::{Messages, OwnedMessage};
 pub use options::{AppendOptions, Flush};

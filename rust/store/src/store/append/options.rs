@@ -58,6 +58,9 @@ pub struct AppendOptions {
     pub file_permission: u32,
     /// What is removed, and when; nothing ever without.
     pub retain: Option<RetainOptions>,
+    /// The store is a copy of a master's: it takes [the master's log](super::Appender::replicate) in place of messages. A new copy
+    /// begins at this offset, where a file of the master's log does.
+    pub replica_from: Option<u64>,
 }
 
 impl Default for AppendOptions {
@@ -80,6 +83,7 @@ impl Default for AppendOptions {
             zone_offset_ms: 0,
             file_permission: OWNER_ONLY,
             retain: None,
+            replica_from: None,
         }
     }
 }
@@ -101,6 +105,10 @@ impl AppendOptions {
         if self.file_permission & !0o666 != 0 || self.file_permission & 0o600 != 0o600 {
             let expected = "a mode of 600 to 666, which lets the owner read and write";
             return Err(Error::invalid("file_permission", expected, format!("{:o}", self.file_permission)));
+        }
+        if let Some(from) = self.replica_from.filter(|from| from % self.file_size != 0) {
+            let expected = format!("a multiple of file_size, {}, where a file of the log begins", self.file_size);
+            return Err(Error::invalid("replica_from", expected, from));
         }
         let queue_file_size = self.queue_file_size.next_multiple_of(UNIT_SIZE as u64);
         let retain = self.retain.map(RetainOptions::checked).transpose()?;
@@ -129,6 +137,7 @@ mod tests {
             AppendOptions { file_permission: 0o700, ..options },
             AppendOptions { file_permission: 0o440, ..options },
             AppendOptions { index_entries: 1, ..options },
+            AppendOptions { replica_from: Some(options.file_size + 1), ..options },
             AppendOptions { index_entries: i32::MAX as u32, ..options },
         ] {
             assert!(wrong.checked().is_err(), "{wrong:?}");

@@ -4,7 +4,7 @@
 use super::delay::DELAY_TOPIC;
 use super::index_writer::key_hash;
 use super::options::AppendOptions;
-use super::properties::{self, Named};
+use super::properties;
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
 use super::row_check::{
@@ -13,6 +13,7 @@ use super::row_check::{
 };
 use crate::Result;
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
+use crate::format::named::Named;
 use crate::format::names::MAX_TOPIC;
 use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
@@ -190,7 +191,7 @@ impl Plan {
             return;
         }
         // the order in which `buildIndex` puts them: equal input gives equal files
-        for key in named.uniq_key.into_iter().chain(tokens(named.keys)) {
+        for key in named.index_keys() {
             self.keys.push(key_hash(topic_hash, key));
         }
     }
@@ -255,12 +256,6 @@ impl Plan {
         }
         Ok(size as u32)
     }
-}
-
-/// The keys of a message: `KEYS`, cut at spaces.
-#[inline]
-pub fn tokens(keys: Option<&[u8]>) -> impl Iterator<Item = &[u8]> {
-    keys.into_iter().flat_map(|keys| keys.split(|b| *b == b' ')).filter(|key| !key.is_empty())
 }
 
 #[cfg(test)]

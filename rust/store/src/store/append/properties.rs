@@ -8,28 +8,12 @@
 use super::delay::Delay;
 use super::row::{Row, Rows};
 use crate::format::java_map::in_map_order;
-use crate::format::properties::{
-    DELAY, KEYS, MULTI_DISPATCH, MULTI_QUEUE_OFFSET, NAME_END, PROPERTY_END, TAGS, UNIQ_KEY,
-};
+use crate::format::named::Named;
+use crate::format::properties::{DELAY, KEYS, MULTI_QUEUE_OFFSET, NAME_END, PROPERTY_END, TAGS};
 
 const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QID: &str = "REAL_QID";
 const WAIT: &str = "WAIT";
-
-/// Values that the store itself looks at.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Named<'a> {
-    /// The tag.
-    pub tags: Option<&'a [u8]>,
-    /// The keys.
-    pub keys: Option<&'a [u8]>,
-    /// The producer's id.
-    pub uniq_key: Option<&'a [u8]>,
-    /// The delay level as text.
-    pub delay: Option<&'a [u8]>,
-    /// The names of further queues.
-    pub multi_dispatch: Option<&'a [u8]>,
-}
 
 /// Appends the property string of `row` to `out`. Returns what the store looks at and how many properties there are.
 #[inline]
@@ -45,7 +29,7 @@ pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Na
     }
     for (name, value) in row.pairs.clone().map(|index| rows.pair(index)) {
         let Some(value) = value else { continue };
-        if named.notes(row, name, value) {
+        if notes(&mut named, row, name, value) {
             push(out, start, name, value);
             count += 1;
         }
@@ -76,22 +60,15 @@ fn write_anew(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out:
     }
 }
 
-impl<'a> Named<'a> {
-    /// Notes a property; `false` where a column of the row stands for it.
-    #[inline]
-    fn notes(&mut self, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
-        match name {
-            b"KEYS" if row.keys.is_some() => return false,
-            b"TAGS" if row.tags.is_some() => return false,
-            _ if name == KEYS.as_bytes() => self.keys = Some(value),
-            _ if name == TAGS.as_bytes() => self.tags = Some(value),
-            _ if name == UNIQ_KEY.as_bytes() => self.uniq_key = Some(value),
-            _ if name == DELAY.as_bytes() => self.delay = Some(value),
-            _ if name == MULTI_DISPATCH.as_bytes() => self.multi_dispatch = Some(value),
-            _ => {}
-        }
-        true
+/// Notes a property; `false` where a column of the row stands for it.
+#[inline]
+fn notes<'a>(named: &mut Named<'a>, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
+    match name {
+        b"KEYS" if row.keys.is_some() => return false,
+        b"TAGS" if row.tags.is_some() => return false,
+        _ => named.note(name, value),
     }
+    true
 }
 
 #[inline]

@@ -223,6 +223,19 @@ impl QueueTable {
         Ok(())
     }
 
+    /// Begins a queue anew, as that of a topic that was deleted and made again: its next message gets offset 0.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn restart(&mut self, number: u32) -> Result<()> {
+        self.cut(number, 0)?;
+        let (topic, queue_id) =
+            (&self.topics[self.queues[number as usize].topic].name, self.queues[number as usize].queue_id);
+        let removed = std::mem::replace(&mut self.shown[number as usize], self.live.make(topic, queue_id, 0));
+        self.live.remove(&removed);
+        Ok(())
+    }
+
     /// Forgets the units of a queue from `offset` on.
     ///
     /// # Errors

@@ -14,6 +14,8 @@ const UNIT: u64 = UNIT_SIZE as u64;
 const SIZE_WORD: Range<usize> = 8..12;
 /// Units that lead nowhere are written so many at a time.
 const FILLED: i64 = 1 << 16;
+/// More messages than this are not missing from a queue: its record's offset, which no checksum guards, is wrong.
+const MAX_GAP: i64 = 1 << 20;
 
 /// Writes units, which are gathered until [`write`](Self::write).
 #[derive(Debug)]
@@ -153,6 +155,12 @@ impl QueueWriter {
         self.next_offset = if is_left { offset } else { 0 };
         self.allocated_to = self.next_offset as u64 * UNIT;
         Ok(())
+    }
+
+    /// Whether messages may be missing before the one at `offset`.
+    pub fn can_fill(&self, offset: i64) -> bool {
+        let is_start = self.next_offset == 0;
+        offset <= i64::MAX >> 8 && (is_start || offset.saturating_sub(self.next_offset) <= MAX_GAP)
     }
 
     /// Goes to `offset` over messages that are gone: units that lead nowhere fill the files up to it. The next message stands

@@ -73,7 +73,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
     let offsets = next_offsets(&queues)?;
-    let end = log_end(&store, &queues, &offsets)?;
+    let end = log_end(&store, &queues, &offsets)?.unwrap_or_else(|| options.replica_from.unwrap_or(0));
     queues.iter().try_for_each(|queue| check_last_unit(&store, queue, end))?;
     Ok(Writers {
         log: log_writer(&store, options, end)?,
@@ -128,11 +128,11 @@ fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
     Ok(offsets)
 }
 
-/// Walks the last file, and what no queue lists, to the end of the log; every record on the way must be in its queue, unless its
+/// Walks the last file, and what no queue lists, to the end of the log, if there is one; every record on the way must be in its queue, unless its
 /// topic was removed.
-fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<u64> {
+fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<Option<u64>> {
     let files = store.log().segments().files();
-    let Some(last) = files.last() else { return Ok(0) };
+    let Some(last) = files.last() else { return Ok(None) };
     let listed = store.dispatched_to()?;
     let newest_listed = store.log().segments().find(listed.saturating_sub(1)).map_or(last.base, |i| files[i].base);
     let removed = RemovedTopics::load(store.root())?;
@@ -157,7 +157,7 @@ fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> 
             format!("expected the log's end, at {}, in its last file", walk.position()),
         ));
     }
-    Ok(walk.position())
+    Ok(Some(walk.position()))
 }
 
 fn topic_of<'a>(message: &Message<'a>) -> &'a str {
@@ -206,8 +206,10 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     // the file that holds the end, if it is not full: else the first record begins a new one
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
-    let mut log = LogWriter::new(store.root().join("commitlog"), size, end, current, options.flush == Flush::Async)?;
-    log.live().begin_at(segments.start());
+    // of a copy, many records are written with one call, which is cheaper than a fault for each new page of a map
+    let is_mapped = options.flush == Flush::Async && options.replica_from.is_none();
+    let mut log = LogWriter::new(store.root().join("commitlog"), size, end, current, is_mapped)?;
+    log.live().begin_at(if segments.files().is_empty() { end } else { segments.start() });
     // held open, so that one that another process removes can be written back
     for file in segments.files().iter().filter(|file| file.end() <= end).rev().take(MAX_FULL) {
         log.hold(file.base, Allocated::open(&file.path)?.into());

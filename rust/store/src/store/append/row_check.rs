@@ -2,10 +2,10 @@
 //!
 //! Source: `DefaultMessageStore.checkMessage`, `TopicValidator.validateTopic`, `HookUtils.checkBeforePutMessage` (5.x).
 use super::delay::{DELAY_TOPIC, Delay};
-use super::properties::Named;
 use super::row::{Row, Rows};
 use crate::Error;
 use crate::format::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
+use crate::format::named::Named;
 use crate::format::names::{MAX_TOPIC, RETRY_PREFIX, is_legal};
 use crate::format::properties::{NAME_END, PROPERTY_END};
 use crate::store::consume_queue::is_directory_name;

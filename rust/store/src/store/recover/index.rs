@@ -7,11 +7,10 @@ use crate::file::disk::{self, sync_directory};
 use crate::file::permission::create_directories;
 use crate::format::index::IndexEntry;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
-use crate::format::properties::{KEYS, UNIQ_KEY};
+use crate::format::named::Named;
 use crate::format::tag::java_hash;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
 use crate::store::append::options::AppendOptions;
-use crate::store::append::plan::tokens;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::index_files::IndexFile;
 use crate::store::message_store::MessageStore;
@@ -96,7 +95,7 @@ impl IndexRepair {
         // the keys of one record may stand in two files
         let skip = if offset as u64 == self.from { std::mem::take(&mut self.skip) } else { 0 };
         let topic_hash = self.topic_hash(message.topic());
-        let keys = message.property(UNIQ_KEY).into_iter().chain(tokens(message.property(KEYS)));
+        let keys = Named::of(message.properties()).index_keys();
         let mut count = 0;
         for key in keys {
             count += 1;

@@ -5,9 +5,10 @@ use crate::file::Allocated;
 use crate::file::disk::{self, sync_directory};
 use crate::format::message::Message;
 use crate::store::commit_log::CommitLog;
-use crate::store::damage::Damage;
+use crate::store::damage::{Damage, DamageLog};
 use crate::store::log_walk::LogWalk;
 use crate::{Error, Result};
+use std::sync::Arc;
 
 /// A record that stands behind a damaged place, or `None` where the log ends in damage.
 pub fn record_behind(walk: &LogWalk) -> Option<Message<'_>> {
@@ -26,6 +27,24 @@ pub fn damaged(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
         next.physical_offset()
     );
     Error::Corrupt { path: damage.file.clone(), offset: damage.offset - base, reason }
+}
+
+/// Where the last record ends that ends at `at` or before; the start of the file that holds `at` where none does.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
+    let Some(index) = log.segments().find(at.min(log.segments().end().saturating_sub(1))) else { return Ok(at) };
+    let base = log.segments().files()[index].base;
+    let mut walk = LogWalk::new(log.clone(), base, at, u64::MAX).without_waiting();
+    let (mut end, mut damage) = (base, DamageLog::default());
+    while damage.entries().is_empty() && walk.advance(&mut damage)? {
+        let block = walk.block();
+        let whole = block.records.iter().filter_map(|r| Message::new(block.bytes.get(r.at as usize..)?, r.layout));
+        let ends = whole.map(|message| message.physical_offset() as u64 + u64::from(message.layout().total));
+        end = ends.take_while(|end| *end <= at).last().unwrap_or(end);
+    }
+    Ok(end)
 }
 
 /// Makes `end` the end of the log: zeroes behind it, later files removed. Returns how many bytes had been written there.

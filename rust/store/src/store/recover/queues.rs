@@ -24,8 +24,6 @@ use std::sync::Arc;
 
 /// Units that are read at a time to be compared.
 const WINDOW: usize = 1024;
-/// More messages than this are not missing from a queue: its record's offset, which no checksum guards, is wrong.
-const MAX_GAP: i64 = 1 << 20;
 
 /// A queue, by topic and number.
 pub type QueueName = (String, i32);
@@ -241,7 +239,7 @@ impl QueueRepair {
                 state.lags = true;
                 return Ok(());
             }
-            if (next > 0 && offset - next > MAX_GAP) || offset > i64::MAX >> 8 {
+            if !self.table.queue(number).can_fill(offset) {
                 self.unlisted += 1;
                 return Ok(());
             }

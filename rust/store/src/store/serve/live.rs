@@ -82,6 +82,11 @@ impl Live {
         (min_offset, self.parts.log.end().max(min_offset))
     }
 
+    /// Bytes of a file of the log.
+    pub fn log_file_size(&self) -> u64 {
+        self.parts.log.file_size()
+    }
+
     /// Store time of a message in milliseconds; -1 where there is none.
     ///
     /// # Errors

@@ -1,0 +1,198 @@
+//! The appender of a copy: it takes a master's log as it is, in place of messages, then lists what came.
+//!
+//! Records keep their places, their queue offsets and their times, so that log, queues and index are what the master has.
+//!
+//! Source: `DefaultMessageStore.appendToCommitLog`, `ReputMessageService.doReput`.
+use super::appender::Appender;
+use super::dispatch::Dispatch;
+use super::owned_store::Open;
+use crate::format::message::MIN_BLANK_LEN;
+use crate::store::delay_levels::DelayLevels;
+use crate::store::log_walk::{RecordAt, Stop, parse};
+use crate::store::retain::clock::now_ms;
+use crate::{Error, Result};
+
+impl Appender {
+    /// Offset of the master's log at which the copy goes on.
+    ///
+    /// # Errors
+    /// [`Error::NotWritable`] where the store is closed, or a write has failed.
+    pub fn log_end(&self) -> Result<u64> {
+        self.store.with(|open| Ok(open.writers.log.position()))
+    }
+
+    /// How long the store's delay levels wait.
+    pub fn delay_levels(&self) -> DelayLevels {
+        self.store.options.delay_levels
+    }
+
+    /// Appends whole records, which stand at `start` of the master's log and within one of its files; `last` is the offset of the
+    /// last one. The blank that ends the file may stand behind them, as whole as they. They are not listed yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the copy does not end at `start`; [`Error::Io`], [`Error::NoRoom`] where a file cannot be created or
+    /// written; [`Error::NotWritable`] as for [`append`](Self::append).
+    pub fn copy_log(&self, start: u64, bytes: &[u8], last: Option<u64>) -> Result<()> {
+        let store = &self.store;
+        store.retention.check_writable()?;
+        let wants_file = store.with_log(|open| {
+            open.check_place(start, bytes.len() as u64)?;
+            let log = &mut open.writers.log;
+            // a full disk leaves the copy as it was
+            log.reserve_copy(bytes.len() as u64)?;
+            log.copy(bytes, last).inspect_err(|error| store.failed(error))?;
+            Ok(log.wanted().is_some())
+        })?;
+        if wants_file {
+            store.work.create();
+        }
+        Ok(())
+    }
+
+    /// Lists the records that `dispatch` has read. Blocks are listed in the order in which they were copied.
+    ///
+    /// # Errors
+    /// [`Error::Io`], after which nothing is written any more; [`Error::NotWritable`] as for [`append`](Self::append).
+    pub fn list(&self, dispatch: &mut Dispatch) -> Result<()> {
+        let store = &self.store;
+        let local_ms = now_ms() + store.options.zone_offset_ms;
+        store.with_log(|open| open.writers.list_all(dispatch, local_ms, |error| store.failed(error)))
+    }
+}
+
+impl Open {
+    fn check_place(&self, start: u64, len: u64) -> Result<()> {
+        let (position, file_size) = (self.writers.log.position(), self.writers.log.file_size());
+        if start != position {
+            return Err(Error::invalid("start", format!("{position}, where the copy ends"), start));
+        }
+        let room = file_size - start % file_size;
+        if len > room {
+            return Err(Error::invalid("bytes", format!("at most {room} bytes, to the end of the file"), len));
+        }
+        Ok(())
+    }
+}
+
+/// Why [`whole_records`] ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The bytes did, or the file.
+    Nothing,
+    /// What stands there is whole with so many bytes.
+    Needs(usize),
+    /// No sound record stands there, and why.
+    Broken(String),
+}
+
+/// Collects the whole, sound records that `bytes` begin with, which stand at `start` of a log with files of `file_size` bytes.
+/// Returns how many bytes they take, with the blank behind them where it ends the file, and what stands there.
+///
+/// Sound is what tells its own place, whose lengths agree, and whose body has its CRC.
+pub fn whole_records(bytes: &[u8], start: u64, file_size: u64, records: &mut Vec<RecordAt>) -> (usize, Rest) {
+    let file_end = (start / file_size + 1) * file_size;
+    let bytes = &bytes[..bytes.len().min((file_end - start) as usize)];
+    let (at, stop) = parse(bytes, (start, file_end), 0, false, records);
+    let room = (file_end - start) as usize - at;
+    let to_the_end =
+        |what, got| Rest::Broken(format!("{what} at +0: expected {room}, to the end of the file, got {got}"));
+    match stop {
+        Stop::Consumed => (at, Rest::Nothing),
+        Stop::Needs(_, needed) if needed > room => (at, to_the_end("total size, at most", needed)),
+        Stop::Needs(_, needed) => (at, Rest::Needs(needed)),
+        Stop::Blank(size) if size != room => (at, to_the_end("blank size", size)),
+        Stop::Blank(size) if bytes.len() - at < size => (at, Rest::Needs(size)),
+        Stop::Blank(size) => (at + size, Rest::Nothing),
+        // the first bytes of a size are zero, too
+        Stop::Unwritten if bytes.len() - at < MIN_BLANK_LEN => (at, Rest::Needs(MIN_BLANK_LEN)),
+        Stop::Unwritten => (at, Rest::Broken("expected a record, got bytes that were never written".to_owned())),
+        Stop::Broken(reason) => (at, Rest::Broken(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::message::{NewMessage, encode_blank};
+    use crate::store::append::AppendOptions;
+
+    const FILE: u64 = 1000;
+
+    fn record(at: u64, body: &[u8]) -> Vec<u8> {
+        let host = AppendOptions::default().store_host;
+        let mut bytes = Vec::new();
+        let message = NewMessage {
+            queue_id: 0,
+            flag: 0,
+            queue_offset: 0,
+            physical_offset: at as i64,
+            sys_flag: 0,
+            born_timestamp: 0,
+            born_host: host,
+            store_timestamp: 0,
+            store_host: host,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+            body,
+            topic: "T",
+            properties: b"",
+        };
+        message.encode(&mut bytes).expect("short");
+        bytes
+    }
+
+    /// Bytes that were taken, records among them, and the rest.
+    fn parsed(bytes: &[u8], start: u64) -> (usize, usize, Rest) {
+        let mut records = Vec::new();
+        let (taken, rest) = whole_records(bytes, start, FILE, &mut records);
+        (taken, records.len(), rest)
+    }
+
+    fn broken(bytes: &[u8], start: u64) -> String {
+        match parsed(bytes, start) {
+            (0, 0, Rest::Broken(reason)) => reason,
+            other => format!("not broken: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_record_that_came_in_part_says_how_many_bytes_it_needs() {
+        let mut bytes = record(2000, b"first");
+        let first = bytes.len();
+        bytes.extend(record(2000 + first as u64, b"second"));
+        let second = bytes.len() - first;
+        assert_eq!(parsed(&bytes, 2000), (bytes.len(), 2, Rest::Nothing));
+        for cut in 1..second {
+            let (taken, count, rest) = parsed(&bytes[..first + cut], 2000);
+            // the first bytes of a size are zero, which unwritten ones are, too
+            let needed = if cut < 8 { 8 } else { second };
+            assert_eq!((taken, count, rest), (first, 1, Rest::Needs(needed)), "{cut}");
+        }
+        assert_eq!(parsed(&[], 2000), (0, 0, Rest::Nothing));
+    }
+
+    #[test]
+    fn a_blank_is_whole_with_all_bytes_to_the_end_of_its_file() {
+        let mut bytes = encode_blank(20).to_vec();
+        bytes.extend([7; 12]);
+        assert_eq!(parsed(&bytes[..19], 2980), (0, 0, Rest::Needs(20)));
+        // the next file goes on in the next call
+        bytes.extend(record(3000, b"x"));
+        assert_eq!(parsed(&bytes, 2980), (20, 0, Rest::Nothing));
+        assert!(broken(&bytes, 2970).contains("expected 30, to the end of the file, got 20"));
+    }
+
+    #[test]
+    fn what_does_not_prove_itself_is_broken() {
+        let whole = record(2000, b"body");
+        let mut flipped = whole.clone();
+        let body = flipped.windows(4).position(|bytes| bytes == b"body").expect("there");
+        flipped[body] ^= 1;
+        assert!(broken(&flipped, 2000).contains("body crc"));
+        assert!(broken(&whole, 2001).contains("physical offset at +28: expected 2001, got 2000"));
+        assert!(broken(&[0; 8], 2000).contains("never written"));
+        assert!(broken(&[0xff; 40], 2000).contains("magic"));
+        let over = record(2950, &[1; 100]);
+        assert!(broken(&over, 2950).contains("to the end of the file"), "{}", broken(&over, 2950));
+    }
+}
