@@ -55,16 +55,17 @@ pub struct Appender {
 #[pymethods]
 impl Appender {
     #[staticmethod]
-    #[pyo3(signature = (path, options, *, retention, progress))]
+    #[pyo3(signature = (path, options, *, retention, progress, replica_from=None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         options: PyAppendOptions,
         retention: Option<PyRetentionOptions>,
         progress: Option<Py<PyAny>>,
+        replica_from: Option<u64>,
     ) -> PyResult<Self> {
         let retain = retention.map(PyRetentionOptions::into_options).transpose().map_err(to_python)?;
-        let options = AppendOptions { retain, ..options.into_options().map_err(to_python)? };
+        let options = AppendOptions { retain, replica_from, ..options.into_options().map_err(to_python)? };
         let mut watch = watch(progress);
         let inner = py.detach(|| append::Appender::open_watched(&path, options, &mut watch)).map_err(to_python)?;
         // a fork has the files, but not the threads that flush them
@@ -172,6 +173,11 @@ impl Appender {
         py.detach(|| self.inner.clean_unused_topics(&configured)).map_err(to_python)
     }
 
+    fn remove_ended_queues(&self, py: Python<'_>, ended: Vec<((String, i32), i64)>) -> PyResult<Vec<(String, i32)>> {
+        self.check_process()?;
+        py.detach(|| self.inner.remove_ended_queues(&ended)).map_err(to_python)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
         py.detach(|| self.inner.close()).map_err(to_python)
@@ -217,6 +223,10 @@ impl Appender {
     fn log_bounds(&self) -> PyResult<(u64, u64)> {
         self.check_process()?;
         Ok(self.inner.live().log_bounds())
+    }
+
+    fn log_file_size(&self) -> u64 {
+        self.inner.live().log_file_size()
     }
 
     fn earliest_store_time(&self, py: Python<'_>, topic: Option<&str>, queue_id: Option<i32>) -> PyResult<i64> {

@@ -52,6 +52,7 @@ impl PyAppendOptions {
             file_permission: self.file_permission,
             // retention has options of its own, which `open` adds; a repair removes nothing
             retain: None,
+            replica_from: None,
         })
     }
 }

@@ -10,6 +10,7 @@ mod client_send;
 mod config;
 mod error;
 mod export;
+mod follower;
 mod live;
 mod lookup;
 mod message;
@@ -60,6 +61,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
     module.add_class::<append::Appender>()?;
+    module.add_class::<follower::Follower>()?;
+    module.add_function(wrap_pyfunction!(follower::cut_copy, module)?)?;
     module.add_class::<broker::DataPlane>()?;
     module.add_function(wrap_pyfunction!(broker::check_sql92, module)?)?;
     module.add_class::<client_send::in_flight::InFlight>()?;

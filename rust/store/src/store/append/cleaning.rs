@@ -66,6 +66,38 @@ impl OwnedStore {
     }
 }
 
+impl OwnedStore {
+    /// Removes queues that their master has no more, those that still end where it is said: their topics were deleted and made again,
+    /// so what stands before in the log is of nobody.
+    pub(super) fn remove_ended(&self, ended: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
+        let _no_run = self.retention.runner();
+        self.flush()?;
+        self.flusher.alone(|| {
+            self.with(|open| {
+                let mut removed = Vec::new();
+                for ((topic, queue_id), next) in ended {
+                    if !open.writers.queues.has(topic, *queue_id) {
+                        continue;
+                    }
+                    let number = open.writers.queues.find(topic, *queue_id);
+                    // a message that came since may have begun it anew
+                    if open.writers.queues.queue(number).next_offset() != *next {
+                        continue;
+                    }
+                    let directory = self.root.join("consumequeue").join(topic).join(queue_id.to_string());
+                    let queue = ConsumeQueue::list(topic, *queue_id, &directory)?;
+                    let at_ms = now_ms().max(open.writers.last_store_ms);
+                    let removal = Removal { before: queue.max_physical_offset()?, at_ms };
+                    RemovedTopics::add(&self.root, [topic.as_str()], removal, open.writers.log.live().min_offset())?;
+                    remove_queue(open, &queue)?;
+                    removed.push((topic.clone(), *queue_id));
+                }
+                Ok(removed)
+            })
+        })
+    }
+}
+
 fn remove_queue(open: &mut Open, queue: &ConsumeQueue) -> Result<()> {
     whole_queues::remove_files(queue)?;
     open.writers.queues.remove(queue.topic(), queue.queue_id());

@@ -9,6 +9,7 @@ use super::owned_store::Open;
 use crate::format::message::MIN_BLANK_LEN;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::{RecordAt, Stop, parse};
+use crate::store::retain::QueueName;
 use crate::store::retain::clock::now_ms;
 use crate::{Error, Result};
 
@@ -57,6 +58,17 @@ impl Appender {
         let store = &self.store;
         let local_ms = now_ms() + store.options.zone_offset_ms;
         store.with_log(|open| open.writers.list_all(dispatch, local_ms, |error| store.failed(error)))
+    }
+}
+
+impl Appender {
+    /// Removes queues that the master has no more, each with the offset that its next message would have: one that went on is left.
+    /// Returns them.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn remove_ended_queues(&self, ended: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
+        self.store.remove_ended(ended)
     }
 }
 

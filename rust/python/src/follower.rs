@@ -1,0 +1,105 @@
+//! Hands the follower of a master's log to Python.
+use crate::append::Appender;
+use crate::append_options::PyAppendOptions;
+use crate::error::to_python;
+use crate::process::check_opened_here;
+use crate::signals::watch;
+use pyo3::prelude::*;
+use rmqfast_replication::follower::ColdRead;
+use rmqfast_replication::{End, Follow, follower};
+use rmqfast_store::store::append;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `kind, text, offset`.
+type PyEnd = (&'static str, String, Option<u64>);
+
+/// A copy that grows with its master's log.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct Follower {
+    inner: follower::Follower,
+    process: u32,
+}
+
+#[pymethods]
+impl Follower {
+    #[staticmethod]
+    #[pyo3(signature = (copy, path, address, start, *, max_record, lists=true, cold_rate=0, cold_before=0))]
+    #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
+    fn start(
+        py: Python<'_>,
+        copy: &Appender,
+        path: PathBuf,
+        address: String,
+        start: u64,
+        max_record: usize,
+        lists: bool,
+        cold_rate: u64,
+        cold_before: u64,
+    ) -> PyResult<Self> {
+        let cold = (cold_rate > 0).then_some(ColdRead { rate: cold_rate, before: cold_before });
+        let follow = Follow { address, from: start, max_record, lists, cold };
+        let copy = copy.shared();
+        let inner = py.detach(|| follower::Follower::start(copy, &path, follow)).map_err(|end| match end {
+            End::Store(error) => to_python(error),
+            other => to_python(rmqfast_store::Error::io(&path, std::io::Error::other(other.to_string()))),
+        })?;
+        Ok(Self { inner, process: std::process::id() })
+    }
+
+    /// `position, listed_to, compared_to, last_store_ms`.
+    fn progress(&self) -> (u64, u64, u64, i64) {
+        let progress = self.inner.progress();
+        (progress.position, progress.listed_to, progress.compared_to, progress.last_store_ms)
+    }
+
+    fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<PyEnd>> {
+        check_opened_here(self.process, "follower")?;
+        let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
+        let end = py.detach(|| self.inner.wait(timeout));
+        Ok(end.map(|end| (kind(&end), end.to_string(), offset(&end))))
+    }
+
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        check_opened_here(self.process, "follower")?;
+        py.detach(|| self.inner.stop());
+        Ok(())
+    }
+}
+
+fn kind(end: &End) -> &'static str {
+    match end {
+        End::Stopped => "stopped",
+        End::Connect { .. } => "connect",
+        End::Closed(_) => "closed",
+        End::Silent(_) => "silent",
+        End::Stalled(_) => "stalled",
+        End::Frame { .. } => "frame",
+        End::Diverged { .. } => "diverged",
+        End::Broken { .. } => "broken",
+        End::Store(error) if error.is_disk_full() => "full",
+        End::Store(_) => "store",
+    }
+}
+
+fn offset(end: &End) -> Option<u64> {
+    match end {
+        End::Frame { at, .. } | End::Diverged { at } | End::Broken { at, .. } => Some(*at),
+        _ => None,
+    }
+}
+
+/// Cuts a copy's log behind its last record that ends at `at` or before. Returns where it ends then.
+#[pyfunction]
+#[pyo3(signature = (path, at, options, *, progress))]
+pub fn cut_copy(
+    py: Python<'_>,
+    path: PathBuf,
+    at: u64,
+    options: PyAppendOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<u64> {
+    let options = options.into_options().map_err(to_python)?;
+    let mut watch = watch(progress);
+    py.detach(|| append::cut(&path, at, options, &mut watch)).map_err(to_python)
+}

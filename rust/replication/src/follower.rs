@@ -1,0 +1,256 @@
+//! Follows a master's log into a copy of it. One thread reads and appends, one lists what was appended, one keeps the connection.
+//!
+//! Nothing is written that does not prove itself: each record tells its own place, its lengths agree, and its body has its CRC.
+//! What the copy has already is asked for once more, and compared, as nothing on the wire tells that a master lost its tail.
+use crate::connection::Connection;
+use crate::end::End;
+use crate::keeper::Keeper;
+use crate::listing::Listing;
+use crate::log_copy::LogCopy;
+use rmqfast_store::store::append::Appender;
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How fast old parts of the log are read: a master reads them from its disk, and its consumers lose their cache.
+#[derive(Clone, Copy, Debug)]
+pub struct ColdRead {
+    /// Bytes a second.
+    pub rate: u64,
+    /// From here on the log is young.
+    pub before: u64,
+}
+
+/// What to follow, and how.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// The master's HA port, `host:port`.
+    pub address: String,
+    /// Where to begin: at the end of the copy or before it, where it has bytes to compare.
+    pub from: u64,
+    /// Bytes of a record at most.
+    pub max_record: usize,
+    /// How fast what is old is read.
+    pub cold: Option<ColdRead>,
+    /// Whether queues and index list what comes.
+    pub lists: bool,
+}
+
+/// How far a follower is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Offset behind the last record that was appended.
+    pub position: u64,
+    /// Up to where queues and index list the log.
+    pub listed_to: u64,
+    /// Up to where copy and log were compared; the start until then.
+    pub compared_to: u64,
+    /// Store time of the last record that was appended; 0 before the first one.
+    pub last_store_ms: i64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    position: AtomicU64,
+    compared_to: AtomicU64,
+    last_store_ms: AtomicI64,
+    ending: Mutex<Ending>,
+    ended: Condvar,
+    keeper: Keeper,
+    listing: Listing,
+    lists: bool,
+}
+
+/// Why it ended, and whether all threads are through.
+#[derive(Debug, Default)]
+struct Ending {
+    end: Option<Arc<End>>,
+    socket: Option<TcpStream>,
+    running: usize,
+}
+
+/// A copy that grows with its master's log, until it ends for one reason or another.
+#[derive(Debug)]
+pub struct Follower {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Follower {
+    /// Begins to follow into `copy`, whose directory is `root`.
+    ///
+    /// # Errors
+    /// [`End::Store`] where the copy takes nothing; [`End::Closed`] where there is no thread left.
+    pub fn start(copy: Arc<Appender>, root: &Path, follow: Follow) -> Result<Self, End> {
+        let log = LogCopy::new(copy.clone(), root, follow.from, follow.max_record)?;
+        let shared = Arc::new(Shared::new(&log, follow.lists));
+        let follower = Self { shared, threads: Mutex::default() };
+        // dropped on an error, which ends those that run
+        follower.spawn("rmqfast-ha-copy", move |shared| shared.copy(&follow, log))?;
+        follower.spawn("rmqfast-ha-list", move |shared| shared.listing.run(&copy))?;
+        Ok(follower)
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        let shared = &self.shared;
+        // the log last: no list is ahead of it
+        let listed_to = shared.listing.listed_to();
+        let position = shared.position.load(Ordering::Acquire);
+        Progress {
+            position,
+            listed_to: if shared.lists { listed_to } else { position },
+            compared_to: shared.compared_to.load(Ordering::Acquire),
+            last_store_ms: shared.last_store_ms.load(Ordering::Acquire),
+        }
+    }
+
+    /// Waits until it ended, and all that was read is written, or for `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Option<Arc<End>> {
+        let runs = |ending: &mut Ending| ending.running > 0;
+        let waited = self.shared.ended.wait_timeout_while(self.shared.ending(), timeout, runs);
+        let (ending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        ending.end.clone().filter(|_| ending.running == 0)
+    }
+
+    /// Ends it, unless it has; whole records that were read are written first. Returns once its threads are gone.
+    pub fn stop(&self) {
+        self.shared.end(End::Stopped);
+        for thread in std::mem::take(&mut *self.threads()) {
+            // a panic of it was told already, by the thread itself
+            let _ = thread.join();
+        }
+    }
+
+    fn spawn<F>(&self, name: &str, work: F) -> Result<(), End>
+    where
+        F: FnOnce(&Shared) -> Result<(), End> + Send + 'static,
+    {
+        let shared = self.shared.clone();
+        shared.ending().running += 1;
+        let running = Running(shared.clone());
+        let run = move || {
+            let running = running;
+            if let Err(end) = work(&running.0) {
+                running.0.end(end);
+            }
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(run).map_err(End::Closed)?;
+        self.threads().push(thread);
+        Ok(())
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A thread that runs; dropped at its end, be that a panic.
+struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut ending = self.0.ending();
+        ending.running -= 1;
+        if ending.running == 0 {
+            // after a panic, of which its thread has told
+            ending.end.get_or_insert_with(|| End::Stopped.into());
+        }
+        self.0.ended.notify_all();
+    }
+}
+
+impl Shared {
+    fn new(log: &LogCopy, lists: bool) -> Self {
+        Self {
+            position: AtomicU64::new(log.position()),
+            compared_to: AtomicU64::new(log.compared_to()),
+            last_store_ms: AtomicI64::new(0),
+            ending: Mutex::default(),
+            ended: Condvar::new(),
+            keeper: Keeper::default(),
+            listing: Listing::new(log.position()),
+            lists,
+        }
+    }
+
+    /// Reads the log and appends it, until something ends that.
+    fn copy(&self, follow: &Follow, mut log: LogCopy) -> Result<(), End> {
+        let copied = self.connected(follow).and_then(|mut connection| {
+            let handle = connection.handle()?;
+            thread::scope(|scope| {
+                let keeping = scope.spawn(|| self.keeper.keep(handle).inspect_err(|_| self.cut_off()));
+                let copied = self.copy_all(follow, &mut connection, &mut log);
+                self.keeper.end();
+                // why it ended the connection tells more than that this ended
+                keeping.join().unwrap_or(Ok(())).and(copied)
+            })
+        });
+        self.listing.end();
+        copied
+    }
+
+    fn connected(&self, follow: &Follow) -> Result<Connection, End> {
+        // 0 would be taken for "from the start of your last file"
+        let connection = Connection::open(&follow.address, follow.from.max(1))?;
+        let mut ending = self.ending();
+        ending.socket = Some(connection.handle()?);
+        // stopped meanwhile: nobody had a socket to close
+        if ending.end.is_some() { Err(End::Stopped) } else { Ok(connection) }
+    }
+
+    fn copy_all(&self, follow: &Follow, connection: &mut Connection, log: &mut LogCopy) -> Result<(), End> {
+        let listing = follow.lists.then_some(&self.listing);
+        if follow.from == 0 {
+            // the byte before the second, which was asked for: the first of a record's size is 0 below 16 MiB
+            log.room()[0] = 0;
+            log.take(1, listing)?;
+        }
+        loop {
+            let count = connection.read(log.room())?;
+            self.keeper.has_read();
+            self.keeper.writes(true);
+            let taken = log.take(count, listing);
+            self.keeper.writes(false);
+            self.last_store_ms.store(log.last_store_ms(), Ordering::Release);
+            self.compared_to.store(log.compared_to(), Ordering::Release);
+            self.position.store(log.position(), Ordering::Release);
+            taken?;
+            if let Some(cold) = follow.cold.filter(|cold| cold.rate > 0 && connection.position() < cold.before) {
+                thread::sleep(Duration::from_secs_f64(count as f64 / cold.rate as f64));
+            }
+        }
+    }
+
+    /// Notes why it ended, and ends the connection. What was wrong with the bytes tells more than how the connection ended.
+    fn end(&self, end: End) {
+        let mut ending = self.ending();
+        let is_better =
+            matches!(end, End::Store(_)) && ending.end.as_deref().is_some_and(|end| !matches!(end, End::Store(_)));
+        if ending.end.is_none() || is_better {
+            ending.end = Some(end.into());
+        }
+        drop(ending);
+        self.cut_off();
+    }
+
+    fn cut_off(&self) {
+        if let Some(socket) = &self.ending().socket {
+            // already closed is as good
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn ending(&self) -> MutexGuard<'_, Ending> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,20 @@
+//! RocketMQ's replication: a master sends its commit log, as it is, to whoever connects to its HA port.
+//!
+//! ```text
+//! frame        what goes over the wire, both ways
+//! connection   the reading side of one connection: frames become bytes of the log, one behind the other
+//! keeper       what keeps a connection while its thread writes, and ends one that nobody reads
+//! log_copy     compares what a copy has, checks and appends what it has not
+//! listing      lists what was appended, on a thread of its own
+//! follower     all of it: a copy that grows with its master's log
+//! ```
+pub mod connection;
+pub mod end;
+pub mod follower;
+pub mod frame;
+pub mod keeper;
+pub mod listing;
+pub mod log_copy;
+
+pub use end::End;
+pub use follower::{Follow, Follower, Progress};

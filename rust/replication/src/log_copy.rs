@@ -1,0 +1,173 @@
+//! Compares what a copy has of the log, then checks and appends what it has not.
+use crate::end::End;
+use crate::listing::{Appended, Listing};
+use rmqfast_store::Error;
+use rmqfast_store::file::Io;
+use rmqfast_store::format::message::Message;
+use rmqfast_store::store::CommitLog;
+use rmqfast_store::store::append::Appender;
+use rmqfast_store::store::append::replicate::{Rest, whole_records};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes that are read at a time: what is still in the processor's cache when it is written.
+const BUFFER_LEN: usize = 1 << 20;
+
+/// A copy, and the bytes of the log that came and are not appended.
+#[derive(Debug)]
+pub struct LogCopy {
+    copy: Arc<Appender>,
+    known: CommitLog,
+    file_size: u64,
+    max_record: usize,
+    /// Offset behind the last record of the copy.
+    position: u64,
+    compared_to: u64,
+    last_store_ms: i64,
+    /// Where the bytes stand, the first `len` of the block's.
+    start: u64,
+    block: Appended,
+    len: usize,
+}
+
+impl LogCopy {
+    /// A copy below `root`, which takes the log from `from` on.
+    ///
+    /// # Errors
+    /// [`End::Store`].
+    pub fn new(copy: Arc<Appender>, root: &Path, from: u64, max_record: usize) -> Result<Self, End> {
+        let position = copy.log_end().map_err(End::Store)?;
+        if from > position {
+            let expected = format!("at most {position}, where the copy ends");
+            return Err(End::Store(Error::invalid("start", expected, from)));
+        }
+        let known = CommitLog::list(root, &[root.join("commitlog")], Io::Pread).map_err(End::Store)?;
+        Ok(Self {
+            file_size: copy.live().log_file_size(),
+            copy,
+            known,
+            max_record,
+            position,
+            compared_to: from,
+            last_store_ms: 0,
+            start: from,
+            block: Appended { bytes: vec![0; BUFFER_LEN], ..Appended::default() },
+            len: 0,
+        })
+    }
+
+    /// Offset behind the last record of the copy.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Up to where copy and log were compared.
+    pub fn compared_to(&self) -> u64 {
+        self.compared_to
+    }
+
+    /// Store time of the last record that was appended.
+    pub fn last_store_ms(&self) -> i64 {
+        self.last_store_ms
+    }
+
+    /// Room for the bytes that come next.
+    pub fn room(&mut self) -> &mut [u8] {
+        &mut self.block.bytes[self.len..]
+    }
+
+    /// Takes the next `count` bytes of the log, which stand in the room.
+    ///
+    /// # Errors
+    /// [`End::Diverged`], [`End::Broken`], [`End::Store`].
+    pub fn take(&mut self, count: usize, listing: Option<&Listing>) -> Result<(), End> {
+        self.len += count;
+        self.compare()?;
+        if self.start < self.position {
+            // all of it was known
+            return Ok(());
+        }
+        self.block.records.clear();
+        let mut taken = 0;
+        let needed = loop {
+            let (whole, rest) = self.append(taken)?;
+            taken += whole;
+            match rest {
+                Rest::Broken(reason) => return Err(End::Broken { at: self.position, reason }),
+                Rest::Needs(needed) => break needed,
+                // a file ended: the next one goes on
+                Rest::Nothing if taken < self.len => {}
+                Rest::Nothing => break 0,
+            }
+        };
+        self.go_on_behind(taken, listing)?;
+        self.make_room(needed)
+    }
+
+    /// Appends the whole records from `at` on, to the end of the file at most. Returns how many bytes they are, and what comes then.
+    fn append(&mut self, at: usize) -> Result<(usize, Rest), End> {
+        let (bytes, records) = (&self.block.bytes[at..self.len], &mut self.block.records);
+        let before = records.len();
+        let (whole, rest) = whole_records(bytes, self.position, self.file_size, records);
+        let last = records[before..].last().map(|last| self.position + u64::from(last.at));
+        if let Some(message) =
+            records[before..].last().and_then(|l| Message::new(bytes.get(l.at as usize..)?, l.layout))
+        {
+            self.last_store_ms = message.store_timestamp();
+        }
+        records[before..].iter_mut().for_each(|record| record.at += at as u32);
+        if whole > 0 {
+            self.copy.copy_log(self.position, &bytes[..whole], last).map_err(End::Store)?;
+            self.position += whole as u64;
+        }
+        Ok((whole, rest))
+    }
+
+    /// Hands the block to whoever lists, and goes on with what stands behind `taken` in another one.
+    fn go_on_behind(&mut self, taken: usize, listing: Option<&Listing>) -> Result<(), End> {
+        let left = self.len - taken;
+        if let Some(listing) = listing.filter(|_| !self.block.records.is_empty()) {
+            let mut next = listing.spare();
+            next.bytes.resize(BUFFER_LEN.max(left), 0);
+            next.bytes[..left].copy_from_slice(&self.block.bytes[taken..self.len]);
+            self.block.end = self.position;
+            listing.put(std::mem::replace(&mut self.block, next))?;
+        } else {
+            self.block.bytes.copy_within(taken..self.len, 0);
+        }
+        (self.start, self.len) = (self.position, left);
+        Ok(())
+    }
+
+    /// A larger buffer for a record that does not fit into it.
+    fn make_room(&mut self, needed: usize) -> Result<(), End> {
+        if needed > self.max_record {
+            let reason = format!("total size at +0: expected at most {} bytes, got {needed}", self.max_record);
+            return Err(End::Broken { at: self.position, reason });
+        }
+        // by what came, not by what a size claims
+        if self.len == self.block.bytes.len() {
+            self.block.bytes.resize(needed.min(2 * self.len), 0);
+        }
+        Ok(())
+    }
+
+    /// Compares the bytes with what the copy has of them, and drops those.
+    fn compare(&mut self) -> Result<(), End> {
+        let known = self.position.saturating_sub(self.start).min(self.len as u64) as usize;
+        let mut at = 0;
+        while at < known {
+            let bytes = &self.block.bytes[at..known];
+            let copied = self.known.record_head(self.start + at as u64, bytes.len()).map_err(End::Store)?;
+            let same = copied.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+            at += same;
+            self.compared_to = self.start + at as u64;
+            if same < copied.len().max(1) {
+                return Err(End::Diverged { at: self.compared_to });
+            }
+        }
+        self.block.bytes.copy_within(known..self.len, 0);
+        (self.start, self.len) = (self.start + known as u64, self.len - known);
+        Ok(())
+    }
+}
