@@ -2,8 +2,8 @@
 
 The layers, high to low; a module imports only what stands below it (a test holds this):
 
-    cli | otel > aio | spark > admin | testing > embedded > broker | nameserver | client > remoting > store > message
-    > _native | errors
+    cli | otel > aio | spark | mirror > admin | testing > embedded > broker | nameserver | client > remoting > store
+    > message > _native | errors
 """
 
 import logging
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rmqfast.client.pull import PullConsumer, PullResult, PullStatus
     from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
     from rmqfast.embedded import EmbeddedCluster
+    from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
 
 # what is logged is the application's to show: without this, warnings would go to standard error of who shows nothing
 logging.getLogger("rmqfast").addHandler(logging.NullHandler())
@@ -80,6 +81,9 @@ __all__ = [
     "MessageSelector",
     "MessageStore",
     "MessageView",
+    "Mirror",
+    "MirrorOptions",
+    "MirrorStatus",
     "Producer",
     "PullConsumer",
     "PullResult",
@@ -130,6 +134,9 @@ _LATER = {
     "ConsumeOrderlyStatus": "rmqfast.client.push",
     "PushConsumer": "rmqfast.client.push",
     "EmbeddedCluster": "rmqfast.embedded",
+    "Mirror": "rmqfast.mirror",
+    "MirrorOptions": "rmqfast.mirror",
+    "MirrorStatus": "rmqfast.mirror",
 }
 
 

@@ -22,6 +22,7 @@ RmqError
 ├── ClientError                 a client cannot do what it was asked for: carries a code (Java's MQClientException)
 │   ├── RequestTimeoutError     a request was sent, and nobody replied in time (also a TimeoutError)
 │   └── DataLossError           messages of a range that was asked for are not there (any more)
+├── MirrorError                 a copy of a broker's log cannot go on, or must not begin: says why, and what to do
 ├── UnknownTopicError           no such topic; the message lists names like it (also a LookupError)
 ├── UnknownMessageError         no message with that id (also a LookupError)
 ├── UnknownColumnError          no such column; the message lists names like it (also a LookupError)
@@ -198,6 +199,13 @@ class RequestTimeoutError(ClientError, TimeoutError):
 
 class DataLossError(ClientError):
     """Messages of a range of a queue are not there any more: says which, and how to read what is left."""
+
+
+class MirrorError(RmqError):
+    """A copy of a broker's log cannot go on, or must not begin: says why, and what to do next."""
+
+    def __init__(self, message: str, *, next_step: str) -> None:
+        super().__init__(f"{message}\n{next_step}")
 
 
 class UnknownTopicError(RmqError, LookupError):

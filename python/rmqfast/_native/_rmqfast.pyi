@@ -31,6 +31,7 @@ __all__ = [
     "DataPlane",
     "Fetched",
     "FlowControl",
+    "Follower",
     "InFlight",
     "Mailbox",
     "MessageEncoder",
@@ -58,6 +59,7 @@ __all__ = [
     "check_sql92",
     "columns_of_schema",
     "config_text",
+    "cut_copy",
     "decode_pull",
     "fetched_to_arrow",
     "is_legal_name",
@@ -380,7 +382,14 @@ class Appender:
         *,
         retention: RetentionOptions | None,
         progress: Callable[[int, int], object] | None,
-    ) -> Appender: ...
+        replica_from: int | None = None,
+    ) -> Appender:
+        """Opens a store, or makes a new one.
+
+        With `replica_from` it is a copy of a master's log, which takes no messages but what a `Follower` brings; a new
+        copy begins at that offset of the log.
+        """
+
     def recovered(self) -> tuple[int, int, int, int, int, int] | None: ...
     def append(
         self,
@@ -402,6 +411,9 @@ class Appender:
     def cleaned_runs(self) -> int: ...
     def clean_expired_queues(self) -> list[tuple[str, int]]: ...
     def clean_unused_topics(self, configured: set[str]) -> list[tuple[str, int]]: ...
+    def remove_ended_queues(self, ended: list[tuple[tuple[str, int], int]]) -> list[tuple[str, int]]:
+        """Removes queues of a copy that its master has no more, each with the offset of its next message."""
+
     def close(self) -> None: ...
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]: ...
     def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None: ...
@@ -410,7 +422,62 @@ class Appender:
     def offset_for_time(self, topic: str, queue_id: int, when: int) -> int: ...
     def query(self, topic: str, key: str, max_num: int, between: tuple[int, int]) -> tuple[list[bytes], int, int]: ...
     def log_bounds(self) -> tuple[int, int]: ...
+    def log_file_size(self) -> int: ...
     def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int: ...
+
+_End: TypeAlias = tuple[
+    Literal["stopped", "connect", "closed", "silent", "stalled", "frame", "diverged", "broken", "full", "store"],
+    str,
+    int | None,
+]
+
+@final
+class Follower:
+    """A master's log, followed over its HA port into a copy, until that ends for one reason or another.
+
+    Source: `HAClient`.
+    """
+
+    @staticmethod
+    def start(
+        copy: Appender,
+        path: str,
+        address: str,
+        start: int,
+        *,
+        max_record: int,
+        lists: bool = True,
+        cold_rate: int = 0,
+        cold_before: int = 0,
+    ) -> Follower:
+        """Begins to follow.
+
+        Args:
+            copy: The copy, opened with `replica_from`.
+            path: Its directory.
+            address: The master's HA port, `host:port`.
+            start: Where to begin: the copy's end, or an offset before it, from which log and copy are compared.
+            max_record: Bytes of a record at most.
+            lists: Whether queues and index list what comes.
+            cold_rate: Bytes a second at most, for what is old; 0 for no limit.
+            cold_before: What stands before this is old.
+        """
+
+    def progress(self) -> tuple[int, int, int, int]:
+        """Where the copy ends, to where it is listed, to where it was compared, store time of the last record."""
+
+    def wait(self, timeout: float) -> _End | None:
+        """Waits until it ended, or for so many seconds: why, in words, and where in the log."""
+
+    def stop(self) -> None:
+        """Ends it, once all whole records that were read are written."""
+
+def cut_copy(path: str, at: int, options: AppendOptions, *, progress: Callable[[int, int], object] | None) -> int:
+    """Cuts the log of a copy that nobody has open, behind its last record that ends at `at` or before.
+
+    Returns:
+        Where the log ends then.
+    """
 
 _Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]
 

@@ -18,6 +18,7 @@ from rmqfast.cli import (
     group,
     ingest,
     messages,
+    mirror,
     offsets,
     produce,
     server,
@@ -31,6 +32,7 @@ from rmqfast.errors import (
     ClientError,
     CorruptError,
     ExpressionError,
+    MirrorError,
     MissingExtraError,
     RemotingError,
     ResponseError,
@@ -49,6 +51,7 @@ CODES: tuple[tuple[type[RmqError], int], ...] = (
     (StoreError, UNREACHABLE),
     (ResponseError, PROBLEM),
     (RemotingError, UNREACHABLE),
+    (MirrorError, PROBLEM),
     (MissingExtraError, UNREACHABLE),
     (ArgumentError, USAGE),
     (ExpressionError, USAGE),
@@ -137,6 +140,7 @@ app.command("explain")(messages.explain)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
+app.command("mirror")(mirror.mirror)
 app.command("demo")(demo.demo)
 app.command("server")(server.server)
 app.command("namesrv")(server.namesrv)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,6 +12,7 @@ import typer
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.output import Form, Row, chosen_columns, write
 from rmqfast.cli.shared_options import Output, Tags, Topic
+from rmqfast.cli.signals import ended_by_signals
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.errors import ClientError, ResponseError
@@ -61,21 +60,9 @@ def consume(
     options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
     consumer = LitePullConsumer(group, config=access.config(), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
-    with _ended_by_signals(), consumer:
+    with ended_by_signals(), consumer:
         _look_in(consumer, topic)
         write(output, names, _batches(consumer, names, most, idle), whole=columns is not None)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the command with 0, once the consumer has shut down and stored the group's offsets."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _look_in(consumer: LitePullConsumer, topic: str) -> None:

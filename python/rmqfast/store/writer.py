@@ -115,9 +115,12 @@ class WritableStore(MessageStore):
         io: Literal["pread", "mmap"] = "pread",
         clock: Callable[[], int] | None = None,
         progress: Callable[[int, int], object] | None = None,
+        replica_from: int | None = None,
     ) -> None:
         own = options.completed()
-        self._appender = Appender.open(os.fspath(path), own, retention=retention, progress=progress)
+        self._appender = Appender.open(
+            os.fspath(path), own, retention=retention, progress=progress, replica_from=replica_from
+        )
         recovered = self._appender.recovered()
         self.recovery = None if recovered is None else RecoveryReport(*recovered)
         if self.recovery is not None:

@@ -1,0 +1,127 @@
+"""`rmqfast mirror`: a live copy of a cluster's brokers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rmqfast.cli.cluster_access import Access, reaches_cluster
+from rmqfast.cli.output import Form, Row, write
+from rmqfast.cli.shared_options import Output
+from rmqfast.cli.signals import ended_by_signals
+from rmqfast.errors import ArgumentError
+from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
+from rmqfast.store.retention import RetentionOptions
+
+__all__ = ["mirror"]
+
+COLUMNS = tuple(field.name for field in fields(MirrorStatus))
+Copies = Annotated[Path, typer.Argument(metavar="DIR", help="Where the copies are; each broker has a directory in it.")]
+
+
+class IfBroken(StrEnum):
+    """What to do where a copy cannot go on as it is."""
+
+    STOP = "stop"
+    WITHDRAW = "withdraw"
+    ANEW = "anew"
+
+
+@reaches_cluster
+def mirror(
+    directory: Copies,
+    *,
+    broker: Annotated[list[str] | None, typer.Option(help="Only this broker; repeatable.")] = None,
+    all_brokers: Annotated[bool, typer.Option("--all-brokers", help="All masters that there are.")] = False,
+    beginning: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="Where a new copy begins, at the start of a file of the log: earliest, latest, an offset of the log, "
+            "or a time, ISO 8601 (UTC).",
+        ),
+    ] = "earliest",
+    if_broken: Annotated[
+        IfBroken,
+        typer.Option(
+            help="Where the master lost the end of its log, or retention overtook the copy: stop; withdraw what the "
+            "master has lost, and go on; or begin a new copy beside the old one."
+        ),
+    ] = IfBroken.STOP,
+    keep_hours: Annotated[
+        int | None, typer.Option(min=1, help="How long files of the copy stay; for ever without it.")
+    ] = None,
+    cold_rate: Annotated[
+        int, typer.Option(min=0, help="MB a second for what is older than the last two files; 0 for no limit.")
+    ] = 200,
+    let_sends_time_out: Annotated[
+        bool,
+        typer.Option(
+            "--let-sends-time-out",
+            help="Follow a SYNC_MASTER of 4.x without a slave, though each send waits for slaveTimeout then.",
+        ),
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="End once the copy has caught up.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two lines of the output.")] = 1.0,
+    access: Access,
+    output: Output = Form.TABLE,
+) -> None:
+    """Copies the logs of a cluster's masters into store directories, and goes on as they grow, until Ctrl-C or SIGTERM.
+
+    Each copy is a store as the broker's: read it with `rmqfast store`, read_store or Spark, while it grows. The master
+    takes a mirror for no slave. One that was ended goes on where it was.
+    """
+    if output is Form.JSON and not once:
+        raise ArgumentError("output: expected table, jsonl or csv without --once, got json, an array that never ends")
+    options = MirrorOptions(
+        start=start_of(beginning),
+        retention=None if keep_hours is None else RetentionOptions(file_reserved_hours=keep_hours),
+        if_broken=if_broken.value,
+        let_sends_time_out=let_sends_time_out,
+        cold_rate=cold_rate * 1_000_000,
+    )
+    copies = Mirror(
+        directory, brokers=broker or (), all_brokers=all_brokers, options=options, once=once, config=access.config()
+    )
+    with ended_by_signals(), copies:
+        write(output, COLUMNS, lines(copies, every), whole=True)
+
+
+def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
+    """Where to begin.
+
+    Raises:
+        ArgumentError: None of what there is to say.
+
+    Example:
+        >>> start_of("latest"), start_of("1073741824"), start_of("2026-11-01T06:00").hour
+        ('latest', 1073741824, 6)
+    """
+    if text == "earliest":
+        return "earliest"
+    if text == "latest":
+        return "latest"
+    if text.isdecimal():
+        return int(text)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError(f"--from: expected earliest, latest, an offset or a time, got {text!r}") from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def lines(copies: Mirror, every: float) -> Iterator[Sequence[Row]]:
+    """How far each copy is, again and again, until all have ended."""
+    while True:
+        has_ended = copies.wait(every)
+        yield [[str(value) if isinstance(value, Path) else value for value in astuple(s)] for s in copies.status()]
+        sys.stdout.flush()
+        if has_ended:
+            return

@@ -1,0 +1,10 @@
+"""A live copy of a cluster's brokers: their logs over the HA port, with queues, index and configuration.
+
+Source: `HAClient`, `SlaveSynchronize`.
+"""
+
+from rmqfast.mirror.mirror import Mirror
+from rmqfast.mirror.options import MirrorOptions
+from rmqfast.mirror.status import MirrorState, MirrorStatus
+
+__all__ = ["Mirror", "MirrorOptions", "MirrorState", "MirrorStatus"]

@@ -1,0 +1,407 @@
+"""Mirrors one broker: finds its log, follows it, and goes on after whatever ends that."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rmqfast.admin.admin_client import AdminClient
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.options_of_config import append_options
+from rmqfast.errors import ClientError, MirrorError, RemotingError, RmqError, StoreError, StoreIOError
+from rmqfast.mirror.config_copy import ConfigCopy
+from rmqfast.mirror.options import MirrorOptions
+from rmqfast.mirror.pruning import prune
+from rmqfast.mirror.settled import SettledEnds
+from rmqfast.mirror.source import LogBounds, Source, find_source, log_bounds
+from rmqfast.mirror.start import first_offset
+from rmqfast.mirror.status import MirrorState, MirrorStatus
+from rmqfast.store.append_options import AppendOptions
+from rmqfast.store.replica import FollowEnd, Following, Replica
+
+__all__ = ["BrokerMirror"]
+
+_log = logging.getLogger(__name__)
+#: How often the master is asked where its log ends.
+POLL = 1.0
+#: How often it is looked whether a copy that is to end has caught up.
+LOOK = 0.02
+#: How often its configuration is copied: the rhythm of slaves of 4.9.4.
+CONFIG_EVERY = 10.0
+#: Seconds until a connection is tried again.
+RETRY = 1.0
+#: Until a disk that was full is.
+RETRY_FULL = 5.0
+#: How much of the copy is compared with the log when it goes on.
+OVERLAP = 64 << 10
+#: Ends after which the next connection is as good.
+PASSING = frozenset({"connect", "closed", "silent", "stalled", "frame"})
+#: Says whose copy a directory is.
+NAME = "mirror.json"
+#: What of a broker's configuration the sizes of its files come from.
+SIZES = (
+    "mappedFileSizeCommitLog",
+    "mappedFileSizeConsumeQueue",
+    "maxHashSlotNum",
+    "maxIndexNum",
+    "messageDelayLevel",
+)
+
+
+@dataclass
+class _Progress:
+    state: MirrorState = MirrorState.WAITING
+    source: str = ""
+    position: int = 0
+    master_position: int = 0
+    last_store_timestamp: int = 0
+    withdrawn_bytes: int = 0
+    note: str = ""
+
+
+@dataclass
+class _Attempt:
+    """What one connection is to bring."""
+
+    source: Source
+    bounds: LogBounds
+    #: Where the log is asked for from, and where the copy ended then: between them both are compared.
+    start: int
+    end: int
+
+
+class BrokerMirror:
+    """A thread that keeps a directory a copy of a broker's store.
+
+    Args:
+        client: Asks name server and brokers.
+        broker_name: The broker.
+        directory: The store to copy it to.
+        options: How.
+        once: End where the log ended when the mirror caught up with it.
+    """
+
+    def __init__(
+        self, client: AdminClient, broker_name: str, directory: Path, options: MirrorOptions, *, once: bool = False
+    ) -> None:
+        self.broker_name = broker_name
+        self.directory = directory
+        self.error: RmqError | None = None
+        self._client, self._options, self._once = client, options, once
+        self._config = ConfigCopy(client)
+        self._settled = SettledEnds()
+        self._lock = threading.Lock()
+        self._progress = _Progress()
+        self._stopping = threading.Event()
+        self._following: Following | None = None
+        self._replica: Replica | None = None
+        self._addresses_tried = 0
+        self._overlap = OVERLAP
+        self._next_config = 0.0
+        self._unpruned: tuple[frozenset[str], int] | None = None
+        self._base_name = directory.name
+        self._has_followed = False
+        self._thread = threading.Thread(target=self._run, name=f"rmqfast-mirror-{broker_name}", daemon=True)
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it; what was read is written, and the store is closed."""
+        self._stopping.set()
+        with self._lock:
+            following = self._following
+        if following is not None:
+            following.stop()
+        self._thread.join()
+
+    def join(self, timeout: float) -> bool:
+        """Waits until it ended, as with `once` or a failure; whether it did."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def status(self) -> MirrorStatus:
+        """How far it is."""
+        with self._lock:
+            progress, following = replace(self._progress), self._following
+        if following is not None:
+            done = following.progress()
+            progress.position = done.listed_to
+            progress.last_store_timestamp = done.last_store_timestamp or progress.last_store_timestamp
+        lag = max(progress.master_position - progress.position, 0)
+        behind = time.time() - progress.last_store_timestamp / 1000 if lag and progress.last_store_timestamp else 0.0
+        return MirrorStatus(
+            broker_name=self.broker_name,
+            directory=self.directory,
+            state=progress.state,
+            source=progress.source,
+            position=progress.position,
+            master_position=progress.master_position,
+            lag_bytes=lag,
+            lag_seconds=max(behind, 0.0),
+            withdrawn_bytes=progress.withdrawn_bytes,
+            note=progress.note,
+        )
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                if self._round():
+                    break
+            self._show(MirrorState.STOPPED)
+        except RmqError as error:
+            self.error = error
+            _log.error("the mirror of %s ended: %s", self.broker_name, error)
+            self._show(MirrorState.FAILED, note=str(error))
+        finally:
+            self._close()
+
+    def _round(self) -> bool:
+        """Follows over one connection; whether the mirror is done."""
+        try:
+            source = self._found_source()
+            if source is None:
+                return self._wait(RETRY, f"nobody has a log of {self.broker_name} that may be followed")
+            bounds = log_bounds(self._client, source.address)
+        except (RemotingError, ClientError) as error:
+            return self._wait(RETRY, str(error))
+        self._settled.note(bounds)
+        try:
+            replica = self._opened(source, bounds)
+        except StoreIOError as error:
+            return self._wait(RETRY_FULL, str(error))
+        start = self._start(source, bounds, replica)
+        if start is None:
+            return False
+        wait = self._seconds_to_settle(source, start)
+        if wait > 0:
+            return self._wait(min(wait, POLL), f"begins in {wait:.0f} s, so that it ends no send that waits")
+        return self._follow(_Attempt(source, bounds, start, replica.bounds[1]), replica)
+
+    def _found_source(self) -> Source | None:
+        try:
+            return find_source(self._client, self.broker_name, let_sends_time_out=self._options.let_sends_time_out)
+        except MirrorError as error:
+            if not self._has_followed:
+                raise
+            # the slave that was followed may come back
+            _log.warning("%s", error)
+            return None
+
+    def _opened(self, source: Source, bounds: LogBounds) -> Replica:
+        """The copy, made where there is none."""
+        self._check_name(source)
+        if self._replica is None:
+            options = _sizes(source)
+            begin = 0
+            if not any((self.directory / "commitlog").glob("[0-9]*")):
+                begin = first_offset(self._client, source, bounds, self._options)
+            self._replica = Replica(self.directory, options, begin=begin, retention=self._options.retention)
+            self._write_name(source)
+        own = self._replica.file_size
+        if own != source.file_size:
+            raise MirrorError(
+                f"{self.directory}: expected files of {source.file_size} bytes, as {self.broker_name} has, got {own}",
+                next_step="mirror it into a new directory",
+            )
+        return self._replica
+
+    def _start(self, source: Source, bounds: LogBounds, replica: Replica) -> int | None:
+        """Where to go on; None where the copy was changed, and is looked at anew."""
+        begin, end = replica.bounds
+        self._show(position=end, master_position=bounds.end)
+        if bounds.begin > end:
+            reason = f"retention of {self.broker_name} removed its log up to {bounds.begin}; the copy ends at {end}"
+            self._begin_anew(reason, "a larger fileReservedTime at the broker keeps it longer")
+            return None
+        if source.is_slave and bounds.end < end:
+            # it is behind its master, which was followed before
+            self._wait(RETRY, f"the slave at {source.address} ends at {bounds.end}, the copy at {end}")
+            return None
+        return max(begin, bounds.begin, min(end, bounds.end) - self._overlap)
+
+    def _seconds_to_settle(self, source: Source, start: int) -> float:
+        if not source.waits_for_slaves:
+            return 0.0
+        settled = self._settled.settled_by(start)
+        return 0.0 if settled is None else max(settled - time.monotonic(), 0.0)
+
+    def _follow(self, attempt: _Attempt, replica: Replica) -> bool:
+        """Follows until that ends; whether the mirror is done."""
+        source, size = attempt.source, attempt.source.file_size
+        address = source.ha_addresses[self._addresses_tried % len(source.ha_addresses)]
+        self._copy_config(source, replica)
+        following = replica.follow(
+            address,
+            attempt.start,
+            max_record=self._options.max_record,
+            lists=not self._options.log_only,
+            cold_rate=self._options.cold_rate,
+            cold_before=max(attempt.bounds.end // size - 1, 0) * size,
+        )
+        with self._lock:
+            self._following = following
+            self._progress.source = address
+        try:
+            return self._handled(self._watched(following, attempt, replica), attempt, replica)
+        finally:
+            following.stop()
+            with self._lock:
+                progress = following.progress()
+                self._has_followed |= progress.position > attempt.end or progress.compared_to > attempt.start
+                self._progress.position = progress.position
+                self._progress.last_store_timestamp = (
+                    progress.last_store_timestamp or self._progress.last_store_timestamp
+                )
+                self._following = None
+                self._progress.source = ""
+
+    def _watched(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
+        """Waits until following ends, and looks at the master meanwhile."""
+        bounds, next_poll = attempt.bounds, time.monotonic() + POLL
+        while True:
+            progress = following.progress()
+            is_there = progress.listed_to >= bounds.end
+            self._show(MirrorState.FOLLOWING if is_there else MirrorState.CATCHING_UP, note="")
+            if is_there and self._once:
+                return FollowEnd("stopped", "", None)
+            if progress.position == attempt.end and self._is_shorter(attempt, bounds, progress.compared_to):
+                # all that the master has is the same, and it has less
+                return FollowEnd("diverged", "", bounds.end)
+            end = following.wait(LOOK if self._once else max(next_poll - time.monotonic(), 0.0))
+            if end is not None or self._stopping.is_set():
+                return end or FollowEnd("stopped", "", None)
+            if time.monotonic() < next_poll:
+                continue
+            next_poll = time.monotonic() + POLL
+            with suppress(RmqError):
+                bounds = log_bounds(self._client, attempt.source.address)
+                self._settled.note(bounds)
+                self._show(master_position=bounds.end)
+                self._copy_config(attempt.source, replica)
+
+    @staticmethod
+    def _is_shorter(attempt: _Attempt, bounds: LogBounds, compared_to: int) -> bool:
+        return not attempt.source.is_slave and bounds.end < attempt.end and compared_to >= bounds.end
+
+    def _handled(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
+        """What follows from an end; whether the mirror is done."""
+        if end.kind == "stopped":
+            return True
+        _log.warning("the log of %s: %s", self.broker_name, end.text or end.kind)
+        if end.kind in PASSING:
+            self._addresses_tried += end.kind == "connect"
+            return self._wait(RETRY, end.text)
+        if end.kind in ("full", "store"):
+            # what a failed write left is looked at when it is opened again
+            self._close()
+            return self._wait(RETRY_FULL, end.text)
+        if end.kind == "broken" or end.offset is None:
+            raise MirrorError(
+                f"{self.broker_name}: {end.text}", next_step="its own log is damaged there: look at the master's disk"
+            )
+        begin, position = replica.bounds
+        if end.offset == attempt.start > max(begin, attempt.bounds.begin):
+            # they differ from the first byte that was compared: where they begin to is further back
+            self._overlap *= 16
+            return False
+        self._overlap = OVERLAP
+        self._withdraw(end.offset, position)
+        return False
+
+    def _withdraw(self, at: int, position: int) -> None:
+        """Cuts what the master has lost, or what else was asked for."""
+        reason = (
+            f"{self.broker_name} lost the end of its log, and goes on with other messages from {at} on; the copy has "
+            f"{position - at} bytes that the master has not"
+        )
+        if self._options.if_broken != "withdraw":
+            self._begin_anew(reason, "--if-broken withdraw removes them from the copy, and goes on")
+            return
+        self._close()
+        end = Replica.cut(self.directory, at, AppendOptions())
+        _log.warning("%s; they are withdrawn: the copy ends at %d now", reason, end)
+        with self._lock:
+            self._progress.withdrawn_bytes += position - end
+
+    def _begin_anew(self, reason: str, step: str) -> None:
+        """Goes on in a new directory, if that was asked for.
+
+        Raises:
+            MirrorError: It was not.
+        """
+        if self._options.if_broken != "anew":
+            raise MirrorError(
+                reason, next_step=f"{step}; --if-broken anew begins a new directory beside {self.directory}"
+            )
+        self._close()
+        number = 2
+        while (self.directory.parent / f"{self._base_name}.{number}").exists():
+            number += 1
+        with self._lock:
+            self.directory = self.directory.parent / f"{self._base_name}.{number}"
+            self._progress = _Progress(note=reason)
+        self._options = replace(self._options, start="earliest")
+        _log.warning("%s; a new mirror begins in %s", reason, self.directory)
+
+    def _copy_config(self, source: Source, replica: Replica) -> None:
+        if time.monotonic() < self._next_config:
+            return
+        self._next_config = time.monotonic() + CONFIG_EVERY
+        # the messages of a topic that is made later stand behind this
+        known_to = log_bounds(self._client, source.master_address).end
+        topics = self._config.update(source.master_address, self.directory)
+        if topics is not None:
+            self._unpruned = topics, known_to
+        if self._unpruned is not None and replica.bounds[1] >= self._unpruned[1]:
+            prune(self._client, source.master_address, replica, *self._unpruned)
+            self._unpruned = None
+
+    def _check_name(self, source: Source) -> None:
+        path = self.directory / NAME
+        with suppress(FileNotFoundError):
+            name = json.loads(path.read_text())
+            if name.get("brokerName") != source.broker_name:
+                raise MirrorError(
+                    f"{self.directory} is the mirror of {name.get('brokerName')}, not of {source.broker_name}",
+                    next_step="mirror it into another directory",
+                )
+
+    def _write_name(self, source: Source) -> None:
+        path = self.directory / NAME
+        if not path.exists():
+            cluster = source.config.get("brokerClusterName", "")
+            path.write_text(json.dumps({"brokerClusterName": cluster, "brokerName": source.broker_name}) + "\n")
+
+    def _close(self) -> None:
+        replica, self._replica = self._replica, None
+        if replica is not None:
+            try:
+                replica.close()
+            except StoreError as error:
+                # it is recovered when it is opened next
+                _log.warning("%s: %s", self.directory, error)
+
+    def _wait(self, seconds: float, note: str) -> bool:
+        self._show(MirrorState.WAITING, note=note)
+        return self._stopping.wait(seconds)
+
+    def _show(self, state: MirrorState | None = None, **changes: int | str) -> None:
+        with self._lock:
+            if state is not None:
+                changes["state"] = state
+            for name, value in changes.items():
+                setattr(self._progress, name, value)
+
+
+def _sizes(source: Source) -> AppendOptions:
+    """Those of the master."""
+    config = BrokerConfig({key: source.config[key] for key in SIZES if key in source.config})
+    return replace(append_options(config), flush="async")

@@ -1,0 +1,45 @@
+"""Where a new mirror begins: at the start of a file of the master's log, as its files have the names of those."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rmqfast.admin.admin_client import AdminClient
+from rmqfast.client.instance.broker_requests import decode_message
+from rmqfast.errors import ArgumentError
+from rmqfast.mirror.options import MirrorOptions
+from rmqfast.mirror.source import LogBounds, Source
+
+__all__ = ["first_offset"]
+
+
+def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options: MirrorOptions) -> int:
+    """The offset at which a new mirror begins.
+
+    Raises:
+        ArgumentError: An offset that the log has not, or no more.
+    """
+    size, start = source.file_size, options.start
+    last = max(bounds.end - 1, bounds.begin) // size * size
+    if isinstance(start, datetime):
+        return _before(client, source, range(bounds.begin, last + 1, size), start)
+    if isinstance(start, str):
+        return bounds.begin if start == "earliest" else last
+    if not bounds.begin <= start <= bounds.end:
+        raise ArgumentError(f"start: expected an offset of the log, {bounds.begin} to {bounds.end}, got {start}")
+    return min(start // size * size, last)
+
+
+def _before(client: AdminClient, source: Source, files: range, when: datetime) -> int:
+    """The last file whose first message was stored before `when`, else the first one."""
+    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    wanted = round(aware.timestamp() * 1000)
+    low, high = 0, len(files) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        record = client.api.view_message(source.address, files[middle], timeout=client.timeout)
+        if decode_message(record, source.broker_name).store_timestamp < wanted:
+            low = middle
+        else:
+            high = middle - 1
+    return files[low]

@@ -1,0 +1,48 @@
+"""What a mirror tells of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+__all__ = ["MirrorState", "MirrorStatus"]
+
+
+class MirrorState(StrEnum):
+    """What a mirror does."""
+
+    WAITING = "waiting"
+    CATCHING_UP = "catching up"
+    FOLLOWING = "following"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus:
+    """How far a broker's mirror is.
+
+    Attributes:
+        broker_name: The broker.
+        directory: The store that it is copied to.
+        state: What the mirror does.
+        source: The HA port that is followed, `host:port`; empty while none is.
+        position: Offset of the log behind the last record that was copied.
+        master_position: Where the master's log ended when it was last asked, once a second.
+        lag_bytes: By how much the mirror is behind that.
+        lag_seconds: How old the last message that was copied is, while others are to come; 0 while there are none.
+        withdrawn_bytes: How much was removed again, as the master had lost it.
+        note: Why it waits or failed, in words.
+    """
+
+    broker_name: str
+    directory: Path
+    state: MirrorState
+    source: str
+    position: int
+    master_position: int
+    lag_bytes: int
+    lag_seconds: float
+    withdrawn_bytes: int
+    note: str

@@ -1,0 +1,93 @@
+"""Compares a copy with the store of its master, and makes masters lose what a loss of power takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rmqfast import Message, MirrorStatus, Producer, open_store
+from rmqfast.mirror import Mirror
+from tests.interop.rocketmq import RocketMQ
+from tests.waiting import until
+
+__all__ = ["SMALL", "assert_same", "caught_up", "log_of", "lose_tail", "send", "units_of"]
+
+#: Files so small that a few hundred messages fill some.
+SMALL = (
+    "mappedFileSizeCommitLog=1048576",
+    "mappedFileSizeConsumeQueue=20000",
+    "maxHashSlotNum=1000",
+    "maxIndexNum=4000",
+)
+
+
+def send(name_server: str, topic: str, bodies: list[bytes], **properties: str) -> None:
+    """Sends messages, one after the other, each with a tag and a key."""
+    with Producer("mirrored", name_server=name_server) as producer:
+        for number, body in enumerate(bodies):
+            producer.send(Message(topic, body, tags=f"t{number % 3}", keys=f"k{number}", properties=properties))
+
+
+def log_of(store: Path) -> tuple[int, bytes]:
+    """Where a commit log begins, and its bytes to the end of the last record that is whole."""
+    with open_store(store) as opened:
+        begin, end = opened.info().min_offset, opened.info().max_offset
+    files = sorted(path for path in (store / "commitlog").iterdir() if path.name.isdecimal())
+    content = b"".join(path.read_bytes() for path in files)
+    start = int(files[0].name)
+    return begin, content[begin - start : end - start]
+
+
+def assert_same(master: Path, copy: Path, *, queues: bool = True) -> None:
+    """The copy has the log of its master, to its own last whole record, and its queues."""
+    begin, log = log_of(master)
+    copied_from, copied = log_of(copy)
+    common = max(begin, copied_from)
+    assert copied[common - copied_from :] == log[common - begin :][: copied_from + len(copied) - common]
+    if not queues:
+        return
+    expected, found = units_of(master), units_of(copy)
+    assert expected.keys() == found.keys()
+    for name, units in expected.items():
+        assert found[name] == units, name
+
+
+def units_of(store: Path) -> dict[str, bytes]:
+    """The files of consume queues that hold something, by topic, queue and name."""
+    root = store / "consumequeue"
+    files = {str(path.relative_to(root)): path.read_bytes() for path in root.glob("*/*/*")}
+    return {name: content for name, content in files.items() if content.strip(b"\0")}
+
+
+def caught_up(mirror: Mirror, master: RocketMQ) -> MirrorStatus:
+    """Waits until all that is in the master's log now is copied."""
+    with open_store(master.store) as store:
+        end = store.info().max_offset
+
+    def has_all() -> MirrorStatus | None:
+        mirror.wait(0)
+        status = mirror.status()[0]
+        return status if status.position >= end else None
+
+    status = until(has_all, lambda: f"{end}: {mirror.status()}")
+    assert status is not None
+    return status
+
+
+def lose_tail(store: Path, count: int) -> int:
+    """Takes the last records from the store of a broker that was killed, as a loss of power does.
+
+    Returns:
+        Where the log ends then.
+    """
+    with open_store(store) as opened:
+        places: list[int] = opened.scan(columns=["physical_offset"]).to_arrow()["physical_offset"].to_pylist()
+    place = sorted(places)[-count]
+    file = max(path for path in (store / "commitlog").iterdir() if path.name.isdecimal() and int(path.name) <= place)
+    with file.open("r+b") as log:
+        log.seek(place - int(file.name))
+        log.write(bytes(file.stat().st_size - (place - int(file.name))))
+    for later in (store / "commitlog").iterdir():
+        if later.name.isdecimal() and int(later.name) > place:
+            later.unlink()
+    # what the broker makes of its queues and its checkpoint is its own affair
+    return place

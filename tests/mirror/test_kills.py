@@ -1,0 +1,25 @@
+"""A mirror and its master killed again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.effort import effort
+from tests.interop.rocketmq import java
+from tests.mirror.kills import killed
+
+ROUNDS = effort("RMQFAST_MIRROR_KILLS", 9, 200)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120 + 30 * ROUNDS)
+def test_after_each_kill_the_copy_has_the_masters_log(tmp_path: Path) -> None:
+    """Two hundred times with RMQFAST_FULL=1, or as RMQFAST_MIRROR_KILLS says."""
+    outcome = killed(ROUNDS, tmp_path)
+    assert outcome.is_sound
+    assert outcome.missing == []
+    assert sum(outcome.kills.values()) == ROUNDS
+    # RocketMQ's own classes find it sound, too
+    java("4.9.4", "DumpStore", tmp_path / "copies" / "broker-a")

@@ -1,0 +1,195 @@
+"""Copies of real brokers: what they have, what becomes of them, and whom they follow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rmqfast import Admin, Mirror, MirrorOptions, open_store
+from rmqfast.errors import MirrorError
+from rmqfast.remoting import RemotingClient, RequestCode
+from rmqfast.store.config import ConsumerOffsetTable, TopicConfigTable
+from tests.interop.rocketmq import RocketMQ, java
+from tests.mirror.copies import SMALL, assert_same, caught_up, lose_tail, send, units_of
+from tests.waiting import until
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(params=["4.9.4", "5.3.3"])
+def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RocketMQ]:
+    with RocketMQ(request.param, tmp_path / "mq", *SMALL, clean=False) as broker:
+        broker.create_topic("orders", 4)
+        yield broker
+
+
+def bodies(count: int, size: int = 500) -> list[bytes]:
+    return [f"{number} ".encode().ljust(size, b"x") for number in range(count)]
+
+
+def test_a_mirror_has_log_queues_index_and_configuration_and_goes_on_where_it_was(
+    master: RocketMQ, tmp_path: Path
+) -> None:
+    send(master.name_server, "orders", bodies(3000))
+    copies = tmp_path / "copies"
+    with Mirror(copies, name_server=master.name_server) as mirror:
+        caught_up(mirror, master)
+        send(master.name_server, "orders", bodies(500), DELAY="1")
+        status = caught_up(mirror, master)
+    copy = status.directory
+    assert (copy.name, status.lag_bytes, status.withdrawn_bytes) == ("broker-a", 0, 0)
+    assert_same(master.store, copy)
+    assert not (copy / "abort").exists()
+    # half a mebibyte and more, while nobody copies
+    send(master.name_server, "orders", bodies(1000))
+    with Admin(name_server=master.name_server) as admin:
+        admin.create_topic("later", queues=1)
+        admin.create_group("readers")
+    with RemotingClient(master.broker) as client:
+        offset = {"consumerGroup": "readers", "topic": "orders", "queueId": "1", "commitOffset": "77"}
+        client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, offset)
+    command = [sys.executable, "-m", "rmqfast", "mirror", "-n", master.name_server, str(copies), "--once", "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    (told,) = json.loads(done.stdout)[-1:]
+    assert (told["state"], told["lag_bytes"], told["note"]) == ("stopped", 0, "")
+    assert_same(master.store, copy)
+    assert {"orders", "later"} <= TopicConfigTable.load(copy).keys()
+    assert ConsumerOffsetTable.load(copy).offset("orders", "readers", 1) == 77
+    with open_store(copy) as store:
+        assert store.verify().ok
+        assert store.scan("orders").to_arrow().num_rows >= 4000
+    # RocketMQ's own classes find it sound: it ends with an error where something leads astray
+    java(master.version, "DumpStore", copy, "--start")
+
+
+def test_the_queues_of_a_topic_that_was_deleted_and_made_again_are_those_of_the_master(
+    master: RocketMQ, tmp_path: Path
+) -> None:
+    master.create_topic("gone", 1)
+    for topic in ("orders", "gone"):
+        send(master.name_server, topic, bodies(40))
+    with Admin(name_server=master.name_server) as admin:
+        admin.topics.delete("orders", cluster="DefaultCluster")
+        admin.topics.delete("gone", cluster="DefaultCluster")
+    master.create_topic("orders", 2)
+    send(master.name_server, "orders", [b"new"] * 7)
+    with Mirror(tmp_path / "late", name_server=master.name_server) as late:
+        copy = caught_up(late, master).directory
+        # what got no message since goes with the configuration
+        until(lambda: units_of(copy).keys() == units_of(master.store).keys())
+        assert_same(master.store, copy)
+        # and once more, beside a mirror
+        with Admin(name_server=master.name_server) as admin:
+            admin.topics.delete("orders", cluster="DefaultCluster")
+        master.create_topic("orders", 2)
+        send(master.name_server, "orders", [b"newer"] * 3)
+        caught_up(late, master)
+        until(lambda: units_of(copy).keys() == units_of(master.store).keys())
+        assert_same(master.store, copy)
+    with open_store(copy) as store:
+        assert store.scan("orders").to_arrow()["body"].to_pylist() == [b"newer"] * 3
+
+
+def test_a_master_that_lost_its_tail_and_went_on_is_found_and_what_it_lost_is_withdrawn(
+    master: RocketMQ, tmp_path: Path
+) -> None:
+    send(master.name_server, "orders", bodies(200))
+    options = MirrorOptions(if_broken="withdraw")
+    with Mirror(tmp_path / "copies", name_server=master.name_server, options=options) as mirror:
+        position = caught_up(mirror, master).position
+        master.kill9()
+        end = lose_tail(master.store, 5)
+        master.start()
+        send(master.name_server, "orders", bodies(30, size=333))
+        # as far as before, and the bytes of now
+        until(lambda: mirror.status()[0].withdrawn_bytes == position - end, lambda: str(mirror.status()))
+        status = caught_up(mirror, master)
+    assert_same(master.store, status.directory)
+    with open_store(status.directory) as store:
+        assert store.verify().ok
+        assert store.scan("orders").to_arrow().num_rows == 225
+
+
+def test_without_leave_to_withdraw_it_stops_and_says_what_to_do_or_begins_anew(
+    master: RocketMQ, tmp_path: Path
+) -> None:
+    send(master.name_server, "orders", bodies(200))
+    copies = tmp_path / "copies"
+    with Mirror(copies, name_server=master.name_server) as mirror:
+        caught_up(mirror, master)
+    master.kill9()
+    end = lose_tail(master.store, 5)
+    master.start()
+    with Mirror(copies, name_server=master.name_server) as mirror:
+        error = until(lambda: failure_of(mirror))
+        assert f"lost the end of its log, and goes on with other messages from {end} on" in error
+        assert "--if-broken withdraw" in error
+        assert mirror.status()[0].state == "failed"
+    options = MirrorOptions(if_broken="anew")
+    with Mirror(copies, name_server=master.name_server, options=options) as mirror:
+        until(lambda: mirror.status()[0].directory.name == "broker-a.2")
+        caught_up(mirror, master)
+    # a broker leaves the units of what it lost behind the ends of its queues
+    assert_same(master.store, copies / "broker-a.2", queues=False)
+    with open_store(copies / "broker-a") as store:
+        assert store.scan("orders").to_arrow().num_rows == 200
+
+
+def test_where_retention_overtook_it_a_mirror_says_so(master: RocketMQ, tmp_path: Path) -> None:
+    send(master.name_server, "orders", bodies(500))
+    copies = tmp_path / "copies"
+    with Mirror(copies, name_server=master.name_server) as mirror:
+        caught_up(mirror, master)
+    send(master.name_server, "orders", bodies(3000, size=1000))
+    master.kill9()
+    for file in sorted((master.store / "commitlog").iterdir())[:2]:
+        file.unlink()
+    master.start()
+    with Mirror(copies, name_server=master.name_server) as mirror:
+        error = until(lambda: failure_of(mirror))
+        assert "removed its log up to 2097152" in error
+        assert "fileReservedTime" in error
+    options = MirrorOptions(if_broken="anew")
+    with Mirror(copies, name_server=master.name_server, options=options) as mirror:
+        until(lambda: mirror.status()[0].directory.name == "broker-a.2")
+        caught_up(mirror, master)
+    assert_same(master.store, copies / "broker-a.2", queues=False)
+
+
+def test_a_sync_master_without_a_slave_is_refused_and_with_one_the_slave_is_followed(tmp_path: Path) -> None:
+    sync = (*SMALL, "brokerRole=SYNC_MASTER", "slaveTimeout=3000")
+    with RocketMQ("4.9.4", tmp_path / "master", *sync, clean=False) as master:
+        master.create_topic("orders", 4)
+        with Mirror(tmp_path / "refused", name_server=master.name_server) as mirror:
+            error = until(lambda: failure_of(mirror))
+            assert "each send would wait for slaveTimeout, 3000 ms" in error
+            assert "--let-sends-time-out" in error
+        own = ("brokerName=broker-a", "brokerId=1", "brokerRole=SLAVE", *SMALL)
+        slave = RocketMQ("4.9.4", tmp_path / "slave", *own, beside=master, clean=False)
+        with slave:
+            send(master.name_server, "orders", bodies(300))
+            with Mirror(tmp_path / "copies", name_server=master.name_server) as mirror:
+                status = caught_up(mirror, master)
+                assert status.source.endswith(f":{slave.broker_port + 1}")
+                slave.kill9()
+                until(lambda: mirror.status()[0].state == "waiting")
+                # nobody is connected to the master
+                listed = subprocess.run(["ss", "-tn"], capture_output=True, text=True, check=True).stdout
+                assert f":{master.broker_port + 1} " not in listed
+                slave.start()
+                send(master.name_server, "orders", bodies(10))
+                caught_up(mirror, master)
+        assert_same(master.store, status.directory)
+
+
+def failure_of(mirror: Mirror) -> str:
+    try:
+        mirror.wait(0.1)
+    except MirrorError as error:
+        return str(error)
+    return ""
