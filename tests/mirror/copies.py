@@ -39,8 +39,9 @@ def log_of(store: Path) -> tuple[int, bytes]:
 
 def assert_same(master: Path, copy: Path, *, queues: bool = True) -> None:
     """The copy has the log of its master, to its own last whole record, and its queues."""
-    begin, log = log_of(master)
+    # the copy first: both may grow meanwhile
     copied_from, copied = log_of(copy)
+    begin, log = log_of(master)
     common = max(begin, copied_from)
     assert copied[common - copied_from :] == log[common - begin :][: copied_from + len(copied) - common]
     if not queues:

@@ -1,6 +1,6 @@
 """A mirror and its master killed again and again under load: after each kill the copy has the master's log.
 
-python -m tests.mirror.kills ROUNDS [SEED VERSION]
+python -m tests.mirror.kills ROUNDS [SEED [VERSION]]
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def kill(victim: str, master: RocketMQ, mirror: CopyProcess) -> None:
 
 
 def main() -> None:
-    rounds, seed, version = (*sys.argv[1:], "1", "4.9.4")[:3]
+    given = sys.argv[1:]
+    rounds, seed, version = (*given, *("9", "1", "4.9.4")[len(given) :])
     with tempfile.TemporaryDirectory() as directory:
         outcome = killed(int(rounds), Path(directory), int(seed), version)
     sys.stdout.write(f"{outcome}\n")
