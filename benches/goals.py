@@ -303,6 +303,21 @@ def lives() -> list[Goal]:
     return goals + live_streams()
 
 
+def mirrors() -> list[Goal]:
+    """A copy of a real broker's log beside a socket that drops it; CPU is the master's."""
+    goals = pair("mirror", "mirror, the log alone : a socket that drops it", "mirror log", "mirror bare", (0.8, 0.8))
+    goals += pair("mirror", "mirror, queues and index : the same", "mirror lists", "mirror bare", (0.5, 0.5))
+    title = "mirror, the master's CPU : pulls of the same rows"
+    goals += pair("mirror", title, "mirror lists", "mirror pulls", (0.2, 0.2), kind="cpu")
+    for at in LABELS:
+        title = f"mirror, age of the newest message at 20,000/s, beside {size(at)} of old ones"
+        goals += [
+            Goal("mirror", title, f"mirror lag {at} mirror", None, None, kind="value", unit="ms"),
+            Goal("mirror", f"{title}: bare follower", f"mirror lag {at} bare", None, None, kind="value", unit="ms"),
+        ]
+    return goals
+
+
 def live_streams() -> list[Goal]:
     """Streams of a live topic; the value of a series is ms from trigger to trigger."""
     goals, stream, large = [], "live stream", "live large"
@@ -426,6 +441,7 @@ def all_goals() -> list[Goal]:
         *sparks(),
         *columnars(),
         *lives(),
+        *mirrors(),
         *clusters(),
         Goal("memory", "anonymous memory of a large scan", "memory rmqfast", None, 256, "value", "MiB"),
         Goal("growth", "seconds per GiB, large store : small store", "growth large", "growth small", 1.1, "time"),

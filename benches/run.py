@@ -19,6 +19,7 @@ import engine_groups
 import groups
 import live
 import live.cells
+import mirror
 import remoting
 import report
 import spark_groups
@@ -44,6 +45,7 @@ GROUPS = {
     "remoting": remoting.remoting,
     "live": live.live,
     "cluster": live.cluster,
+    "mirror": mirror.mirror,
     "memory": groups.memory,
     "growth": groups.growth,
     "import": groups.imports,
@@ -152,7 +154,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 def title(options: argparse.Namespace, at: str) -> str:
     """The table's heading."""
-    gib = options.live_gib if set(options.only) <= {"live", "cluster"} else options.size_gib
+    gib = options.live_gib if set(options.only) <= {"live", "cluster", "mirror"} else options.size_gib
     size = f"{gib:g} GiB of 1 KiB bodies, medians of {options.repeat}"
     return f"rmqfast at {at}: " + ("quick run, sizes too small to judge" if options.quick else size)
 

@@ -37,8 +37,10 @@ def pulled(queues: list[MessageQueue], address: str, batch: int, rows: int) -> i
             puller.assign(queue, address, 0, end=rows)
         ended = came = 0
         while ended < len(queues):
-            taken = [one for one in puller.take(PATIENCE, max_items=1024) if isinstance(one, Fetched)]
-            if not taken:
+            # what happens to connections comes among the answers, and alone at times
+            everything = puller.take(PATIENCE, max_items=1024)
+            taken = [one for one in everything if isinstance(one, Fetched)]
+            if not everything:
                 raise Failed(f"nothing came for {PATIENCE:.0f} s behind {came} rows")
             came += sum(len(one) for one in taken)
             ended += sum(one.is_end for one in taken)

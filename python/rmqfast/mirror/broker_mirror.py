@@ -146,6 +146,7 @@ class BrokerMirror:
             master_position=progress.master_position,
             lag_bytes=lag,
             lag_seconds=max(behind, 0.0),
+            last_store_timestamp=progress.last_store_timestamp,
             withdrawn_bytes=progress.withdrawn_bytes,
             note=progress.note,
         )

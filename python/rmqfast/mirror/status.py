@@ -32,6 +32,7 @@ class MirrorStatus:
         master_position: Where the master's log ended when it was last asked, once a second.
         lag_bytes: By how much the mirror is behind that.
         lag_seconds: How old the last message that was copied is, while others are to come; 0 while there are none.
+        last_store_timestamp: When the last message that was copied was stored, in milliseconds since 1970; 0: none was.
         withdrawn_bytes: How much was removed again, as the master had lost it.
         note: Why it waits or failed, in words.
     """
@@ -44,5 +45,6 @@ class MirrorStatus:
     master_position: int
     lag_bytes: int
     lag_seconds: float
+    last_store_timestamp: int
     withdrawn_bytes: int
     note: str
