@@ -151,6 +151,8 @@ def test_a_kill_at_any_write_of_the_files_loses_nothing(tmp_path: Path) -> None:
         files.append((root / "config" / "consumerOffset.json").read_bytes())
     put(metadata, "t@g", {0: 99})
     metadata.flush()
+    # nothing is written while it is copied; the files are replaced below
+    metadata.write_files()
     shutil.copytree(root, tmp_path / "killed")
     metadata.close()
     name, config = "consumerOffset.json", tmp_path / "killed" / "config"
