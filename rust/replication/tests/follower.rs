@@ -1,10 +1,11 @@
 //! A follower beside peers that serve a log as masters do, and beside some that do not.
 use rmqfast_replication::frame::NO_REPLICA;
 use rmqfast_replication::{End, Follow, Follower};
+use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_waiting::until;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
@@ -329,6 +330,39 @@ fn a_record_larger_than_the_buffer_is_copied_and_one_above_the_limit_is_refused_
     // its first bytes are enough
     let end = copy.ended(&Peer::serving(&is_too_large[..100_000], 32 << 10), 0);
     assert!(matches!(&*end, End::Broken { at: 0, reason } if reason.contains("at most 8388608 bytes")), "{end}");
+}
+
+/// A disk without room for new files below a directory.
+struct Full;
+
+impl Watcher for Full {
+    fn before(&self, call: Call, _: &Path) -> io::Result<()> {
+        if matches!(call, Call::Create | Call::Allocate) { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+    fn after(&self, _: Call, _: &Path) {}
+}
+
+#[test]
+fn a_full_disk_ends_it_and_with_room_again_the_copy_goes_on() {
+    let log = Log::new(400, 600);
+    for part in ["commitlog", "consumequeue", "index"] {
+        let mut copy = Copy::new();
+        let full = disk::watch(&copy.dir.path().join(part), Arc::new(Full));
+        let end = copy.ended(&Peer::serving(&log.bytes, 5000), 0);
+        assert!(matches!(&*end, End::Store(error) if error.is_disk_full()), "{part}: {end}");
+        drop(full);
+        // a failed write is looked at when the store is opened again
+        let _ = copy.appender.close();
+        let options = AppendOptions { replica_from: Some(0), ..options() };
+        copy.appender = Appender::open(copy.dir.path(), options).expect("opened").into();
+        let position = copy.appender.log_end().expect("open");
+        let follower = copy.follow(&Peer::serving(&log.bytes, 5000).address, position);
+        is_listed(&follower, &log);
+        follower.stop();
+        assert!(copy.log() == log.bytes, "{part}");
+        let messages: i64 = copy.appender.live().queues().iter().map(|queue| queue.bounds().1).sum();
+        assert_eq!(messages, 400, "{part}");
+    }
 }
 
 #[test]
