@@ -154,30 +154,35 @@ class BrokerMirror:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                if self._round():
+                if self._tried():
                     break
             self._show(MirrorState.STOPPED)
         except RmqError as error:
             self.error = error
             _log.error("the mirror of %s ended: %s", self.broker_name, error)
-            self._show(MirrorState.FAILED, note=str(error))
+            self._show(MirrorState.FAILED, note=str(error).replace("\n", "; "))
         finally:
             self._close()
 
-    def _round(self) -> bool:
-        """Follows over one connection; whether the mirror is done."""
+    def _tried(self) -> bool:
+        """A round; whether the mirror is done. What may be better in a moment is waited for."""
         try:
-            source = self._found_source()
-            if source is None:
-                return self._wait(RETRY, f"nobody has a log of {self.broker_name} that may be followed")
-            bounds = log_bounds(self._client, source.address)
+            return self._round()
         except (RemotingError, ClientError) as error:
             return self._wait(RETRY, str(error))
-        self._settled.note(bounds)
-        try:
-            replica = self._opened(source, bounds)
         except StoreIOError as error:
+            # what a failed write left is looked at when it is opened again
+            self._close()
             return self._wait(RETRY_FULL, str(error))
+
+    def _round(self) -> bool:
+        """Follows over one connection; whether the mirror is done."""
+        source = self._found_source()
+        if source is None:
+            return self._wait(RETRY, f"nobody has a log of {self.broker_name} that may be followed")
+        bounds = log_bounds(self._client, source.address)
+        self._settled.note(bounds)
+        replica = self._opened(source, bounds)
         start = self._start(source, bounds, replica)
         if start is None:
             return False
@@ -218,6 +223,10 @@ class BrokerMirror:
         """Where to go on; None where the copy was changed, and is looked at anew."""
         begin, end = replica.bounds
         self._show(position=end, master_position=bounds.end)
+        if bounds.begin > end == begin:
+            # it is empty, and begins where the log does now
+            self._close()
+            return None
         if bounds.begin > end:
             reason = f"retention of {self.broker_name} removed its log up to {bounds.begin}; the copy ends at {end}"
             self._begin_anew(reason, "a larger fileReservedTime at the broker keeps it longer")
@@ -238,7 +247,7 @@ class BrokerMirror:
         """Follows until that ends; whether the mirror is done."""
         source, size = attempt.source, attempt.source.file_size
         address = source.ha_addresses[self._addresses_tried % len(source.ha_addresses)]
-        self._copy_config(source, replica)
+        self._copy_config(source, replica, attempt.end)
         following = replica.follow(
             address,
             attempt.start,
@@ -286,7 +295,7 @@ class BrokerMirror:
                 bounds = log_bounds(self._client, attempt.source.address)
                 self._settled.note(bounds)
                 self._show(master_position=bounds.end)
-                self._copy_config(attempt.source, replica)
+                self._copy_config(attempt.source, replica, following.progress().listed_to)
 
     @staticmethod
     def _is_shorter(attempt: _Attempt, bounds: LogBounds, compared_to: int) -> bool:
@@ -352,7 +361,7 @@ class BrokerMirror:
         self._options = replace(self._options, start="earliest")
         _log.warning("%s; a new mirror begins in %s", reason, self.directory)
 
-    def _copy_config(self, source: Source, replica: Replica) -> None:
+    def _copy_config(self, source: Source, replica: Replica, listed_to: int) -> None:
         if time.monotonic() < self._next_config:
             return
         self._next_config = time.monotonic() + CONFIG_EVERY
@@ -361,7 +370,7 @@ class BrokerMirror:
         topics = self._config.update(source.master_address, self.directory)
         if topics is not None:
             self._unpruned = topics, known_to
-        if self._unpruned is not None and replica.bounds[1] >= self._unpruned[1]:
+        if self._unpruned is not None and listed_to >= self._unpruned[1]:
             prune(self._client, source.master_address, replica, *self._unpruned)
             self._unpruned = None
 

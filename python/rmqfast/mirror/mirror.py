@@ -122,11 +122,14 @@ class Mirror:
         listed = ", ".join(known)
         if absent:
             raise MirrorError(f"there is no master {', '.join(absent)}", next_step=f"the name server knows {listed}")
-        if self._brokers:
-            return list(dict.fromkeys(self._brokers))
-        if not self._all and len(known) > 1:
+        names = list(dict.fromkeys(self._brokers)) or known
+        if not self._brokers and not self._all and len(known) > 1:
             raise MirrorError(f"there are several masters: {listed}", next_step="--broker NAME, or --all-brokers")
-        return known
+        # a name server takes any name
+        odd = [name for name in names if "/" in name or name in {"", ".", ".."}]
+        if odd:
+            raise MirrorError(f"{odd[0]!r} can be no directory", next_step="--broker NAME, of another one")
+        return names
 
     def __enter__(self) -> Self:
         self.start()

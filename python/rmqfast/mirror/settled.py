@@ -25,7 +25,7 @@ class SettledEnds:
 
     Example:
         >>> ends = SettledEnds()
-        >>> ends.note(LogBounds(begin=0, end=500, boot="", asked=100.0))
+        >>> ends.note(LogBounds(begin=0, end=500, asked=100.0))
         >>> ends.settled_by(500), ends.settled_by(501), ends.settled_by(0)
         (110.0, None, 0.0)
     """
