@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from rmqfast.errors import MirrorError
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfigTable
 from tests.interop.rocketmq import RocketMQ, java
-from tests.mirror.copies import SMALL, assert_same, caught_up, lose_tail, send, units_of
+from tests.mirror.copies import SMALL, assert_same, caught_up, log_of, lose_tail, send, units_of
 from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -65,6 +67,60 @@ def test_a_mirror_has_log_queues_index_and_configuration_and_goes_on_where_it_wa
         assert store.scan("orders").to_arrow().num_rows >= 4000
     # RocketMQ's own classes find it sound: it ends with an error where something leads astray
     java(master.version, "DumpStore", copy, "--start")
+
+
+def test_a_new_copy_begins_where_it_is_told_to_and_has_the_offsets_of_its_master(
+    master: RocketMQ, tmp_path: Path
+) -> None:
+    send(master.name_server, "orders", bodies(2000, size=700))
+    with open_store(master.store) as store:
+        table = store.scan(
+            "orders", columns=["physical_offset", "store_timestamp", "queue_id", "queue_offset"]
+        ).to_arrow()
+    rows = sorted(tuple(row.values()) for row in table.to_pylist())
+    files = [1 << 20, 2 << 20]
+    first_of_second = next(stored for place, stored, *_ in rows if place >= files[0])
+    after = first_of_second + timedelta(milliseconds=1)
+    begins: list[tuple[MirrorOptions, int]] = [
+        (MirrorOptions(start="latest"), rows[-1][0] // files[0] * files[0]),
+        (MirrorOptions(start=files[0] + 5), files[0]),
+        (MirrorOptions(start=after), files[0]),
+        (MirrorOptions(start=datetime(2020, 1, 1, tzinfo=UTC)), 0),
+    ]
+    for number, (options, begin) in enumerate(begins):
+        where = tmp_path / f"copies{number}"
+        with Mirror(where, name_server=master.name_server, options=options, once=True) as mirror:
+            until(lambda mirror=mirror: mirror.wait(0.1))  # type: ignore[misc]
+        assert log_of(where / "broker-a")[0] == begin
+        assert_same(master.store, where / "broker-a", queues=False)
+        with open_store(where / "broker-a") as store:
+            copied = store.scan("orders", columns=table.column_names).to_arrow()
+            assert store.verify().ok
+        assert sorted(tuple(row.values()) for row in copied.to_pylist()) == [row for row in rows if row[0] >= begin]
+
+
+def test_what_comes_can_be_read_while_it_is_copied(master: RocketMQ, tmp_path: Path) -> None:
+    send(master.name_server, "orders", bodies(10))
+    with Mirror(tmp_path / "copies", name_server=master.name_server) as mirror:
+        copy = caught_up(mirror, master).directory
+        seen: list[bytes] = []
+
+        def read() -> None:
+            with open_store(copy) as store, store.tail("orders", columns=["body"], last=0) as messages:
+                following.set()
+                for batch in messages:
+                    seen.extend(batch["body"].to_pylist())
+                    if len(seen) >= 200:
+                        return
+
+        following = threading.Event()
+        reader = threading.Thread(target=read)
+        reader.start()
+        assert following.wait(60)
+        sent = [f"new {number}".encode() for number in range(200)]
+        send(master.name_server, "orders", sent)
+        reader.join(60)
+    assert sorted(seen) == sorted(sent)
 
 
 def test_the_queues_of_a_topic_that_was_deleted_and_made_again_are_those_of_the_master(
