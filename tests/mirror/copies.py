@@ -43,6 +43,7 @@ def assert_same(master: Path, copy: Path, *, queues: bool = True) -> None:
     copied_from, copied = log_of(copy)
     begin, log = log_of(master)
     common = max(begin, copied_from)
+    assert copied
     assert copied[common - copied_from :] == log[common - begin :][: copied_from + len(copied) - common]
     if not queues:
         return

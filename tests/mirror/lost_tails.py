@@ -42,10 +42,12 @@ def lost_tails(rounds: int, directory: Path, seed: int = 1, version: str = "4.9.
         master.create_topic(TOPIC, 4)
         with Mirror(directory / "copies", name_server=master.name_server, options=options) as mirror:
             for number in range(rounds):
-                send(master.name_server, TOPIC, bodies(chance, f"{number} old", chance.randint(20, 200)))
+                # more than what is compared at first, at times
+                tail = chance.choice([1, 2, 12, 300])
+                send(master.name_server, TOPIC, bodies(chance, f"{number} old", tail + chance.randint(20, 200)))
                 position, withdrawn = caught_up(mirror, master).position, mirror.status()[0].withdrawn_bytes
                 master.kill9()
-                lost = position - lose_tail(master.store, chance.randint(1, 12))
+                lost = position - lose_tail(master.store, tail)
                 master.start()
                 outcome.lost += 1
                 # some end before the place of the old end, most behind it
@@ -65,8 +67,9 @@ def withdrawn_again(mirror: Mirror, before: int, master: RocketMQ) -> MirrorStat
 
 
 def bodies(chance: random.Random, prefix: str, count: int) -> list[bytes]:
-    """So many, of any length: those of now seldom stand where those of before stood."""
-    return [f"{prefix} {number} ".encode().ljust(chance.randint(20, 900), b"x") for number in range(count)]
+    """So many, most of any length, some of one, and a large one: what they begin with may be where it was before."""
+    lengths = [chance.choice([chance.randint(20, 900), 500]) for _ in range(count - 1)] + [chance.choice([300, 90_000])]
+    return [f"{prefix} {number} ".encode().ljust(length, b"x") for number, length in enumerate(lengths)]
 
 
 def messages(store: Path) -> list[bytes]:

@@ -31,10 +31,10 @@ def main() -> None:
                 master.create_topic(TOPIC, 4)
                 sends(master.name_server, count // 4)
                 for number in range(rounds):
-                    told("without", *sends(master.name_server, count))
+                    report("without", *sends(master.name_server, count))
                     with Mirror(where / f"copies{number}", name_server=master.name_server) as mirror:
                         caught_up(mirror, master)
-                        told("with", *sends(master.name_server, count))
+                        report("with", *sends(master.name_server, count))
                         caught_up(mirror, master)
 
 
@@ -59,7 +59,7 @@ def sends(name_server: str, count: int) -> tuple[Counter[str], list[float]]:
     return statuses, sorted(seconds)
 
 
-def told(name: str, statuses: Counter[str], seconds: list[float]) -> None:
+def report(name: str, statuses: Counter[str], seconds: list[float]) -> None:
     median, late = (seconds[int(len(seconds) * share)] * 1000 for share in (0.5, 0.99))
     sys.stdout.write(f"{name} a mirror: {dict(statuses)}, median {median:.2f} ms, p99 {late:.2f} ms\n")
     sys.stdout.flush()

@@ -22,7 +22,7 @@ def test_after_each_kill_the_copy_has_the_masters_log(tmp_path: Path) -> None:
     outcome = killed(ROUNDS, tmp_path)
     assert outcome.is_sound
     assert outcome.missing == []
-    assert sum(outcome.kills.values()) == ROUNDS
+    assert len(outcome.acknowledged) > 50 * ROUNDS
     # RocketMQ's own classes find it sound, too
     java("4.9.4", "DumpStore", tmp_path / "copies" / "broker-a")
 

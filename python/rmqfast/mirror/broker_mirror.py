@@ -37,6 +37,10 @@ CONFIG_EVERY = 10.0
 RETRY = 1.0
 #: Until a disk that was full is.
 RETRY_FULL = 5.0
+#: When queues of topics that the master has deleted go: its own queues list by then what it had before.
+PRUNE_AFTER = 10.0
+#: Of two records that differ the first bytes do: sizes, offsets, times.
+HEAD = 128
 #: How much of the copy is compared with the log when it goes on.
 OVERLAP = 64 << 10
 #: Ends after which the next connection is as good.
@@ -75,6 +79,15 @@ class _Attempt:
     end: int
 
 
+@dataclass(frozen=True)
+class _Unpruned:
+    """Topics that the master had when its log ended at `known_to`; queues of others are removed after a while."""
+
+    topics: frozenset[str]
+    known_to: int
+    after: float
+
+
 class BrokerMirror:
     """A thread that keeps a directory a copy of a broker's store.
 
@@ -90,7 +103,7 @@ class BrokerMirror:
         self, client: AdminClient, broker_name: str, directory: Path, options: MirrorOptions, *, once: bool = False
     ) -> None:
         self.broker_name = broker_name
-        self.directory = directory
+        self.directory = _newest(directory)
         self.error: RmqError | None = None
         self._client, self._options, self._once = client, options, once
         self._config = ConfigCopy(client)
@@ -103,7 +116,7 @@ class BrokerMirror:
         self._addresses_tried = 0
         self._overlap = OVERLAP
         self._next_config = 0.0
-        self._unpruned: tuple[frozenset[str], int] | None = None
+        self._unpruned: _Unpruned | None = None
         self._base_name = directory.name
         self._has_followed = False
         self._thread = threading.Thread(target=self._run, name=f"rmqfast-mirror-{broker_name}", daemon=True)
@@ -158,11 +171,17 @@ class BrokerMirror:
                     break
             self._show(MirrorState.STOPPED)
         except RmqError as error:
-            self.error = error
-            _log.error("the mirror of %s ended: %s", self.broker_name, error)
-            self._show(MirrorState.FAILED, note=str(error).replace("\n", "; "))
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - a thread that ends in silence would be taken for one that is done
+            _log.exception("the mirror of %s ended", self.broker_name)
+            self._fail(MirrorError(f"{type(error).__name__}: {error}", next_step="the log has where it came from"))
         finally:
             self._close()
+
+    def _fail(self, error: RmqError) -> None:
+        self.error = error
+        _log.error("the mirror of %s ended: %s", self.broker_name, error)
+        self._show(MirrorState.FAILED, note=str(error).replace("\n", "; "))
 
     def _tried(self) -> bool:
         """A round; whether the mirror is done. What may be better in a moment is waited for."""
@@ -171,8 +190,7 @@ class BrokerMirror:
         except (RemotingError, ClientError) as error:
             return self._wait(RETRY, str(error))
         except StoreIOError as error:
-            # what a failed write left is looked at when it is opened again
-            self._close()
+            self._close_failed()
             return self._wait(RETRY_FULL, str(error))
 
     def _round(self) -> bool:
@@ -189,6 +207,9 @@ class BrokerMirror:
         wait = self._seconds_to_settle(source, start)
         if wait > 0:
             return self._wait(min(wait, POLL), f"begins in {wait:.0f} s, so that it ends no send that waits")
+        self._copy_config(source)
+        # asked again: what the configuration speaks of stands before this
+        bounds = log_bounds(self._client, source.address)
         return self._follow(_Attempt(source, bounds, start, replica.bounds[1]), replica)
 
     def _found_source(self) -> Source | None:
@@ -235,24 +256,27 @@ class BrokerMirror:
             # it is behind its master, which was followed before
             self._wait(RETRY, f"the slave at {source.address} ends at {bounds.end}, the copy at {end}")
             return None
-        return max(begin, bounds.begin, min(end, bounds.end) - self._overlap)
+        if bounds.end < begin:
+            reason = f"the log of {self.broker_name} ends at {bounds.end}; the copy begins at {begin}"
+            self._begin_anew(reason, "the broker has lost its log")
+            return None
+        # one that lost its tail ends before the copy, and is compared before that end
+        return max(bounds.begin, replica.compare_from(min(end, bounds.end), self._overlap))
 
     def _seconds_to_settle(self, source: Source, start: int) -> float:
         if not source.waits_for_slaves:
             return 0.0
-        settled = self._settled.settled_by(start)
-        return 0.0 if settled is None else max(settled - time.monotonic(), 0.0)
+        slave_timeout = int(source.config.get("slaveTimeout", "3000")) / 1000
+        return max(self._settled.settled_by(start, slave_timeout) - time.monotonic(), 0.0)
 
     def _follow(self, attempt: _Attempt, replica: Replica) -> bool:
         """Follows until that ends; whether the mirror is done."""
         source, size = attempt.source, attempt.source.file_size
         address = source.ha_addresses[self._addresses_tried % len(source.ha_addresses)]
-        self._copy_config(source, replica, attempt.end)
         following = replica.follow(
             address,
             attempt.start,
             max_record=self._options.max_record,
-            lists=not self._options.log_only,
             cold_rate=self._options.cold_rate,
             cold_before=max(attempt.bounds.end // size - 1, 0) * size,
         )
@@ -260,7 +284,7 @@ class BrokerMirror:
             self._following = following
             self._progress.source = address
         try:
-            return self._handled(self._watched(following, attempt, replica), attempt, replica)
+            end = self._watched(following, attempt, replica)
         finally:
             following.stop()
             with self._lock:
@@ -272,30 +296,37 @@ class BrokerMirror:
                 )
                 self._following = None
                 self._progress.source = ""
+        return self._handled(end, attempt, replica)
 
     def _watched(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
         """Waits until following ends, and looks at the master meanwhile."""
         bounds, next_poll = attempt.bounds, time.monotonic() + POLL
         while True:
             progress = following.progress()
-            is_there = progress.listed_to >= bounds.end
-            self._show(MirrorState.FOLLOWING if is_there else MirrorState.CATCHING_UP, note="")
-            if is_there and self._once:
-                return FollowEnd("stopped", "", None)
             if progress.position == attempt.end and self._is_shorter(attempt, bounds, progress.compared_to):
                 # all that the master has is the same, and it has less
                 return FollowEnd("diverged", "", bounds.end)
+            is_compared = progress.compared_to >= attempt.end
+            if bounds.begin > (progress.position if is_compared else progress.compared_to):
+                # it sends keep-alives for ever; where to go on is found out anew
+                return FollowEnd("closed", f"retention of {self.broker_name} removed what comes next", None)
+            is_there = is_compared and progress.listed_to >= bounds.end
+            self._show(MirrorState.FOLLOWING if is_there else MirrorState.CATCHING_UP, note="")
+            if is_there and self._once:
+                return FollowEnd("stopped", "", None)
             end = following.wait(LOOK if self._once else max(next_poll - time.monotonic(), 0.0))
             if end is not None or self._stopping.is_set():
                 return end or FollowEnd("stopped", "", None)
             if time.monotonic() < next_poll:
                 continue
             next_poll = time.monotonic() + POLL
-            with suppress(RmqError):
+            with suppress(RemotingError, ClientError):
                 bounds = log_bounds(self._client, attempt.source.address)
                 self._settled.note(bounds)
                 self._show(master_position=bounds.end)
-                self._copy_config(attempt.source, replica, following.progress().listed_to)
+                self._copy_config(attempt.source)
+                if is_compared:
+                    self._prune(attempt.source, replica, progress.listed_to)
 
     @staticmethod
     def _is_shorter(attempt: _Attempt, bounds: LogBounds, compared_to: int) -> bool:
@@ -310,23 +341,22 @@ class BrokerMirror:
             self._addresses_tried += end.kind == "connect"
             return self._wait(RETRY, end.text)
         if end.kind in ("full", "store"):
-            # what a failed write left is looked at when it is opened again
-            self._close()
+            self._close_failed()
             return self._wait(RETRY_FULL, end.text)
         if end.kind == "broken" or end.offset is None:
             raise MirrorError(
                 f"{self.broker_name}: {end.text}", next_step="its own log is damaged there: look at the master's disk"
             )
         begin, position = replica.bounds
-        if end.offset == attempt.start > max(begin, attempt.bounds.begin):
-            # they differ from the first byte that was compared: where they begin to is further back
+        if end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin):
+            # the first record that was compared differs: where they begin to is further back
             self._overlap *= 16
             return False
         self._overlap = OVERLAP
-        self._withdraw(end.offset, position)
+        self._withdraw(attempt.source, end.offset, position)
         return False
 
-    def _withdraw(self, at: int, position: int) -> None:
+    def _withdraw(self, source: Source, at: int, position: int) -> None:
         """Cuts what the master has lost, or what else was asked for."""
         reason = (
             f"{self.broker_name} lost the end of its log, and goes on with other messages from {at} on; the copy has "
@@ -336,10 +366,11 @@ class BrokerMirror:
             self._begin_anew(reason, "--if-broken withdraw removes them from the copy, and goes on")
             return
         self._close()
-        end = Replica.cut(self.directory, at, AppendOptions())
+        end = Replica.cut(self.directory, at, _sizes(source))
         _log.warning("%s; they are withdrawn: the copy ends at %d now", reason, end)
         with self._lock:
             self._progress.withdrawn_bytes += position - end
+            self._progress.position = end
 
     def _begin_anew(self, reason: str, step: str) -> None:
         """Goes on in a new directory, if that was asked for.
@@ -359,9 +390,10 @@ class BrokerMirror:
             self.directory = self.directory.parent / f"{self._base_name}.{number}"
             self._progress = _Progress(note=reason)
         self._options = replace(self._options, start="earliest")
+        self._config, self._next_config, self._unpruned = ConfigCopy(self._client), 0.0, None
         _log.warning("%s; a new mirror begins in %s", reason, self.directory)
 
-    def _copy_config(self, source: Source, replica: Replica, listed_to: int) -> None:
+    def _copy_config(self, source: Source) -> None:
         if time.monotonic() < self._next_config:
             return
         self._next_config = time.monotonic() + CONFIG_EVERY
@@ -369,26 +401,38 @@ class BrokerMirror:
         known_to = log_bounds(self._client, source.master_address).end
         topics = self._config.update(source.master_address, self.directory)
         if topics is not None:
-            self._unpruned = topics, known_to
-        if self._unpruned is not None and listed_to >= self._unpruned[1]:
-            prune(self._client, source.master_address, replica, *self._unpruned)
+            self._unpruned = _Unpruned(topics, known_to, time.monotonic() + PRUNE_AFTER)
+
+    def _prune(self, source: Source, replica: Replica, listed_to: int) -> None:
+        """Removes queues of deleted topics, once the copy lists all that the master had then."""
+        unpruned = self._unpruned
+        if unpruned is not None and listed_to >= unpruned.known_to and time.monotonic() >= unpruned.after:
+            prune(self._client, source.master_address, replica, unpruned.topics, unpruned.known_to)
             self._unpruned = None
 
     def _check_name(self, source: Source) -> None:
         path = self.directory / NAME
         with suppress(FileNotFoundError):
-            name = json.loads(path.read_text())
-            if name.get("brokerName") != source.broker_name:
+            if json.loads(path.read_text()) != _name(source):
                 raise MirrorError(
-                    f"{self.directory} is the mirror of {name.get('brokerName')}, not of {source.broker_name}",
+                    f"{self.directory} is the mirror of another broker than {_name(source)}: {path} has its name",
                     next_step="mirror it into another directory",
                 )
 
     def _write_name(self, source: Source) -> None:
         path = self.directory / NAME
         if not path.exists():
-            cluster = source.config.get("brokerClusterName", "")
-            path.write_text(json.dumps({"brokerClusterName": cluster, "brokerName": source.broker_name}) + "\n")
+            new = path.with_suffix(".tmp")
+            new.write_text(json.dumps(_name(source)) + "\n")
+            new.rename(path)
+
+    def _close_failed(self) -> None:
+        """Gives up a copy that takes nothing: what a failed write left is looked at when it is opened again."""
+        if self._replica is not None and self._options.retention is not None:
+            # a disk that is too full for it has room again, if anything may go
+            with suppress(StoreError):
+                self._replica.store.clean()
+        self._close()
 
     def _close(self) -> None:
         replica, self._replica = self._replica, None
@@ -414,4 +458,15 @@ class BrokerMirror:
 def _sizes(source: Source) -> AppendOptions:
     """Those of the master."""
     config = BrokerConfig({key: source.config[key] for key in SIZES if key in source.config})
-    return replace(append_options(config), flush="async")
+    return replace(append_options(config), flush="async", busy_after=None)
+
+
+def _name(source: Source) -> dict[str, str]:
+    return {"brokerClusterName": source.config.get("brokerClusterName", ""), "brokerName": source.broker_name}
+
+
+def _newest(directory: Path) -> Path:
+    """The last one that was begun anew, if any was."""
+    numbers = [path.suffix[1:] for path in directory.parent.glob(f"{directory.name}.*")]
+    last = max((int(number) for number in numbers if number.isdecimal()), default=None)
+    return directory if last is None else directory.parent / f"{directory.name}.{last}"

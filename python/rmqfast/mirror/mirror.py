@@ -101,14 +101,14 @@ class Mirror:
         """Waits until all mirrors ended, as with `once`, or for so many seconds; whether they did.
 
         Raises:
-            MirrorError: One of them cannot go on.
+            RmqError: All ended, and this is why one of them could not go on. While others go on, its status says so.
         """
         share = timeout / max(len(self._mirrors), 1)
         # not a generator: each of them is waited for
         ended = [mirror.join(share) for mirror in self._mirrors]
-        for mirror in self._mirrors:
-            if mirror.error is not None:
-                raise mirror.error
+        failures = [mirror.error for mirror in self._mirrors if mirror.error is not None]
+        if failures and all(ended):
+            raise failures[0]
         return all(ended)
 
     def is_caught_up(self) -> bool:

@@ -31,8 +31,6 @@ class MirrorOptions:
         cold_rate: Bytes a second for what is older than the last two files of the log: the master reads it from its
             disk, and its consumers lose their cache. 0 for no limit.
         max_record: Bytes of a record at most.
-        log_only: Copy the log alone, without queues and index: readers of all messages need none, and a broker that
-            opens the copy makes them.
 
     Raises:
         ArgumentError: A value out of range.
@@ -48,7 +46,6 @@ class MirrorOptions:
     let_sends_time_out: bool = False
     cold_rate: int = 200_000_000
     max_record: int = 64 << 20
-    log_only: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("cold_rate", 0), ("max_record", 1 << 10)):

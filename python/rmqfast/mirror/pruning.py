@@ -12,6 +12,7 @@ from collections import defaultdict
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.topics import topic_offsets_of_body
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode
 from rmqfast.store.replica import CopiedQueue, Replica
@@ -27,27 +28,31 @@ def prune(client: AdminClient, address: str, replica: Replica, topics: frozenset
     Args:
         client: Asks the master.
         address: Of the master, `host:port`.
-        replica: The copy, which reaches to `known_to` at least.
+        replica: The copy, which lists the log up to `known_to` at least.
         topics: The topics that the master has.
-        known_to: Where its log ended before it was asked for them: the messages of topics that are newer stand behind.
+        known_to: Where its log ended before it was asked for them, some time ago: by now its own queues list so much.
+            Queues that have a message behind that may be of newer topics.
 
     Raises:
         RemotingError: The master does not answer.
     """
     # before the master is asked for its ends: a queue that goes on never ends behind those
-    queues = replica.queues()
     by_topic: dict[str, list[CopiedQueue]] = defaultdict(list)
-    for queue in queues:
-        by_topic[queue.topic].append(queue)
-    newer = {queue.topic for queue in queues if queue.last_record >= known_to}
-    removed = replica.store.clean_unused_topics(topics | newer)
+    for queue in replica.queues():
+        if queue.last_record < known_to and not _is_brokers_own(queue.topic):
+            by_topic[queue.topic].append(queue)
     ended: list[CopiedQueue] = []
-    for topic in topics & by_topic.keys():
-        ends = _ends(client, address, topic)
-        ended += [queue for queue in by_topic[topic] if queue.next_offset > _end(client, address, queue, ends)]
-    removed += replica.remove_ended(ended)
+    for topic, queues in by_topic.items():
+        ends = _ends(client, address, topic) if topic in topics else None
+        ended += [queue for queue in queues if ends is None or queue.next_offset > _end(client, address, queue, ends)]
+    removed = replica.remove_ended(ended)
     if removed:
         _log.info("%s: queues of topics that the master has deleted: %s", replica.path, removed)
+
+
+def _is_brokers_own(topic: str) -> bool:
+    """Whether a broker keeps the queues, whatever its topics are."""
+    return topic.startswith("%LMQ%") or topic in (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC)
 
 
 def _ends(client: AdminClient, address: str, topic: str) -> dict[int, int]:

@@ -9,6 +9,7 @@ Source: `HAConnection.ReadSocketService`, `HAService.notifyTransferSome`.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 from rmqfast.mirror.source import LogBounds
@@ -25,23 +26,34 @@ class SettledEnds:
 
     Example:
         >>> ends = SettledEnds()
-        >>> ends.note(LogBounds(begin=0, end=500, asked=100.0))
-        >>> ends.settled_by(500), ends.settled_by(501), ends.settled_by(0)
-        (110.0, None, 0.0)
+        >>> ends.note(LogBounds(begin=0, end=500, boot="1", asked=100.0))
+        >>> ends.settled_by(500), ends.settled_by(501), ends.settled_by(0), ends.settled_by(500, slave_timeout=5)
+        (110.0, inf, 0.0, 115.0)
+        >>> ends.note(LogBounds(begin=0, end=900, boot="2", asked=200.0))
+        >>> ends.settled_by(500)
+        210.0
     """
 
-    def __init__(self, age: float = AGE) -> None:
-        self._age = age
+    def __init__(self) -> None:
         self._ends: deque[LogBounds] = deque(maxlen=KEPT)
 
     def note(self, bounds: LogBounds) -> None:
         """Notes where the log ended."""
-        # a longer log tells nothing new of the places before its end
+        # a broker that was started again, or whose log is shorter, may have other messages at these places
+        if self._ends and (bounds.boot != self._ends[-1].boot or bounds.end < self._ends[-1].end):
+            self._ends.clear()
+        # one that ends where it did tells nothing new
         if not self._ends or bounds.end != self._ends[-1].end:
             self._ends.append(bounds)
 
-    def settled_by(self, offset: int) -> float | None:
-        """When `offset` is safe to begin at, by `time.monotonic`; None where the log was not seen to reach so far."""
+    def settled_by(self, offset: int, slave_timeout: float = 3.0) -> float:
+        """When `offset` is safe to begin at, by `time.monotonic`.
+
+        Args:
+            offset: Of the log.
+            slave_timeout: How long a send waits at most, in seconds.
+        """
         if any(offset <= bounds.begin for bounds in self._ends):
             return 0.0
-        return next((bounds.asked + self._age for bounds in self._ends if bounds.end >= offset), None)
+        age = max(AGE, 3 * slave_timeout)
+        return next((bounds.asked + age for bounds in self._ends if bounds.end >= offset), math.inf)

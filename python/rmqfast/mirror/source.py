@@ -31,7 +31,7 @@ ASKED_AGAIN = 50
 
 @dataclass(frozen=True)
 class LogBounds:
-    """Where a broker's log begins and ends.
+    """Where a broker's log begins and ends, and since when the broker runs.
 
     Attributes:
         asked: When it was asked, by `time.monotonic`.
@@ -39,6 +39,7 @@ class LogBounds:
 
     begin: int
     end: int
+    boot: str
     asked: float
 
 
@@ -112,7 +113,7 @@ def log_bounds(client: AdminClient, address: str) -> LogBounds:
             continue
         # an empty log of Java's begins at -1
         begin = max(int(status["commitLogMinOffset"]), 0)
-        return LogBounds(begin, int(status["commitLogMaxOffset"]), asked)
+        return LogBounds(begin, int(status["commitLogMaxOffset"]), status.get("bootTimestamp", ""), asked)
     raise failure
 
 

@@ -64,7 +64,7 @@ class CopiedQueue(NamedTuple):
 
 
 class Following:
-    """A log that is followed, by two threads of the extension, until it ends for one reason or another."""
+    """A log that is followed, by threads of the extension, until it ends for one reason or another."""
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
@@ -125,6 +125,15 @@ class Replica:
     def file_size(self) -> int:
         """Bytes of a file of its log."""
         return self.store.appender.log_file_size()
+
+    def compare_from(self, end: int, most: int) -> int:
+        """Where to compare it with its master's log from.
+
+        Args:
+            end: Up to where both have bytes.
+            most: Bytes before that at most, unless a record is longer: it begins at a record.
+        """
+        return self.store.appender.compare_from(end, most)
 
     def queues(self) -> list[CopiedQueue]:
         """Its queues."""

@@ -225,6 +225,11 @@ impl Appender {
         Ok(self.inner.live().log_bounds())
     }
 
+    fn compare_from(&self, py: Python<'_>, end: u64, most: u64) -> PyResult<u64> {
+        self.check_process()?;
+        py.detach(|| self.inner.compare_from(end, most)).map_err(to_python)
+    }
+
     fn log_file_size(&self) -> u64 {
         self.inner.live().log_file_size()
     }

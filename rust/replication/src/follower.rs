@@ -97,12 +97,11 @@ impl Follower {
     /// How far it is.
     pub fn progress(&self) -> Progress {
         let shared = &self.shared;
-        // the log last: no list is ahead of it
-        let listed_to = shared.listing.listed_to();
         let position = shared.position.load(Ordering::Acquire);
         Progress {
             position,
-            listed_to: if shared.lists { listed_to } else { position },
+            // blocks are listed before the position is told
+            listed_to: if shared.lists { shared.listing.listed_to().min(position) } else { position },
             compared_to: shared.compared_to.load(Ordering::Acquire),
             last_store_ms: shared.last_store_ms.load(Ordering::Acquire),
         }
@@ -169,6 +168,15 @@ impl Drop for Running {
     }
 }
 
+/// Whoever gives blocks to be listed; gone, also for a panic, no more come.
+struct ListingEnd<'a>(&'a Listing);
+
+impl Drop for ListingEnd<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Shared {
     fn new(log: &LogCopy, lists: bool) -> Self {
         Self {
@@ -185,7 +193,8 @@ impl Shared {
 
     /// Reads the log and appends it, until something ends that.
     fn copy(&self, follow: &Follow, mut log: LogCopy) -> Result<(), End> {
-        let copied = self.connected(follow).and_then(|mut connection| {
+        let _ending = ListingEnd(&self.listing);
+        self.connected(follow).and_then(|mut connection| {
             let handle = connection.handle()?;
             thread::scope(|scope| {
                 let keeping = scope.spawn(|| self.keeper.keep(handle).inspect_err(|_| self.cut_off()));
@@ -194,9 +203,7 @@ impl Shared {
                 // why it ended the connection tells more than that this ended
                 keeping.join().unwrap_or(Ok(())).and(copied)
             })
-        });
-        self.listing.end();
-        copied
+        })
     }
 
     fn connected(&self, follow: &Follow) -> Result<Connection, End> {
@@ -226,9 +233,15 @@ impl Shared {
             self.position.store(log.position(), Ordering::Release);
             taken?;
             if let Some(cold) = follow.cold.filter(|cold| cold.rate > 0 && connection.position() < cold.before) {
-                thread::sleep(Duration::from_secs_f64(count as f64 / cold.rate as f64));
+                self.pause(Duration::from_secs_f64(count as f64 / cold.rate as f64));
             }
         }
+    }
+
+    /// Waits for so long, unless it ends.
+    fn pause(&self, duration: Duration) {
+        let goes_on = |ending: &mut Ending| ending.end.is_none();
+        drop(self.ended.wait_timeout_while(self.ending(), duration, goes_on));
     }
 
     /// Notes why it ended, and ends the connection. What was wrong with the bytes tells more than how the connection ended.
@@ -240,6 +253,7 @@ impl Shared {
             ending.end = Some(end.into());
         }
         drop(ending);
+        self.ended.notify_all();
         self.cut_off();
     }
 

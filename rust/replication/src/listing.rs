@@ -29,6 +29,16 @@ pub struct Listing {
     listed_to: AtomicU64,
 }
 
+/// Whoever lists; gone for an error or a panic, nobody waits for it.
+struct Failing<'a>(&'a Listing);
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        self.0.state().has_failed = true;
+        self.0.changed.notify_all();
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Appended>,
@@ -83,15 +93,12 @@ impl Listing {
     /// # Errors
     /// [`End::Store`].
     pub fn run(&self, copy: &Appender) -> Result<(), End> {
+        let _failing = Failing(self);
         let (mut dispatch, levels) = (Dispatch::default(), copy.delay_levels());
         let mut listed = None;
         while let Some(block) = self.take(listed) {
             dispatch.read(Block { bytes: &block.bytes, records: &block.records }, &levels);
-            if let Err(error) = copy.list(&mut dispatch) {
-                self.state().has_failed = true;
-                self.changed.notify_all();
-                return Err(End::Store(error));
-            }
+            copy.list(&mut dispatch).map_err(End::Store)?;
             self.listed_to.store(block.end, Ordering::Release);
             listed = Some(block);
         }

@@ -90,18 +90,23 @@ impl LogCopy {
         self.block.records.clear();
         let mut taken = 0;
         let needed = loop {
-            let (whole, rest) = self.append(taken)?;
-            taken += whole;
-            match rest {
-                Rest::Broken(reason) => return Err(End::Broken { at: self.position, reason }),
-                Rest::Needs(needed) => break needed,
-                // a file ended: the next one goes on
-                Rest::Nothing if taken < self.len => {}
-                Rest::Nothing => break 0,
+            match self.append(taken) {
+                Ok((whole, rest)) => {
+                    taken += whole;
+                    match rest {
+                        Rest::Broken(reason) => break Err(End::Broken { at: self.position, reason }),
+                        Rest::Needs(needed) => break Ok(needed),
+                        // a file ended: the next one goes on
+                        Rest::Nothing if taken < self.len => {}
+                        Rest::Nothing => break Ok(0),
+                    }
+                }
+                Err(end) => break Err(end),
             }
         };
+        // what was appended is listed, whatever came behind it
         self.go_on_behind(taken, listing)?;
-        self.make_room(needed)
+        self.make_room(needed?)
     }
 
     /// Appends the whole records from `at` on, to the end of the file at most. Returns how many bytes they are, and what comes then.
@@ -126,7 +131,7 @@ impl LogCopy {
     /// Hands the block to whoever lists, and goes on with what stands behind `taken` in another one.
     fn go_on_behind(&mut self, taken: usize, listing: Option<&Listing>) -> Result<(), End> {
         let left = self.len - taken;
-        if let Some(listing) = listing.filter(|_| !self.block.records.is_empty()) {
+        if let Some(listing) = listing.filter(|_| taken > 0) {
             let mut next = listing.spare();
             next.bytes.resize(BUFFER_LEN.max(left), 0);
             next.bytes[..left].copy_from_slice(&self.block.bytes[taken..self.len]);

@@ -63,7 +63,11 @@ impl RemovedTopics {
         let mut all = Self::load(root)?;
         // retention has removed their messages: nobody can list them again
         all.topics.retain(|_, removal| removal.before > log_begin);
-        all.topics.extend(names.into_iter().map(|name| (name.to_owned(), removal)));
+        for name in names {
+            // what was removed before stays so
+            let known = all.topics.get(name).copied().filter(|known| known.before > removal.before);
+            all.topics.insert(name.to_owned(), known.unwrap_or(removal));
+        }
         let mut entries: Vec<_> = all.topics.into_iter().map(|(name, removal)| (name, removal.to_json())).collect();
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         config_save::save(root, FILE, json!({ TABLE: Map::from_iter(entries) }))

@@ -107,7 +107,8 @@ pub fn code_of_named(named: &Named<'_>, store_timestamp: i64, topic: &str, level
     if topic == DELAY_TOPIC {
         let level = text(named.delay).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
         if level > 0 {
-            return store_timestamp + levels.millis(level);
+            // no checksum guards the time
+            return store_timestamp.wrapping_add(levels.millis(level));
         }
     }
     tags_code(text(named.tags).as_deref())

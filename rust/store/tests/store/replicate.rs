@@ -5,7 +5,7 @@ use crate::recover::{append, differing, files, index, message, options, part};
 use rmqfast_store::Error;
 use rmqfast_store::store::append::dispatch::Dispatch;
 use rmqfast_store::store::append::replicate::{Rest, whole_records};
-use rmqfast_store::store::append::{AppendOptions, Appender, Messages, cut};
+use rmqfast_store::store::append::{AppendOptions, Appender, Messages, cut, repair};
 use rmqfast_store::store::log_walk::Block;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::collections::BTreeSet;
@@ -161,4 +161,47 @@ fn a_copy_that_is_cut_ends_behind_a_whole_record_and_lists_no_more() {
     replica.close().expect("closed");
     appender.close().expect("closed");
     assert_same(master.path(), other.path(), 3);
+}
+
+#[test]
+fn a_copy_is_compared_from_a_whole_record_at_least() {
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options()).expect("new");
+    append(&appender, 0, 60);
+    let end = appender.log_end().expect("open");
+    for end in [end, end - 1, end - 150, 8192, 4097] {
+        for most in [1, 50, 300, 1000, u64::MAX] {
+            let from = appender.compare_from(end, most).expect("read");
+            // where records are longer than asked for, or the file ends in a blank, some more
+            assert!(
+                from < end && (end - from <= most.saturating_mul(4).max(1024) || from.is_multiple_of(4096)),
+                "{most}: {from} of {end}"
+            );
+            assert_eq!(whole(dir.path(), from), from, "{most}");
+        }
+    }
+    let from = |most| appender.compare_from(end, most).expect("read");
+    assert_eq!([end % 4096 + 1, 9000, u64::MAX].map(from), [4096, 0, 0], "files before: {end}");
+    assert_eq!(replica(directory().path(), 8192).compare_from(8192, 100).expect("empty"), 8192);
+}
+
+#[test]
+fn queues_that_ended_go_and_what_was_removed_before_stays_so() {
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options()).expect("new");
+    append(&appender, 0, 60);
+    let next = |topic: &str, queue_id| appender.live().queue(topic, queue_id).map(|queue| queue.bounds().1);
+    let ended = |queue_id, by| (("orders".to_owned(), queue_id), next("orders", queue_id).expect("a queue") + by);
+    // one that went on since it was looked at is left
+    let before = next("orders", 1);
+    let removed = appender.remove_ended_queues(&[ended(0, 0), ended(1, -1)]).expect("removed");
+    assert_eq!(removed, [("orders".to_owned(), 0)]);
+    assert_eq!((next("orders", 0), next("orders", 1)), (None, before));
+    assert_eq!(appender.remove_ended_queues(&[ended(1, 0)]).expect("removed"), [("orders".to_owned(), 1)]);
+    appender.close().expect("closed");
+    // a start that looks at all of the log does not list them again
+    repair(dir.path(), options(), &mut |_, _| Ok(())).expect("repaired");
+    let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+    assert!(store.queues("orders").expect("read").is_empty());
+    assert_eq!(store.queues("clicks").expect("read").len(), 2);
 }

@@ -74,25 +74,26 @@ impl OwnedStore {
         self.flush()?;
         self.flusher.alone(|| {
             self.with(|open| {
-                let mut removed = Vec::new();
+                let mut queues = Vec::new();
                 for ((topic, queue_id), next) in ended {
                     if !open.writers.queues.has(topic, *queue_id) {
                         continue;
                     }
                     let number = open.writers.queues.find(topic, *queue_id);
                     // a message that came since may have begun it anew
-                    if open.writers.queues.queue(number).next_offset() != *next {
-                        continue;
+                    if open.writers.queues.queue(number).next_offset() == *next {
+                        let directory = self.root.join("consumequeue").join(topic).join(queue_id.to_string());
+                        queues.push(ConsumeQueue::list(topic, *queue_id, &directory)?);
                     }
-                    let directory = self.root.join("consumequeue").join(topic).join(queue_id.to_string());
-                    let queue = ConsumeQueue::list(topic, *queue_id, &directory)?;
-                    let at_ms = now_ms().max(open.writers.last_store_ms);
-                    let removal = Removal { before: queue.max_physical_offset()?, at_ms };
-                    RemovedTopics::add(&self.root, [topic.as_str()], removal, open.writers.log.live().min_offset())?;
-                    remove_queue(open, &queue)?;
-                    removed.push((topic.clone(), *queue_id));
                 }
-                Ok(removed)
+                let at_ms = now_ms().max(open.writers.last_store_ms);
+                for queue in &queues {
+                    // what stands before its own end: of the topic that was made again nothing does
+                    let removal = Removal { before: queue.max_physical_offset()?, at_ms };
+                    RemovedTopics::add(&self.root, [queue.topic()], removal, open.writers.log.live().min_offset())?;
+                }
+                queues.iter().try_for_each(|queue| remove_queue(open, queue))?;
+                Ok(queues.iter().map(|queue| (queue.topic().to_owned(), queue.queue_id())).collect())
             })
         })
     }

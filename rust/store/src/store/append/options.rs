@@ -58,7 +58,7 @@ pub struct AppendOptions {
     pub file_permission: u32,
     /// What is removed, and when; nothing ever without.
     pub retain: Option<RetainOptions>,
-    /// The store is a copy of a master's: it takes [the master's log](super::Appender::replicate) in place of messages. A new copy
+    /// The store is a copy of a master's: it takes [the master's log](super::Appender::copy_log) in place of messages. A new copy
     /// begins at this offset, where a file of the master's log does.
     pub replica_from: Option<u64>,
 }

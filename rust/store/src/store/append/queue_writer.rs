@@ -159,8 +159,9 @@ impl QueueWriter {
 
     /// Whether messages may be missing before the one at `offset`.
     pub fn can_fill(&self, offset: i64) -> bool {
-        let is_start = self.next_offset == 0;
-        offset <= i64::MAX >> 8 && (is_start || offset.saturating_sub(self.next_offset) <= MAX_GAP)
+        // those that are planned count: the first of a new queue may be among them
+        let next = self.planned_offset();
+        offset <= i64::MAX >> 8 && (next == 0 || offset.saturating_sub(next) <= MAX_GAP)
     }
 
     /// Goes to `offset` over messages that are gone: units that lead nowhere fill the files up to it. The next message stands

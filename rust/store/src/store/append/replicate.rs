@@ -6,9 +6,12 @@
 use super::appender::Appender;
 use super::dispatch::Dispatch;
 use super::owned_store::Open;
+use crate::file::Io;
 use crate::format::message::MIN_BLANK_LEN;
+use crate::store::CommitLog;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::{RecordAt, Stop, parse};
+use crate::store::recover::log_end::last_records;
 use crate::store::retain::QueueName;
 use crate::store::retain::clock::now_ms;
 use crate::{Error, Result};
@@ -20,6 +23,16 @@ impl Appender {
     /// [`Error::NotWritable`] where the store is closed, or a write has failed.
     pub fn log_end(&self) -> Result<u64> {
         self.store.with(|open| Ok(open.writers.log.position()))
+    }
+
+    /// Where to compare the copy with its log from, up to `end`: at a record, so that two logs differ in the first bytes if they
+    /// differ before it; `most` bytes at most, unless the record is longer.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn compare_from(&self, end: u64, most: u64) -> Result<u64> {
+        let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
+        last_records(&log, end, most).map(|from| from.max(log.min_offset().min(end)))
     }
 
     /// How long the store's delay levels wait.

@@ -7,6 +7,7 @@ use crate::format::message::Message;
 use crate::store::commit_log::CommitLog;
 use crate::store::damage::{Damage, DamageLog};
 use crate::store::log_walk::LogWalk;
+use crate::store::resync::record_behind as record_behind_place;
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -45,6 +46,26 @@ pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
         end = ends.take_while(|end| *end <= at).last().unwrap_or(end);
     }
     Ok(end)
+}
+
+/// Where a record begins that stands before `end` of a log: the first one of the last `most` bytes, or the last one if it is longer;
+/// where there is none in its file, or these reach over that, the start of a file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
+    let files = log.segments().files();
+    let Some(index) = end.checked_sub(1).and_then(|last| log.segments().find(last)) else { return Ok(end) };
+    let (base, mut back) = (files[index].base, most.max(1));
+    while end.saturating_sub(back) > base {
+        match record_behind_place(log, index, end - back)? {
+            // a blank would prove nothing
+            Some(at) if at < end && log.record_at(at).is_ok() => return Ok(at),
+            _ => back = back.saturating_mul(4),
+        }
+    }
+    let holder = log.segments().find(end.saturating_sub(most)).unwrap_or(0);
+    Ok(files[holder].base.min(base))
 }
 
 /// Makes `end` the end of the log: zeroes behind it, later files removed. Returns how many bytes had been written there.
