@@ -15,6 +15,7 @@ from pathlib import Path
 from rmqfast import Message, Mirror, Producer
 from tests.interop.rocketmq import RocketMQ
 from tests.mirror.copies import caught_up
+from tests.waiting import until
 
 SIZES = ("mappedFileSizeCommitLog=67108864", "haSendHeartbeatInterval=5000")
 THREADS = 4
@@ -29,6 +30,8 @@ def main() -> None:
             own = ("brokerName=broker-a", "brokerId=1", "brokerRole=SLAVE", *SIZES)
             with RocketMQ("4.9.4", where / "slave", *own, beside=master, clean=False):
                 master.create_topic(TOPIC, 4)
+                # the slave says nothing for its first five seconds
+                until(lambda: sends(master.name_server, 4 * THREADS)[0].keys() == {"SEND_OK"})
                 sends(master.name_server, count // 4)
                 for number in range(rounds):
                     report("without", *sends(master.name_server, count))
