@@ -1,7 +1,7 @@
 //! Why following a log ended.
 use std::io;
 
-/// Why following a log ended; the first reason counts.
+/// Why following a log ended. The first reason counts, unless a later one is that the copy could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum End {
     /// It was asked to.

@@ -100,7 +100,7 @@ impl Follower {
         let position = shared.position.load(Ordering::Acquire);
         Progress {
             position,
-            // blocks are listed before the position is told
+            // a block may be listed before its position is shown
             listed_to: if shared.lists { shared.listing.listed_to().min(position) } else { position },
             compared_to: shared.compared_to.load(Ordering::Acquire),
             last_store_ms: shared.last_store_ms.load(Ordering::Acquire),
