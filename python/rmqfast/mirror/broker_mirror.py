@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -11,17 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rmqfast.admin.admin_client import AdminClient
-from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.options_of_config import append_options
-from rmqfast.errors import ClientError, MirrorError, RemotingError, RmqError, StoreError, StoreIOError
+from rmqfast.errors import ClientError, MirrorError, RemotingError, RmqError, StoreIOError
 from rmqfast.mirror.config_copy import ConfigCopy
+from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.pruning import prune
 from rmqfast.mirror.settled import SettledEnds
 from rmqfast.mirror.source import LogBounds, Source, find_source, log_bounds
-from rmqfast.mirror.start import first_offset
 from rmqfast.mirror.status import MirrorState, MirrorStatus
-from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.replica import FollowEnd, Following, Replica
 
 __all__ = ["BrokerMirror"]
@@ -45,16 +41,6 @@ HEAD = 128
 OVERLAP = 64 << 10
 #: Ends after which the next connection is as good.
 PASSING = frozenset({"connect", "closed", "silent", "stalled", "frame"})
-#: Says whose copy a directory is.
-NAME = "mirror.json"
-#: What of a broker's configuration the sizes of its files come from.
-SIZES = (
-    "mappedFileSizeCommitLog",
-    "mappedFileSizeConsumeQueue",
-    "maxHashSlotNum",
-    "maxIndexNum",
-    "messageDelayLevel",
-)
 
 
 @dataclass
@@ -103,7 +89,7 @@ class BrokerMirror:
         self, client: AdminClient, broker_name: str, directory: Path, options: MirrorOptions, *, once: bool = False
     ) -> None:
         self.broker_name = broker_name
-        self.directory = _newest(directory)
+        self._copy = CopyDirectory(directory, options)
         self.error: RmqError | None = None
         self._client, self._options, self._once = client, options, once
         self._config = ConfigCopy(client)
@@ -112,12 +98,10 @@ class BrokerMirror:
         self._progress = _Progress()
         self._stopping = threading.Event()
         self._following: Following | None = None
-        self._replica: Replica | None = None
         self._addresses_tried = 0
         self._overlap = OVERLAP
         self._next_config = 0.0
         self._unpruned: _Unpruned | None = None
-        self._base_name = directory.name
         self._has_followed = False
         self._thread = threading.Thread(target=self._run, name=f"rmqfast-mirror-{broker_name}", daemon=True)
 
@@ -152,7 +136,7 @@ class BrokerMirror:
         behind = time.time() - progress.last_store_timestamp / 1000 if lag and progress.last_store_timestamp else 0.0
         return MirrorStatus(
             broker_name=self.broker_name,
-            directory=self.directory,
+            directory=self._copy.path,
             state=progress.state,
             source=progress.source,
             position=progress.position,
@@ -176,7 +160,7 @@ class BrokerMirror:
             _log.exception("the mirror of %s ended", self.broker_name)
             self._fail(MirrorError(f"{type(error).__name__}: {error}", next_step="the log has where it came from"))
         finally:
-            self._close()
+            self._copy.close()
 
     def _fail(self, error: RmqError) -> None:
         self.error = error
@@ -190,7 +174,7 @@ class BrokerMirror:
         except (RemotingError, ClientError) as error:
             return self._wait(RETRY, str(error))
         except StoreIOError as error:
-            self._close_failed()
+            self._copy.close_failed()
             return self._wait(RETRY_FULL, str(error))
 
     def _round(self) -> bool:
@@ -200,7 +184,7 @@ class BrokerMirror:
             return self._wait(RETRY, f"nobody has a log of {self.broker_name} that may be followed")
         bounds = log_bounds(self._client, source.address)
         self._settled.note(bounds)
-        replica = self._opened(source, bounds)
+        replica = self._copy.open(self._client, source, bounds)
         start = self._start(source, bounds, replica)
         if start is None:
             return False
@@ -222,31 +206,13 @@ class BrokerMirror:
             _log.warning("%s", error)
             return None
 
-    def _opened(self, source: Source, bounds: LogBounds) -> Replica:
-        """The copy, made where there is none."""
-        self._check_name(source)
-        if self._replica is None:
-            options = _sizes(source)
-            begin = 0
-            if not any((self.directory / "commitlog").glob("[0-9]*")):
-                begin = first_offset(self._client, source, bounds, self._options)
-            self._replica = Replica(self.directory, options, begin=begin, retention=self._options.retention)
-            self._write_name(source)
-        own = self._replica.file_size
-        if own != source.file_size:
-            raise MirrorError(
-                f"{self.directory}: expected files of {source.file_size} bytes, as {self.broker_name} has, got {own}",
-                next_step="mirror it into a new directory",
-            )
-        return self._replica
-
     def _start(self, source: Source, bounds: LogBounds, replica: Replica) -> int | None:
         """Where to go on; None where the copy was changed, and is looked at anew."""
         begin, end = replica.bounds
         self._show(position=end, master_position=bounds.end)
         if bounds.begin > end == begin:
             # it is empty, and begins where the log does now
-            self._close()
+            self._copy.close()
             return None
         if bounds.begin > end:
             reason = f"retention of {self.broker_name} removed its log up to {bounds.begin}; the copy ends at {end}"
@@ -341,7 +307,7 @@ class BrokerMirror:
             self._addresses_tried += end.kind == "connect"
             return self._wait(RETRY, end.text)
         if end.kind in ("full", "store"):
-            self._close_failed()
+            self._copy.close_failed()
             return self._wait(RETRY_FULL, end.text)
         if end.kind == "broken" or end.offset is None:
             raise MirrorError(
@@ -365,8 +331,7 @@ class BrokerMirror:
         if self._options.if_broken != "withdraw":
             self._begin_anew(reason, "--if-broken withdraw removes them from the copy, and goes on")
             return
-        self._close()
-        end = Replica.cut(self.directory, at, _sizes(source))
+        end = self._copy.cut(source, at)
         _log.warning("%s; they are withdrawn: the copy ends at %d now", reason, end)
         with self._lock:
             self._progress.withdrawn_bytes += position - end
@@ -380,18 +345,13 @@ class BrokerMirror:
         """
         if self._options.if_broken != "anew":
             raise MirrorError(
-                reason, next_step=f"{step}; --if-broken anew begins a new directory beside {self.directory}"
+                reason, next_step=f"{step}; --if-broken anew begins a new directory beside {self._copy.path}"
             )
-        self._close()
-        number = 2
-        while (self.directory.parent / f"{self._base_name}.{number}").exists():
-            number += 1
         with self._lock:
-            self.directory = self.directory.parent / f"{self._base_name}.{number}"
+            self._copy.begin_anew()
             self._progress = _Progress(note=reason)
-        self._options = replace(self._options, start="earliest")
         self._config, self._next_config, self._unpruned = ConfigCopy(self._client), 0.0, None
-        _log.warning("%s; a new mirror begins in %s", reason, self.directory)
+        _log.warning("%s; a new mirror begins in %s", reason, self._copy.path)
 
     def _copy_config(self, source: Source) -> None:
         if time.monotonic() < self._next_config:
@@ -399,7 +359,7 @@ class BrokerMirror:
         self._next_config = time.monotonic() + CONFIG_EVERY
         # the messages of a topic that is made later stand behind this
         known_to = log_bounds(self._client, source.master_address).end
-        topics = self._config.update(source.master_address, self.directory)
+        topics = self._config.update(source.master_address, self._copy.path)
         if topics is not None:
             self._unpruned = _Unpruned(topics, known_to, time.monotonic() + PRUNE_AFTER)
 
@@ -409,39 +369,6 @@ class BrokerMirror:
         if unpruned is not None and listed_to >= unpruned.known_to and time.monotonic() >= unpruned.after:
             prune(self._client, source.master_address, replica, unpruned.topics, unpruned.known_to)
             self._unpruned = None
-
-    def _check_name(self, source: Source) -> None:
-        path = self.directory / NAME
-        with suppress(FileNotFoundError):
-            if json.loads(path.read_text()) != _name(source):
-                raise MirrorError(
-                    f"{self.directory} is the mirror of another broker than {_name(source)}: {path} has its name",
-                    next_step="mirror it into another directory",
-                )
-
-    def _write_name(self, source: Source) -> None:
-        path = self.directory / NAME
-        if not path.exists():
-            new = path.with_suffix(".tmp")
-            new.write_text(json.dumps(_name(source)) + "\n")
-            new.rename(path)
-
-    def _close_failed(self) -> None:
-        """Gives up a copy that takes nothing: what a failed write left is looked at when it is opened again."""
-        if self._replica is not None and self._options.retention is not None:
-            # a disk that is too full for it has room again, if anything may go
-            with suppress(StoreError):
-                self._replica.store.clean()
-        self._close()
-
-    def _close(self) -> None:
-        replica, self._replica = self._replica, None
-        if replica is not None:
-            try:
-                replica.close()
-            except StoreError as error:
-                # it is recovered when it is opened next
-                _log.warning("%s: %s", self.directory, error)
 
     def _wait(self, seconds: float, note: str) -> bool:
         self._show(MirrorState.WAITING, note=note)
@@ -453,20 +380,3 @@ class BrokerMirror:
                 changes["state"] = state
             for name, value in changes.items():
                 setattr(self._progress, name, value)
-
-
-def _sizes(source: Source) -> AppendOptions:
-    """Those of the master."""
-    config = BrokerConfig({key: source.config[key] for key in SIZES if key in source.config})
-    return replace(append_options(config), flush="async", busy_after=None)
-
-
-def _name(source: Source) -> dict[str, str]:
-    return {"brokerClusterName": source.config.get("brokerClusterName", ""), "brokerName": source.broker_name}
-
-
-def _newest(directory: Path) -> Path:
-    """The last one that was begun anew, if any was."""
-    numbers = [path.suffix[1:] for path in directory.parent.glob(f"{directory.name}.*")]
-    last = max((int(number) for number in numbers if number.isdecimal()), default=None)
-    return directory if last is None else directory.parent / f"{directory.name}.{last}"

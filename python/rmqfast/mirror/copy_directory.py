@@ -1,0 +1,137 @@
+"""The directory of a broker's copy: opened with the master's sizes, cut, or left for one that is begun beside it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from rmqfast.admin.admin_client import AdminClient
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.options_of_config import append_options
+from rmqfast.errors import MirrorError, StoreError
+from rmqfast.mirror.options import MirrorOptions
+from rmqfast.mirror.source import LogBounds, Source
+from rmqfast.mirror.start import first_offset
+from rmqfast.store.append_options import AppendOptions
+from rmqfast.store.replica import Replica
+
+__all__ = ["CopyDirectory"]
+
+_log = logging.getLogger(__name__)
+#: Says whose copy a directory is.
+NAME = "mirror.json"
+#: What of a broker's configuration the sizes of its files come from.
+SIZES = (
+    "mappedFileSizeCommitLog",
+    "mappedFileSizeConsumeQueue",
+    "maxHashSlotNum",
+    "maxIndexNum",
+    "messageDelayLevel",
+)
+
+
+class CopyDirectory:
+    """Where a broker's copy is, and the copy while it is open.
+
+    Args:
+        path: The directory; where copies were begun anew beside it, the last of those is taken.
+        options: Where a new copy begins, and how long its files stay.
+
+    Attributes:
+        path: The directory of now.
+    """
+
+    def __init__(self, path: Path, options: MirrorOptions) -> None:
+        self.path = _newest(path)
+        self._first, self._options = path, options
+        self._replica: Replica | None = None
+
+    def open(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
+        """The copy, made where there is none; once more the one that is open.
+
+        Raises:
+            MirrorError: It is the copy of another broker, or has files of another size.
+            StoreError: It cannot be opened.
+        """
+        self._check_name(source)
+        if self._replica is None:
+            begin = 0
+            if not any((self.path / "commitlog").glob("[0-9]*")):
+                begin = first_offset(client, source, bounds, self._options)
+            self._replica = Replica(self.path, _sizes(source), begin=begin, retention=self._options.retention)
+            self._write_name(source)
+        own = self._replica.file_size
+        if own != source.file_size:
+            raise MirrorError(
+                f"{self.path}: expected files of {source.file_size} bytes, as {source.broker_name} has, got {own}",
+                next_step="mirror it into a new directory",
+            )
+        return self._replica
+
+    def close(self) -> None:
+        """Closes the copy, if it is open."""
+        replica, self._replica = self._replica, None
+        if replica is not None:
+            try:
+                replica.close()
+            except StoreError as error:
+                # it is recovered when it is opened next
+                _log.warning("%s: %s", self.path, error)
+
+    def close_failed(self) -> None:
+        """Closes a copy that takes nothing: what a failed write left is looked at when it is opened again."""
+        if self._replica is not None and self._options.retention is not None:
+            # a disk that is too full for it has room again, if anything may go
+            with suppress(StoreError):
+                self._replica.store.clean()
+        self.close()
+
+    def cut(self, source: Source, at: int) -> int:
+        """Closes the copy, and cuts it behind its last record that ends at `at` or before; where it ends then."""
+        self.close()
+        return Replica.cut(self.path, at, _sizes(source))
+
+    def begin_anew(self) -> None:
+        """Closes the copy; the next one is opened in a directory beside it, and begins with the log."""
+        self.close()
+        number = 2
+        while (self._first.parent / f"{self._first.name}.{number}").exists():
+            number += 1
+        self.path = self._first.parent / f"{self._first.name}.{number}"
+        self._options = replace(self._options, start="earliest")
+
+    def _check_name(self, source: Source) -> None:
+        path = self.path / NAME
+        with suppress(FileNotFoundError):
+            if json.loads(path.read_text()) != _name(source):
+                raise MirrorError(
+                    f"{self.path} is the mirror of another broker than {_name(source)}: {path} has its name",
+                    next_step="mirror it into another directory",
+                )
+
+    def _write_name(self, source: Source) -> None:
+        path = self.path / NAME
+        if not path.exists():
+            new = path.with_suffix(".tmp")
+            new.write_text(json.dumps(_name(source)) + "\n")
+            new.rename(path)
+
+
+def _sizes(source: Source) -> AppendOptions:
+    """Those of the master."""
+    config = BrokerConfig({key: source.config[key] for key in SIZES if key in source.config})
+    return replace(append_options(config), flush="async", busy_after=None)
+
+
+def _name(source: Source) -> dict[str, str]:
+    return {"brokerClusterName": source.config.get("brokerClusterName", ""), "brokerName": source.broker_name}
+
+
+def _newest(directory: Path) -> Path:
+    """The last one that was begun anew, if any was."""
+    numbers = [path.suffix[1:] for path in directory.parent.glob(f"{directory.name}.*")]
+    last = max((int(number) for number in numbers if number.isdecimal()), default=None)
+    return directory if last is None else directory.parent / f"{directory.name}.{last}"
