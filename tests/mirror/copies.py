@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 from rmqfast import Message, MirrorStatus, Producer, open_store
@@ -56,8 +58,15 @@ def assert_same(master: Path, copy: Path, *, queues: bool = True) -> None:
 def units_of(store: Path) -> dict[str, bytes]:
     """The files of consume queues that hold something, by topic, queue and name."""
     root = store / "consumequeue"
-    files = {str(path.relative_to(root)): path.read_bytes() for path in root.glob("*/*/*")}
-    return {name: content for name, content in files.items() if content.strip(b"\0")}
+    units: dict[str, bytes] = {}
+    # queues of deleted topics may be removed meanwhile: `walk` passes over a directory that is gone
+    for directory, _, names in os.walk(root):
+        for path in (Path(directory, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                content = path.read_bytes()
+                if content.strip(b"\0"):
+                    units[str(path.relative_to(root))] = content
+    return units
 
 
 def caught_up(mirror: Mirror, master: RocketMQ) -> MirrorStatus:
