@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from rmqfast.client.instance.thread_frames import thread_frames
 from rmqfast.errors import (
     ChannelClosedError,
     ForkError,
@@ -371,7 +372,7 @@ def test_ctrl_c_ends_the_wait_for_a_peer_that_takes_nothing(caplog: pytest.LogCa
     connections = Connections()
 
     def interrupts() -> None:
-        until(lambda: sys._current_frames()[here].f_code.co_name == "_end")  # noqa: SLF001 - where the main thread is
+        until(lambda: thread_frames()[here].f_code.co_name == "_end")
         signal.pthread_kill(here, signal.SIGINT)
 
     with peer(lambda _: is_over.wait(PATIENCE)) as address:

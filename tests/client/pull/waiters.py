@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rmqfast.client.instance.thread_frames import thread_frames
 from tests.waiting import PATIENCE, until
 
 
@@ -24,7 +24,7 @@ def behind_a_wait(act: Callable[[], object], within: str = "wait") -> Iterator[N
     def is_waiting() -> bool:
         # A thread that gave up the interpreter's lock is not asleep yet: a signal in between would not end its wait.
         is_asleep = stat.read_text().rpartition(")")[2].split()[0] == "S"
-        return sys._current_frames()[waits].f_code.co_name == within and is_asleep  # noqa: SLF001 - a function of Python's manual
+        return thread_frames()[waits].f_code.co_name == within and is_asleep
 
     def wait_and_act() -> None:
         begins.wait()  # the start of a thread is a wait, too

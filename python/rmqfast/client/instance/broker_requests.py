@@ -6,7 +6,6 @@ Source: `ClientRemotingProcessor`.
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 
 from rmqfast._native import MessageView, decode_pull
 from rmqfast.client.instance.members import ConsumerInner, Members
+from rmqfast.client.instance.thread_frames import thread_frames
 from rmqfast.errors import RemotingProtocolError, ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.protocol.json_object import JsonObject
@@ -156,7 +156,7 @@ def stacks() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = [
         f"{names.get(ident, '?')} TID: {ident}\n{''.join(traceback.format_stack(frame))}"
-        for ident, frame in sys._current_frames().items()  # noqa: SLF001 - there is no other way
+        for ident, frame in thread_frames().items()
     ]
     return "\n".join(parts)
 

@@ -1,0 +1,31 @@
+"""Where the threads of this process are."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from types import FrameType
+
+__all__ = ["thread_frames"]
+
+
+def thread_frames() -> dict[int, FrameType]:
+    """The frame in which each thread is, by its ident.
+
+    Example:
+        >>> import threading
+        >>> thread_frames()[threading.get_ident()].f_code.co_name
+        'thread_frames'
+
+    Source: `UtilAll.jstack`.
+    """
+    was_enabled = gc.isenabled()
+    # The call makes objects while it holds the lock of all threads' states. Before Python 3.11.9 a collection may begin
+    # then, and hand the interpreter to a thread that waits for that lock: both stand still, and so does everybody else.
+    # https://github.com/python/cpython/issues/106883
+    gc.disable()
+    try:
+        return sys._current_frames()  # noqa: SLF001 - there is no other way
+    finally:
+        if was_enabled:
+            gc.enable()
