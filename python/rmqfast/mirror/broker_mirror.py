@@ -237,8 +237,8 @@ class BrokerMirror:
 
     def _follow(self, attempt: _Attempt, replica: Replica) -> bool:
         """Follows until that ends; whether the mirror is done."""
-        source, size = attempt.source, attempt.source.file_size
-        address = source.ha_addresses[self._addresses_tried % len(source.ha_addresses)]
+        source, size = attempt.source, attempt.source.log.file_size
+        address = source.log.addresses[self._addresses_tried % len(source.log.addresses)]
         following = replica.follow(
             address,
             attempt.start,

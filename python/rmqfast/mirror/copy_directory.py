@@ -64,9 +64,9 @@ class CopyDirectory:
             self._replica = Replica(self.path, _sizes(source), begin=begin, retention=self._options.retention)
             self._write_name(source)
         own = self._replica.file_size
-        if own != source.file_size:
+        if own != source.log.file_size:
             raise MirrorError(
-                f"{self.path}: expected files of {source.file_size} bytes, as {source.broker_name} has, got {own}",
+                f"{self.path}: expected files of {source.log.file_size} bytes, as {source.broker_name} has, got {own}",
                 next_step="mirror it into a new directory",
             )
         return self._replica

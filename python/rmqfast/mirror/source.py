@@ -14,17 +14,11 @@ from dataclasses import dataclass
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.clusters import BrokerRow, Brokers, Clusters
-from rmqfast.errors import MirrorError, ResponseError
+from rmqfast.errors import ArgumentError, MirrorError, ResponseError
+from rmqfast.store.replica import ServedLog
 
 __all__ = ["LogBounds", "Source", "find_source", "log_bounds"]
 
-SYNC_MASTER = "SYNC_MASTER"
-#: What a broker of 5.x that has its log elsewhere, or serves it in another protocol, says of itself.
-OTHER_PROTOCOLS = {
-    "enableControllerMode": "controller mode: its replicas speak another protocol",
-    "enableDLegerCommitLog": "a DLedger commit log: its HA port is not open",
-    "duplicationEnable": "duplicationEnable: its HA port is not open",
-}
 #: Just after its start a broker of 4.9.4 cannot tell of its log.
 ASKED_AGAIN = 50
 
@@ -51,24 +45,22 @@ class Source:
         broker_name: The broker.
         address: Where it answers requests, `host:port`.
         master_address: Where its master does.
-        ha_addresses: Where it serves its log; they lead to the same port.
+        log: Where it serves its log.
         config: Its configuration.
         is_slave: Whether it is a slave, whose log may be behind.
-        waits_for_slaves: Whether sends wait for those who follow this log.
     """
 
     broker_name: str
     address: str
     master_address: str
-    ha_addresses: tuple[str, ...]
+    log: ServedLog
     config: Mapping[str, str]
     is_slave: bool
-    waits_for_slaves: bool
 
     @property
-    def file_size(self) -> int:
-        """Bytes of a file of the log."""
-        return int(self.config["mappedFileSizeCommitLog"])
+    def waits_for_slaves(self) -> bool:
+        """Whether sends wait for those who follow this log."""
+        return not self.is_slave and self.log.waited_for != "nobody"
 
 
 def find_source(client: AdminClient, broker_name: str, *, let_sends_time_out: bool = False) -> Source | None:
@@ -83,7 +75,8 @@ def find_source(client: AdminClient, broker_name: str, *, let_sends_time_out: bo
     if master is None:
         return None
     source = _source(client, master, master)
-    if not _counts_connections(source.config):
+    # 5.x counts reports, and a mirror reports none
+    if source.log.waited_for != "connections":
         return source
     for row in rows:
         if not row.is_master:
@@ -119,24 +112,17 @@ def log_bounds(client: AdminClient, address: str) -> LogBounds:
 
 def _source(client: AdminClient, row: BrokerRow, master: BrokerRow) -> Source:
     config = Brokers(client).config(row.address)
-    for key, reason in OTHER_PROTOCOLS.items():
-        if config.get(key) == "true":
-            raise MirrorError(
-                f"{row.broker_name} at {row.address} has {reason}", next_step="read its topics by pulls: read_topic"
-            )
-    port = config["haListenPort"]
-    hosts = [host for host in (config.get("brokerIP2"), row.address.rpartition(":")[0]) if host]
+    try:
+        served = ServedLog.of_config(config, row.address)
+    except ArgumentError as error:
+        raise MirrorError(
+            f"{row.broker_name} at {row.address} has {error}", next_step="read its topics by pulls: read_topic"
+        ) from error
     return Source(
         broker_name=row.broker_name,
         address=row.address,
         master_address=master.address,
-        ha_addresses=tuple(dict.fromkeys(f"{host}:{port}" for host in hosts)),
+        log=served,
         config=config,
         is_slave=not row.is_master,
-        waits_for_slaves=row.is_master and config.get("brokerRole") == SYNC_MASTER,
     )
-
-
-def _counts_connections(config: Mapping[str, str]) -> bool:
-    """Whether a mere connection has sends wait: 5.x counts reports."""
-    return config.get("brokerRole") == SYNC_MASTER and "inSyncReplicas" not in config

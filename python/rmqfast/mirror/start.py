@@ -19,7 +19,7 @@ def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options
     Raises:
         ArgumentError: An offset that the log has not, or no more.
     """
-    size, start = source.file_size, options.start
+    size, start = source.log.file_size, options.start
     last = max(bounds.end - 1, bounds.begin) // size * size
     if isinstance(start, datetime):
         return _before(client, source, range(bounds.begin, last + 1, size), start)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
-from rmqfast._native import Follower, cut_copy
+from rmqfast._native import Follower, cut_copy, log_source
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import WritableStore
 
-__all__ = ["CopiedQueue", "EndKind", "FollowEnd", "FollowProgress", "Following", "Replica"]
+__all__ = ["CopiedQueue", "EndKind", "FollowEnd", "FollowProgress", "Following", "Replica", "ServedLog"]
 
 #: Why following a log ended: asked to; nobody listens; the connection ended; nothing came; this side did not write in
 #: time; no frame came; log and copy differ; no sound record stands there; the disk is full; the copy takes nothing.
@@ -47,6 +47,35 @@ class FollowEnd(NamedTuple):
     kind: EndKind
     text: str
     offset: int | None
+
+
+class ServedLog(NamedTuple):
+    """Where a broker serves its log.
+
+    Attributes:
+        addresses: `host:port`s, which lead to the same port.
+        file_size: Bytes of a file.
+        waited_for: What sends wait for there: nobody, the positions that slaves report, or whoever is connected.
+
+    Example:
+        >>> config = {"haListenPort": "10912", "mappedFileSizeCommitLog": "1073741824", "brokerRole": "SYNC_MASTER"}
+        >>> ServedLog.of_config(config, "10.0.0.1:10911").waited_for
+        'connections'
+    """
+
+    addresses: tuple[str, ...]
+    file_size: int
+    waited_for: Literal["nobody", "reports", "connections"]
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, str], address: str) -> Self:
+        """The log of the broker at an address, by what that says of its configuration.
+
+        Raises:
+            ArgumentError: It cannot be read.
+        """
+        addresses, file_size, waited_for = log_source(dict(config), address)
+        return cls(tuple(addresses), file_size, waited_for)
 
 
 class CopiedQueue(NamedTuple):

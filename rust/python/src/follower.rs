@@ -1,13 +1,14 @@
 //! Hands the follower of a master's log to Python.
 use crate::append::Appender;
 use crate::append_options::PyAppendOptions;
-use crate::error::to_python;
+use crate::error::{ArgumentError, to_python};
 use crate::process::check_opened_here;
 use crate::signals::watch;
 use pyo3::prelude::*;
 use rmqfast_replication::follower::ColdRead;
-use rmqfast_replication::{End, Follow, follower};
+use rmqfast_replication::{End, Follow, Sends, Source, follower};
 use rmqfast_store::store::append;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ fn kind(end: &End) -> &'static str {
         End::Stopped => "stopped",
         End::Connect { .. } => "connect",
         End::Closed(_) => "closed",
-        End::Silent(_) => "silent",
+        // a follower asks for what is not there yet, so only keep-alives are no end of it
+        End::Silent(_) | End::Missing { .. } => "silent",
         End::Stalled(_) => "stalled",
         End::Frame { .. } => "frame",
         End::Diverged { .. } => "diverged",
@@ -87,6 +89,18 @@ fn offset(end: &End) -> Option<u64> {
         End::Frame { at, .. } | End::Diverged { at } | End::Broken { at, .. } => Some(*at),
         _ => None,
     }
+}
+
+/// Where a broker serves its log, by its configuration: addresses, bytes of a file, and what sends wait for.
+#[pyfunction]
+pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(Vec<String>, u64, &'static str)> {
+    let source = Source::of_config(&config, address).map_err(ArgumentError::new_err)?;
+    let sends = match source.sends {
+        Sends::NeverWait => "nobody",
+        Sends::WaitForReports => "reports",
+        Sends::WaitForConnections => "connections",
+    };
+    Ok((source.addresses, source.file_size, sends))
 }
 
 /// Cuts a copy's log behind its last record that ends at `at` or before. Returns where it ends then.

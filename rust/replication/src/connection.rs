@@ -10,34 +10,47 @@ use std::time::Duration;
 /// How long the answer to a connection is waited for.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long nothing may come: a master sends a keep-alive each 5 seconds.
-const SILENCE: Duration = Duration::from_secs(20);
+pub const SILENCE: Duration = Duration::from_secs(20);
+/// How long a report may take to be sent.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
     socket: TcpStream,
+    wait: Duration,
     /// Offset of the next byte.
     position: u64,
     /// Bytes of the frame at hand that have not come.
     left: usize,
     header: [u8; HEADER_LEN],
     header_len: usize,
+    has_heard: bool,
 }
 
 impl Connection {
-    /// Connects to `address`, `host:port`, and asks for the log from `position` on.
+    /// Connects to `address`, `host:port`, and asks for the log from `position` on. A read waits for `wait` at most.
     ///
     /// # Errors
     /// [`End::Connect`].
-    pub fn open(address: &str, position: u64) -> Result<Self, End> {
+    pub fn open(address: &str, position: u64, wait: Duration) -> Result<Self, End> {
         let failed = |source| End::Connect { address: address.to_owned(), source };
         let mut socket = connect(address).map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
-        socket.set_read_timeout(Some(SILENCE)).map_err(failed)?;
-        socket.set_write_timeout(Some(SILENCE)).map_err(failed)?;
-        let asked = i64::try_from(position).map_err(|_| failed(ErrorKind::InvalidInput.into()))?;
+        socket.set_read_timeout(Some(wait)).map_err(failed)?;
+        socket.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(failed)?;
+        // 0 would be taken for "from the start of your last file"
+        let asked = i64::try_from(position.max(1)).map_err(|_| failed(ErrorKind::InvalidInput.into()))?;
         socket.write_all(&report(asked)).map_err(failed)?;
-        Ok(Self { socket, position, left: 0, header: [0; HEADER_LEN], header_len: 0 })
+        Ok(Self { socket, wait, position, left: 0, header: [0; HEADER_LEN], header_len: 0, has_heard: false })
+    }
+
+    /// Tells the master a position.
+    ///
+    /// # Errors
+    /// [`End::Closed`].
+    pub fn report(&mut self, position: i64) -> Result<(), End> {
+        self.socket.write_all(&report(position)).map_err(End::Closed)
     }
 
     /// Another handle of its socket.
@@ -53,15 +66,31 @@ impl Connection {
         self.position
     }
 
+    /// Whether the master has sent anything: before, it takes a report for the request.
+    pub fn has_heard(&self) -> bool {
+        self.has_heard
+    }
+
     /// Reads bytes of the log until `room` is full, or until no more have come. Returns how many; none for a keep-alive.
     ///
     /// # Errors
-    /// [`End::Frame`], [`End::Closed`], [`End::Silent`].
+    /// [`End::Frame`], [`End::Closed`]; [`End::Silent`] where nothing comes, after which it may be called again.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, End> {
+        if self.position == 0
+            && let [first, ..] = room
+        {
+            // the byte before those that were asked for: the first of a record's size is 0 below 16 MiB
+            (*first, self.position) = (0, 1);
+            return Ok(1);
+        }
         let mut filled = 0;
         loop {
             if self.left == 0 {
-                self.read_header()?;
+                match self.read_header() {
+                    // the next call tells it
+                    Err(End::Silent(_) | End::Closed(_)) if filled > 0 => return Ok(filled),
+                    header => header?,
+                }
                 if self.left == 0 {
                     return Ok(filled);
                 }
@@ -70,7 +99,10 @@ impl Connection {
             // the next header with it, where this ends the frame: half as many calls
             let also = if part == self.left { HEADER_LEN } else { 0 };
             let (mut next, into) = ([0; HEADER_LEN], &mut room[filled..filled + part]);
-            let count = self.read_some(&mut [IoSliceMut::new(into), IoSliceMut::new(&mut next[..also])])?;
+            let count = match self.read_some(&mut [IoSliceMut::new(into), IoSliceMut::new(&mut next[..also])]) {
+                Err(End::Silent(_) | End::Closed(_)) if filled > 0 => return Ok(filled),
+                count => count?,
+            };
             let body = count.min(part);
             (filled, self.left, self.position) = (filled + body, self.left - body, self.position + body as u64);
             (self.header, self.header_len) = (next, count - body);
@@ -96,10 +128,13 @@ impl Connection {
         loop {
             match self.socket.read_vectored(into) {
                 Ok(0) => return Err(End::Closed(ErrorKind::UnexpectedEof.into())),
-                Ok(count) => return Ok(count),
+                Ok(count) => {
+                    self.has_heard = true;
+                    return Ok(count);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Err(End::Silent(SILENCE.as_secs()));
+                    return Err(End::Silent(self.wait.as_secs()));
                 }
                 Err(error) => return Err(End::Closed(error)),
             }

@@ -34,6 +34,14 @@ pub enum End {
         /// Expected and got, in words.
         reason: String,
     },
+    /// A master that has the bytes sends them: these are gone, or were lost.
+    #[error("keep-alives came for {seconds} seconds and no bytes: the log does not have those at {at}")]
+    Missing {
+        /// Offset of the log.
+        at: u64,
+        /// How long.
+        seconds: u64,
+    },
     /// The log has other bytes than the copy.
     #[error("the log differs from the copy at {at}")]
     Diverged {

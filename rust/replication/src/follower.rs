@@ -2,7 +2,7 @@
 //!
 //! Nothing is written that does not prove itself: each record tells its own place, its lengths agree, and its body has its CRC.
 //! What the copy has already is asked for once more, and compared, as nothing on the wire tells that a master lost its tail.
-use crate::connection::Connection;
+use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::keeper::Keeper;
 use crate::listing::Listing;
@@ -207,8 +207,7 @@ impl Shared {
     }
 
     fn connected(&self, follow: &Follow) -> Result<Connection, End> {
-        // 0 would be taken for "from the start of your last file"
-        let connection = Connection::open(&follow.address, follow.from.max(1))?;
+        let connection = Connection::open(&follow.address, follow.from, SILENCE)?;
         let mut ending = self.ending();
         ending.socket = Some(connection.handle()?);
         // stopped meanwhile: nobody had a socket to close
@@ -217,14 +216,11 @@ impl Shared {
 
     fn copy_all(&self, follow: &Follow, connection: &mut Connection, log: &mut LogCopy) -> Result<(), End> {
         let listing = follow.lists.then_some(&self.listing);
-        if follow.from == 0 {
-            // the byte before the second, which was asked for: the first of a record's size is 0 below 16 MiB
-            log.room()[0] = 0;
-            log.take(1, listing)?;
-        }
         loop {
             let count = connection.read(log.room())?;
-            self.keeper.has_read();
+            if connection.has_heard() {
+                self.keeper.has_read();
+            }
             self.keeper.writes(true);
             let taken = log.take(count, listing);
             self.keeper.writes(false);

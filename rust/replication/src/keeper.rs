@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two reports: a master closes a connection over which it hears nothing for 20 seconds.
-const REPORT_EVERY: Duration = Duration::from_secs(5);
+pub const REPORT_EVERY: Duration = Duration::from_secs(5);
 /// How long nothing may be read while this side writes: a master keeps old files that it still has to send.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks.

@@ -7,6 +7,8 @@
 //! log_copy     compares what a copy has, checks and appends what it has not
 //! listing      lists what was appended, on a thread of its own
 //! follower     all of it: a copy that grows with its master's log
+//! log_reader   a stretch of a log, without a copy
+//! source       whether and where a broker's log may be read, by its configuration
 //! ```
 pub mod connection;
 pub mod end;
@@ -15,6 +17,10 @@ pub mod frame;
 pub mod keeper;
 pub mod listing;
 pub mod log_copy;
+pub mod log_reader;
+pub mod source;
 
 pub use end::End;
 pub use follower::{Follow, Follower, Progress};
+pub use log_reader::{LogReader, LogStretch, Step};
+pub use source::{Sends, Source};

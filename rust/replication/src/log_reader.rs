@@ -1,0 +1,216 @@
+//! Reads a stretch of a log over a connection of its own, record by record, without a copy.
+//!
+//! Whoever reads is no replica, and has no thread: it reports while it reads. One that stops reading reports nothing, so that its
+//! master closes the connection after 20 seconds, and keeps no file for it. Reading on connects again.
+use crate::connection::{Connection, SILENCE};
+use crate::end::End;
+use crate::frame::NO_REPLICA;
+use crate::keeper::REPORT_EVERY;
+use rmqfast_store::store::append::replicate::{Rest, whole_records};
+use rmqfast_store::store::log_walk::RecordAt;
+use std::time::{Duration, Instant};
+
+/// Bytes of a block: what is still in the processor's cache when it is parsed.
+const BLOCK_LEN: usize = 1 << 20;
+/// How long a read waits for bytes, between two looks whether to wait on.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long only keep-alives may come. A master sends one each 5 seconds, and one before the first bytes.
+const KEEP_ALIVES: Duration = Duration::from_secs(6);
+
+/// A stretch of a log, and where it is served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogStretch {
+    /// `host:port`s that lead to the log; the first that answers is taken.
+    pub addresses: Vec<String>,
+    /// Bytes of a file of the log.
+    pub file_size: u64,
+    /// Bytes of a record at most.
+    pub max_record: u64,
+    /// Offset of the first record.
+    pub from: u64,
+    /// Offset behind the last record.
+    pub end: u64,
+}
+
+/// What [`LogReader::advance`] came to.
+#[derive(Debug)]
+pub enum Step {
+    /// Memory whose first `len` bytes are whole records: [`LogReader::records`] says where they are.
+    Block {
+        /// What [`Memory`] gave.
+        buffer: Vec<u8>,
+        /// Bytes of records in it.
+        len: usize,
+    },
+    /// Not enough came yet.
+    Waiting,
+    /// All is read.
+    Done,
+}
+
+/// Gives memory for so many bytes, or for more.
+pub type Memory = dyn Fn(usize) -> Vec<u8> + Send + Sync;
+
+/// Reads the records of a stretch, each of which proves itself: it tells its own place, its lengths agree, its body has its CRC.
+pub struct LogReader {
+    stretch: LogStretch,
+    memory: Box<Memory>,
+    connection: Option<Open>,
+    /// The first `len` bytes are those of the log from `position` on, and not handed out.
+    buffer: Vec<u8>,
+    len: usize,
+    position: u64,
+    records: Vec<RecordAt>,
+}
+
+struct Open {
+    connection: Connection,
+    from: u64,
+    reported: Option<Instant>,
+    /// When bytes came last.
+    moved: Instant,
+    /// When anything did.
+    heard: Instant,
+}
+
+impl LogReader {
+    /// Nobody is asked yet; `memory` gives buffers for blocks.
+    pub fn new(stretch: LogStretch, memory: Box<Memory>) -> Self {
+        let position = stretch.from;
+        Self { stretch, memory, connection: None, buffer: Vec::new(), len: 0, position, records: Vec::new() }
+    }
+
+    /// Reads the next block; waits for `wait` at most, and longer only to connect.
+    ///
+    /// # Errors
+    /// Why the stretch cannot be read on.
+    pub fn advance(&mut self, wait: Duration) -> Result<Step, End> {
+        let deadline = Instant::now() + wait;
+        while self.position < self.stretch.end {
+            if self.is_full() {
+                let (buffer, len) = self.block()?;
+                // blanks alone are none, and neither is the beginning of a long record
+                if !self.records.is_empty() {
+                    return Ok(Step::Block { buffer, len });
+                }
+            } else if !self.read_on()? && Instant::now() >= deadline {
+                return Ok(Step::Waiting);
+            }
+        }
+        self.connection = None;
+        Ok(Step::Done)
+    }
+
+    /// The records of the last block, in their order.
+    pub fn records(&self) -> &[RecordAt] {
+        &self.records
+    }
+
+    /// Whether there is room for no more bytes, or all of the stretch's are there.
+    fn is_full(&self) -> bool {
+        self.len > 0 && (self.len >= self.buffer.len() || self.position + self.len as u64 >= self.stretch.end)
+    }
+
+    /// Reads what has come; whether any has.
+    fn read_on(&mut self) -> Result<bool, End> {
+        if self.buffer.is_empty() {
+            self.buffer = (self.memory)(BLOCK_LEN);
+        }
+        let left = self.stretch.end - self.position - self.len as u64;
+        let most = (self.buffer.len() - self.len).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let mut open = self.connection.take().map_or_else(|| self.open(), Ok)?;
+        let room = &mut self.buffer[self.len..self.len + most];
+        let count = match open.read(room) {
+            // a master that was restarted, or one that heard nothing for too long: what came before was sound
+            Err(End::Closed(_)) if open.connection.position() > open.from => return Ok(false),
+            count => count?,
+        };
+        self.len += count;
+        self.connection = Some(open);
+        Ok(count > 0)
+    }
+
+    fn open(&self) -> Result<Open, End> {
+        let from = self.position + self.len as u64;
+        let mut last = None;
+        for address in &self.stretch.addresses {
+            match Connection::open(address, from, LOOK) {
+                Ok(connection) => {
+                    let now = Instant::now();
+                    return Ok(Open { connection, from, reported: None, moved: now, heard: now });
+                }
+                Err(end) => last = Some(end),
+            }
+        }
+        Err(last.unwrap_or(End::Stopped))
+    }
+
+    /// The whole records of the buffer, and how many bytes they are.
+    fn block(&mut self) -> Result<(Vec<u8>, usize), End> {
+        self.records.clear();
+        let mut taken = 0;
+        let needed = loop {
+            let (before, start) = (self.records.len(), self.position + taken as u64);
+            let bytes = &self.buffer[taken..self.len];
+            let (whole, rest) = whole_records(bytes, start, self.stretch.file_size, &mut self.records);
+            self.records[before..].iter_mut().for_each(|record| record.at += taken as u32);
+            taken += whole;
+            match rest {
+                Rest::Broken(reason) if taken == 0 => return Err(End::Broken { at: self.position, reason }),
+                // the next block begins with it
+                Rest::Broken(_) => break 0,
+                Rest::Needs(needed) => break needed,
+                // a file ended: the next one goes on
+                Rest::Nothing if taken < self.len => {}
+                Rest::Nothing => break 0,
+            }
+        };
+        self.hand_out(taken, needed)
+    }
+
+    /// Parts with the first `taken` bytes. The rest begins the next block, which has room for `needed` bytes.
+    fn hand_out(&mut self, taken: usize, needed: usize) -> Result<(Vec<u8>, usize), End> {
+        let at = self.position + taken as u64;
+        if needed as u64 > self.stretch.max_record {
+            let reason = format!("total size at +0: expected {} at most, got {needed}", self.stretch.max_record);
+            return Err(End::Broken { at, reason });
+        }
+        if at + needed as u64 > self.stretch.end {
+            let reason = format!("expected a record that ends at {} at most, got {needed} bytes", self.stretch.end);
+            return Err(End::Broken { at, reason });
+        }
+        let mut next = (self.memory)(BLOCK_LEN.max(needed));
+        let rest = self.len - taken;
+        next[..rest].copy_from_slice(&self.buffer[taken..self.len]);
+        (self.len, self.position) = (rest, at);
+        Ok((std::mem::replace(&mut self.buffer, next), taken))
+    }
+}
+
+impl Open {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, End> {
+        let count = match self.connection.read(room) {
+            Err(End::Silent(_)) if self.heard.elapsed() < SILENCE => return Ok(0),
+            Err(End::Silent(_)) => return Err(End::Silent(SILENCE.as_secs())),
+            count => count?,
+        };
+        let now = Instant::now();
+        self.heard = now;
+        if count > 0 {
+            self.moved = now;
+        } else if now - self.moved >= KEEP_ALIVES {
+            return Err(End::Missing { at: self.connection.position(), seconds: KEEP_ALIVES.as_secs() });
+        }
+        if self.connection.has_heard() && self.reported.is_none_or(|last| now - last >= REPORT_EVERY) {
+            self.connection.report(NO_REPLICA)?;
+            self.reported = Some(now);
+        }
+        Ok(count)
+    }
+}
+
+impl std::fmt::Debug for LogReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogReader").field("stretch", &self.stretch).finish_non_exhaustive()
+    }
+}

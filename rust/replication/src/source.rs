@@ -1,0 +1,125 @@
+//! Whether and where a broker's log may be read, by what the broker says of its configuration.
+//!
+//! Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.handleHA` (5.x), `BrokerConfig`, `MessageStoreConfig`.
+use std::collections::HashMap;
+
+/// What a broker of 5.x that has its log elsewhere, or serves it in another protocol, says of itself.
+const OTHER_PROTOCOLS: [(&str, &str); 3] = [
+    ("enableControllerMode", "controller mode: its replicas speak another protocol"),
+    ("enableDLegerCommitLog", "a DLedger commit log: its HA port is not open"),
+    ("duplicationEnable", "duplicationEnable: its HA port is not open"),
+];
+/// Room for what a record has besides its body: a topic, properties, and fields of fixed length.
+const AROUND_BODY: u64 = 128 << 10;
+/// Bytes of a body at least: a broker may have taken larger ones than it takes now.
+const MAX_BODY: u64 = 64 << 20;
+
+/// What sends wait for at the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// For no replica.
+    NeverWait,
+    /// For the positions that replicas report: one that reports none has nobody wait.
+    WaitForReports,
+    /// For whoever is connected, whatever it reports.
+    WaitForConnections,
+}
+
+/// Where a broker serves its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// `host:port`s that lead to the HA port.
+    pub addresses: Vec<String>,
+    /// Bytes of a file of the log.
+    pub file_size: u64,
+    /// Bytes of a record at most.
+    pub max_record: u64,
+    /// What sends wait for there.
+    pub sends: Sends,
+}
+
+impl Source {
+    /// The source that is the broker at `address`, by its configuration.
+    ///
+    /// # Errors
+    /// Why its log cannot be read, in words.
+    pub fn of_config(config: &HashMap<String, String>, address: &str) -> Result<Self, String> {
+        let text = |name: &str| config.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
+        let is_true = |name: &str| text(name).is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        if let Some((_, reason)) = OTHER_PROTOCOLS.iter().find(|(name, _)| is_true(name)) {
+            return Err((*reason).to_owned());
+        }
+        let number = |name: &str| {
+            let number = text(name).and_then(|text| text.parse::<u64>().ok()).filter(|number| *number > 0);
+            number.ok_or_else(|| format!("{name}: expected a number, got {}", text(name).unwrap_or("none")))
+        };
+        let port = number("haListenPort")?;
+        let own = address.rsplit_once(':').map(|(host, _)| host);
+        let mut addresses: Vec<String> =
+            [text("brokerIP2"), own].into_iter().flatten().map(|host| format!("{host}:{port}")).collect();
+        addresses.dedup();
+        let is_sync = text("brokerRole") == Some("SYNC_MASTER");
+        let sends = match (is_sync, config.contains_key("inSyncReplicas")) {
+            (false, _) => Sends::NeverWait,
+            (true, true) => Sends::WaitForReports,
+            (true, false) => Sends::WaitForConnections,
+        };
+        let max_body = number("maxMessageSize").unwrap_or(MAX_BODY).max(MAX_BODY);
+        Ok(Self {
+            addresses,
+            file_size: number("mappedFileSizeCommitLog")?,
+            max_record: max_body.saturating_add(AROUND_BODY),
+            sends,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(more: &[(&str, &str)]) -> Result<Source, String> {
+        let usual = [
+            ("brokerIP2", "10.0.0.2"),
+            ("haListenPort", "10912"),
+            ("mappedFileSizeCommitLog", "1073741824"),
+            ("brokerRole", "ASYNC_MASTER"),
+        ];
+        let pairs = usual.iter().chain(more).map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Source::of_config(&pairs.collect(), "broker.example:10911")
+    }
+
+    #[test]
+    fn a_log_is_served_at_the_ha_port_of_both_addresses() {
+        let expected = Source {
+            addresses: vec!["10.0.0.2:10912".to_owned(), "broker.example:10912".to_owned()],
+            file_size: 1 << 30,
+            max_record: (64 << 20) + AROUND_BODY,
+            sends: Sends::NeverWait,
+        };
+        assert_eq!(source(&[]), Ok(expected));
+        let one = source(&[("brokerIP2", "broker.example"), ("maxMessageSize", "134217728")]).expect("a source");
+        assert_eq!(
+            (one.addresses, one.max_record),
+            (vec!["broker.example:10912".to_owned()], (128 << 20) + AROUND_BODY)
+        );
+    }
+
+    #[test]
+    fn sends_to_a_sync_master_of_4_wait_for_connections_and_those_of_5_for_reports() {
+        let sends = |more: &[(&str, &str)]| source(more).expect("a source").sends;
+        assert_eq!(sends(&[("brokerRole", "SYNC_MASTER")]), Sends::WaitForConnections);
+        assert_eq!(sends(&[("brokerRole", "SYNC_MASTER"), ("inSyncReplicas", "1")]), Sends::WaitForReports);
+        assert_eq!(sends(&[("brokerRole", "SLAVE")]), Sends::NeverWait);
+    }
+
+    #[test]
+    fn a_log_that_is_elsewhere_or_speaks_another_protocol_is_none() {
+        for (name, reason) in OTHER_PROTOCOLS {
+            assert_eq!(source(&[(name, "true")]).expect_err("another protocol"), reason);
+            assert!(source(&[(name, "false")]).is_ok());
+        }
+        let text = source(&[("haListenPort", "")]).expect_err("no port");
+        assert_eq!(text, "haListenPort: expected a number, got none");
+    }
+}
