@@ -10,6 +10,7 @@ use crate::names::is_system;
 use crate::puller::{Answer, Body, PullHeader, PullStatus, PullerOptions, Queue, Subscription};
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
+use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +24,19 @@ const SLOW: u32 = 5;
 
 /// A queue's first offset, and the one behind its last.
 pub type Bounds = (i64, i64);
+
+/// A message of a queue, as far as a plan needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// When the broker stored it, in milliseconds.
+    pub store_timestamp: i64,
+    /// Where its record stands in the broker's log.
+    pub physical_offset: i64,
+    /// Bytes of its record.
+    pub len: u32,
+    /// Whether its record says the queue and the offset that it was asked for by, and is one message.
+    pub is_own: bool,
+}
 
 /// The brokers of topics, as whoever plans a read of them sees them.
 #[derive(Debug)]
@@ -138,14 +152,111 @@ impl TopicCluster {
         group: &str,
         interrupt: Interrupt<'_>,
     ) -> Result<Vec<i64>> {
-        let routes = self.last_routes(queues.iter().map(|(queue, _)| queue), interrupt)?;
-        let answers = each(queues, interrupt, |(queue, bounds), interrupt| {
-            let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
-            self.offset_at(address, queue, when, *bounds, group, interrupt)
+        self.of_queues(
+            queues,
+            |(queue, _)| queue,
+            interrupt,
+            |address, (queue, bounds), interrupt| self.offset_at(address, queue, when, *bounds, group, interrupt),
+        )
+    }
+
+    /// The first offset of each queue whose message stands at `place` of its broker's log or behind it, in their order; each is
+    /// looked for from an offset on.
+    ///
+    /// # Errors
+    /// As [`bounds`](Self::bounds).
+    pub fn offsets_behind(
+        &self,
+        place: i64,
+        queues: &[(Queue, Bounds, i64)],
+        group: &str,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<i64>> {
+        self.of_queues(
+            queues,
+            |(queue, ..)| queue,
+            interrupt,
+            |address, (queue, bounds, hint), interrupt| {
+                first_offset_at(place, *bounds, *hint, |offset| {
+                    let found = self.found_at(address, queue, offset, group, interrupt)?;
+                    Ok(found.map(|found| found.physical_offset))
+                })
+            },
+        )
+    }
+
+    /// The messages at offsets of queues, in their order; `None` for one that has expired.
+    ///
+    /// # Errors
+    /// As [`bounds`](Self::bounds).
+    pub fn messages(
+        &self,
+        places: &[(Queue, i64)],
+        group: &str,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<Option<Found>>> {
+        self.of_queues(
+            places,
+            |(queue, _)| queue,
+            interrupt,
+            |address, (queue, offset), interrupt| self.found_at(address, queue, *offset, group, interrupt),
+        )
+    }
+
+    /// The configuration of a broker of a topic, and its address.
+    ///
+    /// # Errors
+    /// [`Error::Response`]: it refuses. [`Error::Remoting`]: it does not answer. [`Error::Client`]: it is not in the route.
+    pub fn broker_config(&self, queue: &Queue, interrupt: Interrupt<'_>) -> Result<(String, HashMap<String, String>)> {
+        let routes = self.last_routes([queue], interrupt)?;
+        let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
+        let answer = self.cluster.ask(address, self.cluster.usual(request::GET_BROKER_CONFIG, &[]), interrupt)?;
+        // as `MixAll.properties2String` writes it
+        let text = String::from_utf8_lossy(&answer.body);
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        Ok((address.to_owned(), pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+    }
+
+    /// Whether a broker of 5.x gives other messages of a topic than its log lists, or counts them otherwise: it compacts the topic,
+    /// its records are batches, or its queues are parts of others. One that does not know the question has no such topics.
+    ///
+    /// # Errors
+    /// [`Error::Remoting`]: it does not answer. [`Error::Client`]: it is not in the route.
+    pub fn is_listed_otherwise(&self, queue: &Queue, interrupt: Interrupt<'_>) -> Result<bool> {
+        let routes = self.last_routes([queue], interrupt)?;
+        let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
+        let fields = [("topic", Value::Text(&queue.topic))];
+        let usual = self.cluster.usual(request::GET_TOPIC_CONFIG, &fields);
+        let answer = self.cluster.answer(address, usual, interrupt)?;
+        if answer.code != response::SUCCESS {
+            return Ok(false);
+        }
+        let config = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
+        let has = |name, wanted: &str| {
+            let value = config.member("attributes").and_then(|attributes| attributes.member(name)).and_then(Json::text);
+            value.is_some_and(|value| value.eq_ignore_ascii_case(wanted))
+        };
+        let is_mapped = matches!(config.member("mappingDetail"), Some(Json::Object(_)));
+        Ok(is_mapped || has("cleanup.policy", "COMPACTION") || has("queue.type", "BatchCQ"))
+    }
+
+    /// What `ask` says of each item at the broker of its queue, in their order.
+    fn of_queues<I: Sync, T: Send>(
+        &self,
+        items: &[I],
+        queue_of: impl Fn(&I) -> &Queue + Sync,
+        interrupt: Interrupt<'_>,
+        ask: impl Fn(&str, &I, Interrupt<'_>) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let routes = self.last_routes(items.iter().map(&queue_of), interrupt)?;
+        let answers = each(items, interrupt, |item, interrupt| {
+            let queue = queue_of(item);
+            ask(address_of(&routes, &queue.topic, &queue.broker_name)?, item, interrupt)
         })?;
-        let unasked = |queue: &Queue, error| unasked(&routes, &queue.topic, &queue.broker_name, error);
-        let offsets = queues.iter().zip(answers);
-        offsets.map(|((queue, _), answer)| answer.map_err(|error| unasked(queue, error))).collect()
+        let answers = items.iter().map(queue_of).zip(answers);
+        answers
+            .map(|(queue, answer)| answer.map_err(|error| unasked(&routes, &queue.topic, &queue.broker_name, error)))
+            .collect()
     }
 
     /// Has each broker of `queues` compile an SQL92 expression: one that a broker does not understand it takes for all
@@ -342,17 +453,19 @@ impl TopicCluster {
             Err(Error::Response { .. }) => bounds.0,
             hint => hint?,
         };
-        first_offset_at(when, bounds, hint, |offset| self.store_time(address, queue, offset, group, interrupt))
+        first_offset_at(when, bounds, hint, |offset| {
+            Ok(self.found_at(address, queue, offset, group, interrupt)?.map(|found| found.store_timestamp))
+        })
     }
 
-    fn store_time(
+    fn found_at(
         &self,
         address: &str,
         queue: &Queue,
         offset: i64,
         consumer_group: &str,
         interrupt: Interrupt<'_>,
-    ) -> Result<Option<i64>> {
+    ) -> Result<Option<Found>> {
         let header = PullHeader {
             consumer_group,
             queue,
@@ -375,8 +488,16 @@ impl TopicCluster {
             return Err(Error::Response { code, remark, address });
         }
         // an answer without a message says that the offset has expired
-        let message = answer.rows.first().and_then(|row| row.message(&answer.body));
-        Ok(message.map(|message| message.store_timestamp()))
+        let Some((row, message)) = answer.rows.first().and_then(|row| Some((row, row.message(&answer.body)?))) else {
+            return Ok(None);
+        };
+        let is_of_queue = message.topic() == queue.topic.as_bytes() && message.queue_id() == queue.queue_id;
+        Ok(Some(Found {
+            store_timestamp: message.store_timestamp(),
+            physical_offset: message.physical_offset(),
+            len: row.layout.total,
+            is_own: is_of_queue && message.queue_offset() == offset && row.layout.sys_flag & INNER_BATCH == 0,
+        }))
     }
 
     fn offset(&self, address: &str, code: i32, fields: &[(&str, Value<'_>)], interrupt: Interrupt<'_>) -> Result<i64> {

@@ -15,7 +15,7 @@ mod wire;
 mod worker;
 
 pub use answer::Answer;
-pub use body::Body;
+pub use body::{Body, Pool};
 pub use fetched::{Fetched, FlowControl, Item, Queue};
 pub use handle::Puller;
 pub use options::{Assignment, Broker, Gather, PullerOptions, Sign, Subscription, Threshold};

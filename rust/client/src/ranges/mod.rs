@@ -12,3 +12,4 @@ pub use pool::{PoolKey, PullerPool};
 pub use progress::{Progress, Trouble, Verdict};
 pub use range::{QueueRange, RangeRequest};
 pub use reader::{Counts, OnWait, RangeReader, Step};
+pub use rows::{batches, choose, unreadable};

@@ -19,6 +19,8 @@ pub const TRANSACTION_MASK: i32 = 0xC;
 pub const TRANSACTION_PREPARED: i32 = 0x4;
 /// sysFlag: rolled back; such a record has no place in a queue.
 pub const TRANSACTION_ROLLBACK: i32 = 0xC;
+/// sysFlag: several messages in one record, which a queue of 5.x lists in another way.
+pub const INNER_BATCH: i32 = 0x80;
 /// sysFlag: the born host is IPv6.
 pub const BORN_HOST_V6: i32 = 0x10;
 /// sysFlag: the store host is IPv6.
