@@ -44,8 +44,8 @@ def test_the_ways_into_python_and_into_the_jvm_know_nothing_of_each_other() -> N
     }
 
 
-def test_a_read_request_of_spark_stands_on_the_store_and_the_client() -> None:
-    below = {"rmqfast-client", "rmqfast-remoting", "rmqfast-store"}
+def test_a_read_request_of_spark_stands_on_the_store_the_client_and_the_log_over_the_wire() -> None:
+    below = {"rmqfast-client", "rmqfast-remoting", "rmqfast-replication", "rmqfast-store"}
     assert {d for d in dependencies()["rmqfast-spark"] if d.startswith("rmqfast")} == below
 
 

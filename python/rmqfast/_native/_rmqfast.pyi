@@ -64,12 +64,14 @@ __all__ = [
     "fetched_to_arrow",
     "is_legal_name",
     "load_config",
+    "log_source",
     "make_certificates",
     "messages_to_arrow",
     "milliseconds",
     "name_problem",
     "namespace_of_endpoint",
     "parse_name_servers",
+    "pieces_option",
     "plain_remark",
     "plan_clean",
     "pull_fields",
@@ -329,6 +331,20 @@ class TopicRead:
         Source: `RocketMQSource.getOffsetRanges`.
         """
 
+    def plan_with_ways(self) -> tuple[list[bytes], str]:
+        """As `plan`; besides, as the text of an option, whether each broker's log is read or why it is not.
+
+        Raises:
+            RmqError: As `plan`.
+        """
+
+def pieces_option(pieces: Sequence[bytes]) -> str:
+    """Pieces as the text of an option, which says what was planned.
+
+    Raises:
+        ArgumentError: Bytes of another release.
+    """
+
 def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, str, int, int, int]]]:
     """The address and the ranges of a piece: topic, broker, queue, the first offset, the one behind the last.
 
@@ -480,6 +496,15 @@ def cut_copy(path: str, at: int, options: AppendOptions, *, progress: Callable[[
 
     Returns:
         Where the log ends then.
+    """
+
+def log_source(
+    config: dict[str, str], address: str
+) -> tuple[list[str], int, Literal["nobody", "reports", "connections"]]:
+    """Where a broker serves its log, by its configuration: addresses, bytes of a file, and what sends wait for.
+
+    Raises:
+        ArgumentError: Its log cannot be read.
     """
 
 _Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]

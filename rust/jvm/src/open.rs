@@ -15,7 +15,7 @@ pub fn open(read: Read, piece: &[u8], limit: u64, is_repeated: bool, reads_ahead
     Ok(match read {
         Read::Store(read) => Box::new(StoreTask::open(*read, store_piece::of_bytes(piece)?, limit)?),
         Read::Topic(read) => {
-            Box::new(TopicTask::open(*read, &TopicPiece::of_bytes(piece)?, limit, is_repeated, reads_ahead)?)
+            Box::new(TopicTask::open(*read, TopicPiece::of_bytes(piece)?, limit, is_repeated, reads_ahead)?)
         }
     })
 }

@@ -3,9 +3,10 @@ use crate::failure::Result;
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
 use rmqfast_client::puller::Fetched;
-use rmqfast_client::ranges::{PullerPool, QueueRange, RangeReader, Step};
+use rmqfast_client::ranges::{PullerPool, QueueRange, Step};
 use rmqfast_spark::admission::StreamOffsets;
 use rmqfast_spark::checkpoint::topic_text;
+use rmqfast_spark::piece_reader::PieceReader;
 use rmqfast_spark::topic_piece::TopicPiece;
 use rmqfast_spark::topic_read::TopicRead;
 use rmqfast_store::scan::ScanRequest;
@@ -17,7 +18,7 @@ static POOL: PullerPool = PullerPool::new();
 
 /// A piece of a topic being read.
 pub struct TopicTask {
-    reader: RangeReader,
+    reader: PieceReader,
     batch: Batch,
     /// What the vectors point into: held until the batch is filled anew.
     answers: Vec<Fetched>,
@@ -34,8 +35,8 @@ impl TopicTask {
     ///
     /// # Errors
     /// A piece of queues of several brokers.
-    pub fn open(read: TopicRead, piece: &TopicPiece, limit: u64, is_repeated: bool, reads_ahead: bool) -> Result<Self> {
-        let ranges = piece.ranges.clone();
+    pub fn open(read: TopicRead, piece: TopicPiece, limit: u64, is_repeated: bool, reads_ahead: bool) -> Result<Self> {
+        let ranges = &piece.ranges;
         // a piece has one broker, whose name is that of all rows
         let broker_name = ranges.first().map(|range| range.queue.broker_name.to_string());
         let batch = Batch::new(&ScanRequest { broker_name, ..read.request.scan.clone() });
@@ -44,9 +45,7 @@ impl TopicTask {
         let key = read.pool_key.as_ref().filter(|_| !is_repeated);
         let key = key
             .map(|key| key.with(if is_endless { "endless" } else { "" }).with(piece.address.as_deref().unwrap_or("")));
-        let on_wait = Box::new(rmqfast_remoting::never);
-        let reader = RangeReader::new(read.request, ranges, piece.address.clone(), read.cluster, on_wait)
-            .map_err(rmqfast_spark::Error::from)?;
+        let reader = PieceReader::open(read.request, piece, read.cluster, Box::new(rmqfast_remoting::never))?;
         let reader = if reads_ahead { reader.reading_ahead() } else { reader };
         let reader = match key {
             Some(key) => reader.pooled(&POOL, key),
@@ -80,7 +79,7 @@ impl TopicTask {
         }
         self.batch.seal();
         let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
-        self.reader.unreadable(&self.answers, &offsets).map_err(rmqfast_spark::Error::from)?;
+        self.reader.unreadable(&self.answers, &offsets)?;
         self.filled = rows;
         Ok(rows)
     }
@@ -95,7 +94,7 @@ impl Task for TopicTask {
             // their memory is used again for what comes
             self.answers.clear();
             (self.next, self.filled) = ((0, 0), 0);
-            match self.reader.advance(wait).map_err(rmqfast_spark::Error::from)? {
+            match self.reader.advance(wait)? {
                 Step::Answers(answers) => self.answers = answers,
                 Step::Waiting => return Ok(Some(0)),
                 Step::Done => return Ok(None),

@@ -51,6 +51,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;
     module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;
     module.add_class::<topic::read::TopicRead>()?;
+    module.add_function(wrap_pyfunction!(topic::read::pieces_option, module)?)?;
     module.add_function(wrap_pyfunction!(topic::read::read_piece, module)?)?;
     module.add_class::<stream::SparkStream>()?;
     module.add_class::<topic_sink::TopicSink>()?;
@@ -63,6 +64,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<append::Appender>()?;
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::cut_copy, module)?)?;
+    module.add_function(wrap_pyfunction!(follower::log_source, module)?)?;
     module.add_class::<broker::DataPlane>()?;
     module.add_function(wrap_pyfunction!(broker::check_sql92, module)?)?;
     module.add_class::<client_send::in_flight::InFlight>()?;

@@ -114,7 +114,7 @@ enum Form {
     Time,
     Texts,
     Ids,
-    Io,
+    OneOf(&'static [&'static str]),
 }
 
 /// An option: its name; another one for it; the argument of Python that says the same; whose it is; its form; its text
@@ -135,7 +135,7 @@ const SINK: u8 = 4;
 const CLUSTER: u8 = TOPIC | SINK;
 /// Where the read begins and ends in the commit log: what the log held when `read_store` was called. Nobody types these.
 const LOG_RANGE: u8 = 8;
-/// What `read_topic` planned when it was called. Nobody types it.
+/// What `read_topic` planned when it was called, and what `load` chose. Nobody types these.
 const PLANNED: u8 = 16;
 
 const MOST: i64 = 1 << 62;
@@ -152,7 +152,7 @@ const fn with_alias(alias: &'static str, row: Row) -> Row {
     Row { alias: Some(alias), ..row }
 }
 
-const TABLE: [Row; 58] = [
+const TABLE: [Row; 60] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -188,6 +188,7 @@ const TABLE: [Row; 58] = [
     row("pullTimeoutMs", "pull_timeout_ms", TOPIC, MILLISECONDS, Some("10000")),
     row("pullsUnderWay", "pulls_under_way", TOPIC, Form::Number(1, 1024), Some("16")),
     row("retryTimeoutMs", "retry_timeout_ms", TOPIC, MILLISECONDS, Some("60000")),
+    row("via", "via", TOPIC, Form::OneOf(&["pull", "log", "auto"]), Some("pull")),
     row("maxBodyBytes", "max_body_bytes", READ, BODY_BYTES, Some("67108864")),
     row("brokerName", "broker_name", STORE, Form::Text, None),
     row("commitLogDirs", "commit_log_dirs", STORE, Form::Texts, None),
@@ -207,7 +208,7 @@ const TABLE: [Row; 58] = [
     row("commitOffsets", "commit_offsets", TOPIC, Form::Flag, Some("false")),
     row("pushdown", "pushdown", READ, Form::Flag, Some("false")),
     row("maxBytesPerTrigger", "max_bytes_per_trigger", STORE, COUNT, None),
-    row("io", "io", STORE, Form::Io, Some("pread")),
+    row("io", "io", STORE, Form::OneOf(&["pread", "mmap"]), Some("pread")),
     row("batchSize", "batch_size", SINK, Form::Number(1, 32_767), None),
     row("maxMessageSize", "max_message_size", SINK, BODY_BYTES, None),
     row("sendTimeoutMs", "send_timeout_ms", SINK, MILLISECONDS, None),
@@ -216,6 +217,7 @@ const TABLE: [Row; 58] = [
     row("logStart", "log_start", LOG_RANGE, Form::Number(0, i64::MAX), None),
     row("logEnd", "log_end", LOG_RANGE, Form::Number(0, i64::MAX), None),
     row("pieces", "pieces", PLANNED, Form::Text, None),
+    row("ways", "ways", PLANNED, Form::Text, None),
 ];
 /// Which topics of a cluster are read; one of these says it.
 pub const TOPICS: [&str; 4] = ["topic", "subscribe", "subscribePattern", "assign"];
@@ -418,6 +420,10 @@ impl Options {
             let text = "option pushdown: Spark pushes no filters to a stream; use tags, sql, keys or queueIds";
             return Err(Error::argument(text));
         }
+        // a stream waits for what comes, and nobody serves a log up to a moment that is to come
+        if self.is_given("via") && self.text("via") != Some("pull") {
+            return Err(Error::argument("option via: a stream pulls; read a batch"));
+        }
         let is_word = matches!(self.begin().as_str(), "earliest" | "latest");
         if self.kind == Kind::StoreStream && !is_word {
             let text = "the stream of a store begins at earliest, latest or startingTimestamp";
@@ -492,9 +498,17 @@ impl Form {
                 let ids = ids.map(|word| number(name, word, 0, i32::MAX.into()).map(|id| id as i32));
                 ids.collect::<Result<_>>().map(Value::Ids)
             }
-            Self::Io if matches!(text, "pread" | "mmap") => Ok(Value::Text(text.to_owned())),
-            Self::Io => Err(refused(name, "pread or mmap", text)),
+            Self::OneOf(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+            Self::OneOf(words) => Err(refused(name, &alternatives(words), text)),
         }
+    }
+}
+
+/// "a, b or c".
+fn alternatives(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => words.join(", "),
     }
 }
 

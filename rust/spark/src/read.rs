@@ -1,6 +1,6 @@
 //! A read or a stream of a store or of topics, whichever its options name: one face for both.
 use crate::error::Result;
-use crate::options::{Kind, Options, Pairs};
+use crate::options::{Kind, Options, Pairs, replaced};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::Filter;
 use crate::store_piece;
@@ -10,6 +10,7 @@ use crate::stream::Stream;
 use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
 use crate::topic_stream::TopicStream;
+use crate::via::{Via, Way};
 use rmqfast_remoting::Interrupt;
 use rmqfast_store::scan::{Column, Listed, ScanRequest};
 use std::fmt;
@@ -52,8 +53,17 @@ pub fn resolve(
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
     // whoever planned it has looked
-    let warnings = if read.planned.is_some() { Vec::new() } else { read.check(interrupt)? };
-    Ok((pairs.to_vec(), warnings))
+    if read.planned.is_some() {
+        return Ok((pairs.to_vec(), Vec::new()));
+    }
+    let mut warnings = read.check(interrupt)?;
+    if read.via == Via::Pull {
+        return Ok((pairs.to_vec(), warnings));
+    }
+    // now, so that each plan of the read tells it
+    let planned = read.planned(interrupt)?;
+    warnings.extend(planned.warnings);
+    Ok((replaced(pairs, &[("ways", Way::to_option(&planned.ways))]), warnings))
 }
 
 /// The stream that options ask for, of columns by name.
@@ -82,6 +92,9 @@ impl fmt::Display for Read {
                 let subscription = &read.request.subscription;
                 if subscription.is_filtered() {
                     write!(f, ", {} {}", subscription.expression_type, subscription.expression)?;
+                }
+                for way in read.ways.iter().flatten() {
+                    write!(f, ", {way}")?;
                 }
             }
         }

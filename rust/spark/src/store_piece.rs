@@ -33,10 +33,10 @@ mod tests {
             assert_eq!(of_bytes(&bytes).expect("a piece"), piece);
             bytes[0] = 1;
             let error = of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 2, got 1"), "{error}");
+            assert!(error.starts_with("piece: expected version 3, got 1"), "{error}");
         }
-        let of_topic = TopicPiece { address: None, ranges: Vec::new(), goes_on: false }.to_bytes();
-        for bytes in [&b""[..], b"\x02", b"\x02[null]", b"\x02[false,-1,1,false]", &of_topic] {
+        let of_topic = TopicPiece { address: None, ranges: Vec::new(), goes_on: false, log: None }.to_bytes();
+        for bytes in [&b""[..], b"\x03", b"\x03[null]", b"\x03[false,-1,1,false]", &of_topic] {
             let error = of_bytes(bytes).expect_err("no piece of a store").to_string();
             assert!(error.starts_with("piece: "), "{error}");
         }

@@ -1,5 +1,6 @@
 //! A task's share of a read of topics, and how ranges of queues become such pieces.
 use crate::error::{Error, Result};
+use crate::log_part::{LogPart, LogParts};
 use crate::piece_bytes::{self, malformed};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
@@ -15,6 +16,8 @@ pub struct TopicPiece {
     pub ranges: Vec<QueueRange>,
     /// Whether the next batch of a stream goes on where the ranges end.
     pub goes_on: bool,
+    /// Where all its messages stand in the broker's log, if that is read in place of pulls.
+    pub log: Option<LogPart>,
 }
 
 /// A range as a text has it: topic, broker, number of the queue, the first offset, the one behind the last.
@@ -58,7 +61,7 @@ impl TopicPiece {
     /// Of ranges of one broker.
     fn at(ranges: Vec<QueueRange>, address_of: impl Fn(&str) -> Option<String>) -> Self {
         let address = ranges.first().and_then(|range| address_of(&range.queue.broker_name));
-        Self { address, ranges, goes_on: false }
+        Self { address, ranges, goes_on: false, log: None }
     }
 
     /// A number that the next batch's piece of the same queues has, too; none where no piece goes on.
@@ -72,8 +75,12 @@ impl TopicPiece {
 
     /// The piece as bytes, which driver and tasks carry unread.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let (address, ranges) = self.to_parts();
-        piece_bytes::to_bytes(&serde_json::json!([address, ranges, self.goes_on]))
+        piece_bytes::to_bytes(&self.to_json())
+    }
+
+    /// Pieces as the text of an option.
+    pub fn to_option(pieces: &[Self]) -> String {
+        serde_json::Value::from_iter(pieces.iter().map(Self::to_json)).to_string()
     }
 
     /// The piece that bytes are.
@@ -81,8 +88,7 @@ impl TopicPiece {
     /// # Errors
     /// Bytes of another release, or none of a piece of topics.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
-        let (address, ranges, goes_on) = serde_json::from_value(piece_bytes::of_bytes(bytes)?).map_err(malformed)?;
-        Ok(Self { goes_on, ..Self::of_parts((address, ranges)) })
+        Self::of_json(piece_bytes::of_bytes(bytes)?).map_err(malformed)
     }
 
     /// Pieces that were planned before, as the JSON of an option.
@@ -90,9 +96,11 @@ impl TopicPiece {
     /// # Errors
     /// No such text.
     pub fn of_option(text: &str) -> Result<Vec<Self>> {
-        let pieces: Vec<(Option<String>, Vec<RangeParts>)> =
-            serde_json::from_str(text).map_err(|error| Error::argument(format!("option pieces: {error}")))?;
-        Ok(pieces.into_iter().map(Self::of_parts).collect())
+        let pieces = || -> serde_json::Result<Vec<Self>> {
+            let pieces: Vec<serde_json::Value> = serde_json::from_str(text)?;
+            pieces.into_iter().map(Self::of_json).collect()
+        };
+        pieces().map_err(|error| Error::argument(format!("option pieces: {error}")))
     }
 
     /// The address and the ranges as texts have them.
@@ -103,13 +111,21 @@ impl TopicPiece {
         (self.address.clone(), self.ranges.iter().map(parts).collect())
     }
 
-    fn of_parts((address, ranges): (Option<String>, Vec<RangeParts>)) -> Self {
+    fn to_json(&self) -> serde_json::Value {
+        let (address, ranges) = self.to_parts();
+        serde_json::json!([address, ranges, self.goes_on, self.log.as_ref().map(LogPart::to_parts)])
+    }
+
+    fn of_json(json: serde_json::Value) -> serde_json::Result<Self> {
+        type Parts = (Option<String>, Vec<RangeParts>, bool, Option<LogParts>);
+        let (address, ranges, goes_on, log): Parts = serde_json::from_value(json)?;
         let range = |(topic, broker_name, queue_id, start, end): RangeParts| QueueRange {
             queue: Queue { topic, broker_name: broker_name.into(), queue_id },
             start,
             end,
         };
-        Self { address, ranges: ranges.into_iter().map(range).collect(), goes_on: false }
+        let ranges = ranges.into_iter().map(range).collect();
+        Ok(Self { address, ranges, goes_on, log: log.map(LogPart::of_parts) })
     }
 }
 
@@ -162,6 +178,7 @@ fn rows(range: &QueueRange) -> i64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rmqfast_replication::LogStretch;
     use std::collections::BTreeMap;
 
     fn range(topic: &str, broker: &str, queue_id: i32, start: i64, end: i64) -> QueueRange {
@@ -242,14 +259,16 @@ mod tests {
     fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
         let ranges = vec![range("orders", "broker-a", 0, 5, 1 << 40), range("bills", "broker-a", 3, 0, 1)];
         for address in [Some("10.0.0.1:10911".to_owned()), None] {
-            let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true };
+            let stretch = LogStretch { from: 5, end: u64::MAX, ..LogStretch::default() };
+            let log = address.as_ref().map(|_| LogPart { stretch, since: vec![5, 77] });
+            let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true, log };
             let mut bytes = piece.to_bytes();
             assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
             bytes[0] = 1;
             let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 2, got 1"), "{error}");
+            assert!(error.starts_with("piece: expected version 3, got 1"), "{error}");
         }
-        for bytes in [&b""[..], b"\x02", b"\x02[null]"] {
+        for bytes in [&b""[..], b"\x03", b"\x03[null]"] {
             assert!(TopicPiece::of_bytes(bytes).is_err());
         }
     }

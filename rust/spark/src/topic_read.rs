@@ -2,6 +2,7 @@
 //! wherever they are read.
 use crate::cluster_options::cluster_options;
 use crate::error::{Error, Result};
+use crate::log_plan::{LogPlan, LogPlanner};
 use crate::offsets::Offsets;
 use crate::options::{Kind, Options};
 use crate::schema::{check_agreed, columns_of};
@@ -10,6 +11,7 @@ use crate::stream::Limits as BatchLimits;
 use crate::topic_offsets::{ByTopic, Edge, parse, resolve};
 use crate::topic_piece::TopicPiece;
 use crate::topics::{Found, Topics};
+use crate::via::{Via, Way};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
 use rmqfast_client::names::check_group;
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
@@ -45,6 +47,10 @@ pub struct TopicRead {
     pub is_empty: bool,
     /// What was planned before, where it was.
     pub planned: Option<Vec<TopicPiece>>,
+    /// How messages come from brokers.
+    pub via: Via,
+    /// What that means for each broker, where it was decided before.
+    pub ways: Option<Vec<Way>>,
     /// Whose pullers it may share; none for one that is reached in a way that no option says.
     pub pool_key: Option<PoolKey>,
     /// How much a batch of a stream takes.
@@ -101,13 +107,26 @@ impl RangeCut {
             QueueRange { queue: range.queue.clone(), start, end }
         });
         let ranges = ranges.filter(|range| range.start < range.end).collect();
-        TopicPiece { address: piece.address.clone(), ranges, goes_on: piece.goes_on }
+        let mut left = TopicPiece { ranges, log: None, ..piece.clone() };
+        left.log = piece.log.as_ref().and_then(|part| part.left_of(&piece.ranges, &left.ranges));
+        left
     }
 
     fn of(&self, (start, end): Bounds) -> Bounds {
         let start = self.offsets.0.map_or(start, |first| start.max(first));
         (start, self.offsets.1.map_or(end, |last| end.min(last)))
     }
+}
+
+/// What a read becomes.
+#[derive(Debug, Default)]
+pub struct Planned {
+    /// Its pieces.
+    pub pieces: Vec<TopicPiece>,
+    /// How each broker is read, where pulls were not all that was asked for.
+    pub ways: Vec<Way>,
+    /// What is worth a warning.
+    pub warnings: Vec<String>,
 }
 
 /// An offset of each queue.
@@ -178,6 +197,8 @@ impl TopicRead {
                 pairs.iter().filter(|(name, _)| is_of_connection(name)).flat_map(|(name, text)| [&**name, &**text]),
             )),
             planned: options.text("pieces").map(TopicPiece::of_option).transpose()?,
+            via: Via::of_word(options.text("via")),
+            ways: options.text("ways").map(Way::of_option).transpose()?,
             limits: BatchLimits::of(&options),
             commit_group: options.flag("commitOffsets").then(|| group.to_owned()),
             topics,
@@ -289,12 +310,22 @@ impl TopicRead {
     /// # Errors
     /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict.
     pub fn plan(&self, interrupt: Interrupt<'_>) -> Result<(Vec<TopicPiece>, Vec<String>)> {
+        let Planned { pieces, warnings, .. } = self.planned(interrupt)?;
+        Ok((pieces, warnings))
+    }
+
+    /// As [`plan`](Self::plan); tells besides how each broker is read.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub fn planned(&self, interrupt: Interrupt<'_>) -> Result<Planned> {
         if self.is_empty {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Planned::default());
         }
         if let Some(planned) = &self.planned {
             let pieces = planned.iter().map(|piece| self.cut.left_of(piece));
-            return Ok((pieces.filter(|piece| !piece.ranges.is_empty()).collect(), Vec::new()));
+            let pieces = pieces.filter(|piece| !piece.ranges.is_empty()).collect();
+            return Ok(Planned { pieces, ..Planned::default() });
         }
         let cluster = self.open_cluster()?;
         let Found { queues, addresses } = self.find(&cluster, interrupt)?;
@@ -304,9 +335,16 @@ impl TopicRead {
         cluster.check_expression(subscription, &puller.consumer_group, &queues, false, interrupt)?;
         let mut warnings: Vec<String> = self.nothing(&queues).into_iter().collect();
         let ranges = self.ranges(&cluster, bounds, &mut warnings, interrupt)?;
-        let pieces = TopicPiece::cut(ranges, self.max_rows, self.min_pieces, |name| addresses.get(name).cloned());
+        let address_of = |name: &str| addresses.get(name).cloned();
+        let LogPlan { pieces: by_log, pulled, ways } = self.plan_logs(&cluster, ranges, address_of, interrupt)?;
+        let mut pieces = TopicPiece::cut(pulled, self.max_rows, self.min_pieces, address_of);
+        pieces.extend(by_log);
         warnings.extend(cluster.take_warnings());
-        Ok((pieces, warnings))
+        // whoever decided it has said so
+        if self.ways.is_none() {
+            warnings.extend(ways.iter().filter(|way| way.pulled_because.is_some()).map(|way| format!("read {way}")));
+        }
+        Ok(Planned { pieces, ways, warnings })
     }
 
     /// Where a stream without a checkpoint begins, in queues of `cluster`. Returns besides what is worth a warning.
@@ -386,6 +424,38 @@ impl TopicRead {
         });
         // an empty range would be a task, and a connection, for nothing
         Ok(ranges.filter(|range| range.start < range.end).collect())
+    }
+
+    /// What of the ranges comes out of the brokers' logs.
+    fn plan_logs(
+        &self,
+        cluster: &TopicCluster,
+        ranges: Vec<QueueRange>,
+        address_of: impl Fn(&str) -> Option<String>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<LogPlan> {
+        if self.via == Via::Pull {
+            return Ok(LogPlan { pulled: ranges, ..LogPlan::default() });
+        }
+        let (via, ways, refusal) = (self.via, self.ways.as_deref(), self.why_pulled().map(str::to_owned));
+        let (request, min_pieces) = (&self.request, self.min_pieces);
+        LogPlanner { cluster, request, via, ways, min_pieces, refusal }.plan(ranges, address_of, interrupt)
+    }
+
+    /// Why the read goes by pulls, whatever the brokers are.
+    fn why_pulled(&self) -> Option<&'static str> {
+        let subscription = &self.request.subscription;
+        if subscription.expression_type != "TAG" {
+            return Some("brokers filter by SQL92");
+        }
+        if self.cluster.tls.is_some() {
+            return Some("the read is encrypted, which an HA port is not");
+        }
+        if self.cluster.translate.is_some() {
+            return Some("translate_address does not tell where HA ports are");
+        }
+        let is_filtered = self.via == Via::Auto && subscription.is_filtered();
+        is_filtered.then_some("brokers send only those with the tags")
     }
 
     fn resolve(

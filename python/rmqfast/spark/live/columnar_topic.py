@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from rmqfast._native import read_piece
 from rmqfast.client.instance import ClientConfig
 from rmqfast.spark.columnar import frame_or_none
 
@@ -18,8 +16,7 @@ __all__ = ["columnar_topic_frame", "not_expressible"]
 
 def columnar_topic_frame(
     spark: SparkSession,
-    options: Mapping[str, str],
-    pieces: Sequence[bytes],
+    planned: Mapping[str, str],
     engine: Literal["auto", "columnar"],
     unable: str | None,
 ) -> DataFrame | None:
@@ -27,8 +24,7 @@ def columnar_topic_frame(
 
     Args:
         spark: The session; its JVM has the jar if `configure` was asked before it started.
-        options: What is read.
-        pieces: Its pieces, of `TopicRead.plan`.
+        planned: What is read, with its pieces and how each broker is read.
         engine: With "columnar" it is worth a warning that it does not load.
         unable: Why this read is not for it; None where it is.
 
@@ -39,7 +35,6 @@ def columnar_topic_frame(
     """
 
     def load() -> DataFrame:
-        planned = {**options, "pieces": json.dumps([read_piece(piece) for piece in pieces])}
         frame = spark.read.format("rocketmq-columnar").options(**planned).load()
         frame.schema  # noqa: B018  # now: Spark Connect looks for a source when it is asked for a schema
         return frame

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from rmqfast._native import TopicRead
+from rmqfast._native import TopicRead, pieces_option
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import option_text
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["TopicOffsets", "read_topic"]
+__all__ = ["TopicOffsets", "Via", "read_topic"]
 
 #: In whose name brokers are asked, unless another one is given.
 _GROUP = "rmqfast_spark"
 #: Rows of a partition, unless a read says otherwise.
 _MAX_ROWS = 1_000_000
 
+Via = Literal["pull", "log", "auto"]
+"""How messages come from brokers."""
 _ByBroker = Mapping[str, Mapping[int, int]]
 TopicOffsets = _ByBroker | Mapping[str, _ByBroker] | Literal["earliest", "latest"]
 """A queue offset by broker and queue id, of several topics by topic, -1 for latest and -2 for earliest; or one word."""
@@ -50,6 +52,7 @@ def read_topic(
     config: ClientConfig | None = None,
     pull_batch_size: int = 32,
     retry_timeout: float = 60.0,
+    via: Via = "pull",
     **arguments: Unpack[ReadArguments],
 ) -> DataFrame:
     """Reads messages of topics of a live cluster as a DataFrame; what is read is fixed now, by this call.
@@ -71,6 +74,8 @@ def read_topic(
         config: Accounts, TLS, addresses: everything else about the cluster.
         pull_batch_size: Messages that a pull asks for; brokers give 32 at most, unless their limits were raised.
         retry_timeout: How long a task waits for a broker that is away, in seconds.
+        via: "pull" asks for the messages; "log" reads the brokers' logs at their HA ports, by four connections each
+            at most; "auto" takes what costs less. What a log does not tell is pulled, and a warning says why.
         arguments: Which messages, and what of them: see `rmqfast.store.ReadArguments`. Brokers filter by `tags`, and by
             `sql` with `enablePropertyFilter=true`; for `keys` all messages are pulled, and the tasks look. `queue_ids`
             are those of each broker. With `verify_crc` a body that differs from its CRC is damage, and is left out.
@@ -128,19 +133,21 @@ def read_topic(
             "verifyCrc": values.get("verify_crc"),
             "pullBatchSize": pull_batch_size,
             "retryTimeoutMs": round(retry_timeout * 1000),
+            "via": via,
             "maxBodyBytes": values.get("max_body_bytes"),
         }
     )
     unable = not_expressible(cluster)
     read = TopicRead("topic batch", options, schema.names, config=None if unable is None else cluster)
     # in the driver and now: a task that is tried again must read the same offsets
-    pieces = read.plan()
+    pieces, ways = read.plan_with_ways()
     # an empty list has no text, and as an option it would mean "all"
     if any(chosen is not None and not chosen for chosen in (keys, queue_ids)):
         pieces = []
     if engine in {"auto", "columnar"}:
         preferred: Literal["auto", "columnar"] = "auto" if engine == "auto" else "columnar"
-        frame = columnar_topic_frame(spark, options, pieces, preferred, unable)
+        planned = {**options, "pieces": pieces_option(pieces), "ways": ways}
+        frame = columnar_topic_frame(spark, planned, preferred, unable)
         if frame is not None:
             return frame if columns is None else frame.select(*columns)
     # only numbers go through Spark; the pieces are pickled with the function

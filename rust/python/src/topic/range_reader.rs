@@ -3,14 +3,14 @@ use super::read::TopicRead;
 use super::request::PyRangeRequest;
 use super::warnings::log;
 use crate::client::message_queue::PulledQueue;
-use crate::error::{client, spark};
+use crate::error::spark;
 use crate::process::check_opened_here;
 use crate::signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
-use rmqfast_client::cluster::ClusterOptions;
-use rmqfast_client::ranges::{self, QueueRange, RangeRequest, Step};
+use rmqfast_client::ranges::{self, QueueRange, Step};
+use rmqfast_spark::piece_reader::PieceReader;
 use rmqfast_spark::topic_piece::TopicPiece;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LOGGER: &str = "rmqfast.client.ranges";
 /// Reads ranges of queues of one broker.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct RangeReader {
-    reader: ranges::RangeReader,
+    reader: PieceReader,
     ready: VecDeque<RecordBatch>,
     name: String,
     process: u32,
@@ -37,23 +37,12 @@ struct PyQueueRange {
 }
 
 impl RangeReader {
-    fn open(
-        request: RangeRequest,
-        cluster: ClusterOptions,
-        ranges: Vec<QueueRange>,
-        address: Option<String>,
-    ) -> PyResult<Self> {
-        let name = match ranges.as_slice() {
-            [] => "no range".to_owned(),
-            [range] => range.to_string(),
-            [range, more @ ..] => format!("{range} and {} more", more.len()),
-        };
-        let reader = ranges::RangeReader::new(request, ranges, address, cluster, Box::new(signals::waiting()));
-        Ok(Self { reader: reader.map_err(client)?, ready: VecDeque::new(), name, process: std::process::id() })
+    fn of(reader: rmqfast_spark::Result<PieceReader>, name: String) -> PyResult<Self> {
+        Ok(Self { reader: reader.map_err(spark)?, ready: VecDeque::new(), name, process: std::process::id() })
     }
 
     /// Whether all is read.
-    fn read_on(&mut self) -> rmqfast_client::Result<bool> {
+    fn read_on(&mut self) -> rmqfast_spark::Result<bool> {
         match self.reader.advance(LOOK)? {
             Step::Answers(answers) => self.ready.extend(self.reader.batches(&answers)?),
             Step::Waiting => {}
@@ -70,14 +59,19 @@ impl RangeReader {
     fn new(request: PyRangeRequest<'_>, ranges: Vec<PyQueueRange>, address: Option<String>) -> PyResult<Self> {
         let ranges =
             ranges.into_iter().map(|PyQueueRange { queue, start, end }| QueueRange { queue: queue.0, start, end });
+        let ranges: Vec<QueueRange> = ranges.collect();
         let (request, cluster) = request.into_request()?;
-        Self::open(request, cluster, ranges.collect(), address)
+        let name = name_of(&ranges);
+        let reader = ranges::RangeReader::new(request, ranges, address, cluster, Box::new(signals::waiting()));
+        Self::of(reader.map(PieceReader::pulling).map_err(rmqfast_spark::Error::from), name)
     }
 
     #[staticmethod]
     fn of_piece(read: &TopicRead, piece: &[u8]) -> PyResult<Self> {
-        let TopicPiece { ranges, address, .. } = TopicPiece::of_bytes(piece).map_err(spark)?;
-        Self::open(read.read().request.clone(), read.read().cluster.clone(), ranges, address)
+        let piece = TopicPiece::of_bytes(piece).map_err(spark)?;
+        let name = name_of(&piece.ranges);
+        let (request, cluster) = (read.read().request.clone(), read.read().cluster.clone());
+        Self::of(PieceReader::open(request, piece, cluster, Box::new(signals::waiting())), name)
     }
 
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
@@ -90,7 +84,7 @@ impl RangeReader {
             let read = py.detach(|| self.read_on());
             // logged before an error is raised: they may say why
             log(py, LOGGER, self.reader.take_warnings())?;
-            if read.map_err(client)? {
+            if read.map_err(spark)? {
                 return Ok(None);
             }
             py.check_signals()?;
@@ -116,5 +110,14 @@ impl RangeReader {
         if self.process == std::process::id() {
             py.detach(|| self.reader.close());
         }
+    }
+}
+
+/// What errors and logs call a piece.
+fn name_of(ranges: &[QueueRange]) -> String {
+    match ranges {
+        [] => "no range".to_owned(),
+        [range] => range.to_string(),
+        [range, more @ ..] => format!("{range} and {} more", more.len()),
     }
 }

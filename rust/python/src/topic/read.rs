@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use rmqfast_spark::options::Kind;
 use rmqfast_spark::topic_piece::{RangeParts, TopicPiece};
 use rmqfast_spark::topic_read;
+use rmqfast_spark::via::Way;
 
 const LOGGER: &str = "rmqfast.spark";
 
@@ -96,6 +97,13 @@ impl TopicRead {
         Ok(pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes())).collect())
     }
 
+    fn plan_with_ways<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
+        let planned = py.detach(|| self.read.planned(&mut signals::waiting())).map_err(spark)?;
+        log(py, LOGGER, planned.warnings)?;
+        let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));
+        Ok((pieces.collect(), Way::to_option(&planned.ways)))
+    }
+
     /// By its options: they are less than what was made of them, and name files that are each machine's own.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let Arguments { kind, options, columns, config, filters } = &self.arguments;
@@ -103,6 +111,13 @@ impl TopicRead {
         let make = PyType::new::<Self>(py).getattr("narrowed")?;
         Ok((make, arguments.into_pyobject(py)?.into_any()))
     }
+}
+
+/// Pieces as the text of an option.
+#[pyfunction]
+pub fn pieces_option(pieces: Vec<Vec<u8>>) -> PyResult<String> {
+    let pieces = pieces.iter().map(|piece| TopicPiece::of_bytes(piece)).collect::<Result<Vec<_>, _>>();
+    Ok(TopicPiece::to_option(&pieces.map_err(spark)?))
 }
 
 /// The address and the ranges of a piece.

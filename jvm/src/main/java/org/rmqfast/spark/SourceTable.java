@@ -17,7 +17,7 @@ final class SourceTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
     private final String[] options;
     private final boolean isTopic;
-    private boolean isChecked;
+    private String[] checked;
 
     SourceTable(StructType schema, String[] options) {
         this.schema = schema;
@@ -64,10 +64,13 @@ final class SourceTable implements SupportsRead, SupportsWrite {
         return isTopic;
     }
 
-    /** The options with offsets as the store now stands; those of a topic are fixed when its pieces are planned. */
+    /**
+     * The options with offsets as the store now stands; those of a topic are fixed when its pieces are planned, but how its
+     * brokers are read is decided once.
+     */
     private String[] resolved() {
-        if (isTopic && isChecked) {
-            return options;
+        if (isTopic && checked != null) {
+            return checked;
         }
         String[] fields = new String[3 * schema.fields().length];
         int at = 0;
@@ -76,8 +79,7 @@ final class SourceTable implements SupportsRead, SupportsWrite {
             fields[at++] = field.dataType().catalogString();
             fields[at++] = String.valueOf(field.nullable());
         }
-        String[] resolved = Native.resolve(options, fields);
-        isChecked = true;
-        return resolved;
+        checked = Native.resolve(options, fields);
+        return checked;
     }
 }

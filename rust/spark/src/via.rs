@@ -1,0 +1,63 @@
+//! How messages come from brokers to tasks, and what that was decided for each broker.
+use crate::error::{Error, Result};
+use std::fmt;
+
+/// What a read asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// By pulls.
+    #[default]
+    Pull,
+    /// Out of the brokers' logs, where these tell what pulls would.
+    Log,
+    /// Whichever costs less.
+    Auto,
+}
+
+impl Via {
+    /// What an option's word means.
+    pub fn of_word(word: Option<&str>) -> Self {
+        match word {
+            Some("log") => Self::Log,
+            Some("auto") => Self::Auto,
+            _ => Self::Pull,
+        }
+    }
+}
+
+/// A broker's name, and why it is read by pulls; nothing where its log is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The broker.
+    pub broker_name: String,
+    /// The reason.
+    pub pulled_because: Option<String>,
+}
+
+impl Way {
+    /// Ways as the text of an option.
+    pub fn to_option(ways: &[Self]) -> String {
+        serde_json::Value::from_iter(ways.iter().map(|way| serde_json::json!([way.broker_name, way.pulled_because])))
+            .to_string()
+    }
+
+    /// Ways that were decided before.
+    ///
+    /// # Errors
+    /// No such text.
+    pub fn of_option(text: &str) -> Result<Vec<Self>> {
+        let ways: Vec<(String, Option<String>)> =
+            serde_json::from_str(text).map_err(|error| Error::argument(format!("option ways: {error}")))?;
+        Ok(ways.into_iter().map(|(broker_name, pulled_because)| Self { broker_name, pulled_because }).collect())
+    }
+}
+
+/// For a person.
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pulled_because {
+            None => write!(f, "by the log of {}", self.broker_name),
+            Some(reason) => write!(f, "by pulls of {}: {reason}", self.broker_name),
+        }
+    }
+}
