@@ -58,7 +58,8 @@ test-fast: .venv/.editable ## after an edit: most tests, in about a minute
 	$(call pytest,.venv) $(FAST) -n auto
 
 REAL := tests/interop tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
-	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py tests/mirror
+	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py tests/mirror \
+	tests/spark/live/test_real_log_reads.py
 # Topics in batches and streams, what sends to them, and stores: words of folders and files. By words and not by paths: what an
 # older PySpark cannot do is not collected, unless it is named.
 OLD_SPARK_PART := -m "spark and not newest and not soak" \
@@ -67,7 +68,7 @@ OLD_SPARK_PART := -m "spark and not newest and not soak" \
 LIVE_SPARK_PART := -m "spark and long and not soak" --ignore tests/spark/live/test_stream_kills.py tests/spark/live tests/spark/sink
 
 test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of test-long, in minutes: real brokers, streams of each PySpark, Spark Connect
-	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3
+	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3 5.5.0
 	$(call pytest,.venv) -m "long and not soak" $(REAL)
 	$(call pytest,.venv) $(LIVE_SPARK_PART)
 	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) $(OLD_SPARK_PART) || exit; done

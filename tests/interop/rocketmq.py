@@ -135,10 +135,14 @@ class RocketMQ:
             self.kill9()
 
 
-def create_topic(broker: str, topic: str, queues: int) -> None:
-    """Makes a topic with so many queues at a broker, RocketMQ's or ours; mqadmin would start a JVM for it."""
+def create_topic(broker: str, topic: str, queues: int, attributes: str = "") -> None:
+    """Makes a topic with so many queues at a broker, RocketMQ's or ours; mqadmin would start a JVM for it.
+
+    Attributes are those of 5.x: `+cleanup.policy=COMPACTION`.
+    """
     fields = {"topic": topic, "defaultTopic": "TBW102", "perm": "6", "order": "false", "topicSysFlag": "0"}
     fields |= {"readQueueNums": str(queues), "writeQueueNums": str(queues), "topicFilterType": "SINGLE_TAG"}
+    fields |= {"attributes": attributes} if attributes else {}
     with RemotingClient(broker, timeout=10) as client:
         client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
 
