@@ -295,6 +295,16 @@ def lives() -> list[Goal]:
     goals += pair("live", f"{what}: JVM : ready vectors", "live sum JVM", "live sum ready", (None, None))
     title, cell = "RocketMQ 4.9.4, 32 a pull, sum(length(body)): JVM : the pull alone", "live sum-4.9.4"
     goals += pair("live", title, f"{cell} JVM", f"{cell} pull", (0.85, 0.85))
+    title, cell = "Spark 4.0, RocketMQ 4.9.4, sum(length(body)) out of the log over the wire", "live log"
+    sides: tuple[tuple[str, str, Bounds], ...]
+    sides = (
+        ("tuned Kafka", "Kafka", (1.6, 2.5)),
+        ("pulls", "pulls", (3.0, 5.0)),
+        ("its directory", "store", (0.9, 0.9)),
+    )
+    for other, series, bounds in sides:
+        goals += pair("live", f"{title} : {other}", f"{cell} log", f"{cell} {series}", bounds)
+    goals += pair("live", f"{title} : a bare socket", f"{cell} log", f"{cell} socket", (None, None))
     for sink, title in (("write", "our broker"), ("write-4.9.4", "RocketMQ 4.9.4")):
         jvm, python = f"live {sink} JVM", f"live {sink} Python"
         goals += pair("live", f"DataFrame into {title}: JVM : Python sink", jvm, python, (None, None))

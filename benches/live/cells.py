@@ -10,7 +10,7 @@ from goals import FIRST, LABELS, MARKS, SECOND
 EIGHT = "topic,queue_id,queue_offset,physical_offset,tags,keys,store_timestamp,body"
 JVM, PYTHON, KAFKA, READY, RATE = "rocketmq-columnar", "rocketmq", "kafka", "bench.ReadyColumns", "rate-micro-batch"
 Place = Literal["rmqfast", "RocketMQ", "Kafka", ""]
-Job = Literal["read", "pull", "stream", "few", "lag", "real-time", "endurance", "write"]
+Job = Literal["read", "pull", "socket", "stream", "few", "lag", "real-time", "endurance", "write"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Side:
         batch: Messages a pull.
         manager: Of the checkpoint's files; "": Spark's default.
         job: Another one than its cell's.
+        via: Other than by pulls: "log", out of the broker's log over the wire; "store", out of its directory.
         share: How long its larger job takes, of what is wanted; a floor begins at once, and needs no long job.
     """
 
@@ -33,6 +34,7 @@ class Side:
     batch: int = 1024
     manager: str = ""
     job: Job | None = None
+    via: Literal["", "log", "store"] = ""
     share: float = 1.0
 
 
@@ -79,6 +81,13 @@ ALL = (*OURS, TUNED, IDLE)
 FRAMES = Side("frames", "")
 DUE = Side("ready", "bench.ReadyTimes", "")
 STOCK = (Side("JVM", JVM, "RocketMQ", 32), Side("pull", "", "RocketMQ", 32, job="pull", share=0.3))
+LOGS = (
+    Side("log", JVM, "RocketMQ", 32, via="log"),
+    Side("pulls", JVM, "RocketMQ", 32),
+    TUNED,
+    Side("store", JVM, "RocketMQ", via="store"),
+    Side("socket", "", "RocketMQ", job="socket", share=0.3),
+)
 FILES = "FileSystemBasedCheckpointFileManager"
 MANAGED = tuple(replace(side, name=f"{side.name} files", manager=FILES) for side in (*OURS, IDLE))
 # the floor first: in a session's first run its JVM still compiles, which makes the times between batches longer
@@ -111,6 +120,7 @@ CELLS = (
     Cell("noop-4.0", "read", ALL, query="noop", columns="", spark="4.0", unasked=False, warm_ups=2),
     Cell("sum-4.9.4", "read", STOCK, warm_ups=2),
     Cell("write-4.9.4", "write", tuple(replace(side, place="RocketMQ") for side in (*OURS, FRAMES))),
+    Cell("log", "read", LOGS, spark="4.0", warm_ups=2),
     Cell("endurance", "endurance", ENDURING, rows=32, rounds=1, sizes=(SECOND,), figures=HELD, unasked=False),
 )
 BY_NAME = {cell.name: cell for cell in CELLS}

@@ -107,6 +107,18 @@ def pull(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     return sized(ask, cell, side, stage)
 
 
+def socket(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """The bytes of as many rows of the broker's log, over a bare socket that drops them."""
+    broker, peer, record = stage.broker(side.place), stage.reader, stage.dataset.record
+
+    def ask(reads: int, rows: int) -> Answer:
+        size = rows * QUEUES * record
+        answer = peer.ask("socket", f"127.0.0.1:{broker.broker_port + 1}", reads, size)
+        return {**answer, "rows": rows_of(reads, rows)}
+
+    return sized(ask, cell, side, stage)
+
+
 def sized(ask: Callable[[int, int], Answer], cell: Cell, side: Side, stage: Stage) -> Sized:
     """A job at two sizes, of which it finds out the larger one while runs do not count."""
     queue_rows = stage.dataset.rows // QUEUES if side.place and cell.job != "write" else None
@@ -251,7 +263,12 @@ def options_of(cell: Cell, side: Side, stage: Stage, rows: int, *, topic: str = 
         return json.dumps(
             {"kafka.bootstrap.servers": place.address, "subscribe": place.name, "endingOffsets": until} | TUNED
         )
-    options = {"nameServer": place.address, "topic": topic, "startingOffsets": "earliest", "pullBatchSize": side.batch}
+    options: dict[str, str | int] = {"topic": topic, "startingOffsets": "earliest"}
+    if side.via == "store":
+        options["storePath"] = str(place.files)
+    else:
+        options |= {"nameServer": place.address, "pullBatchSize": side.batch}
+        options |= {"via": side.via} if side.via else {}
     options |= {"columns": cell.columns} if cell.columns else {}
     if not streams:
         options["endingOffsets"] = json.dumps({topic: {"*": {str(queue): rows for queue in range(QUEUES)}}})
@@ -270,6 +287,7 @@ def new_topic(stage: Stage, queues: int) -> str:
 JOBS: dict[str, Callable[[Cell, Side, Stage], Callable[[], Answer]]] = {
     "read": read,
     "pull": pull,
+    "socket": socket,
     "stream": stream,
     "few": few,
     "lag": lag,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from data import TOPIC
+from mirror.follower import drop
 from peer import Answer, Failed, serve, timed
 from rmqfast._native import Fetched, Puller, TopicRead, read_piece
 from rmqfast.message import MessageQueue
@@ -49,6 +50,17 @@ def pulled(queues: list[MessageQueue], address: str, batch: int, rows: int) -> i
         puller.close()
 
 
+def socket(address: str, reads: str, size: str) -> Answer:
+    """So many bytes of a log, so many times; nothing is made of what comes."""
+
+    def work() -> Answer:
+        for _ in range(int(reads)):
+            drop(address, 1, int(size))
+        return {}
+
+    return timed(work)
+
+
 def stored(name_server: str, topic: str, least: str) -> Answer:
     """How many messages a topic has, once it has so many, or none has come for a while.
 
@@ -85,4 +97,4 @@ def read_of(name_server: str, topic: str, since: int | None = None) -> TopicRead
 
 
 if __name__ == "__main__":
-    serve({"pull": pull, "stored": stored, "plan": plan})
+    serve({"pull": pull, "socket": socket, "stored": stored, "plan": plan})
