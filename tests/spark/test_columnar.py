@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqfast import errors
+from rmqfast import Message, errors
 from rmqfast.errors import CorruptError
 from rmqfast.spark import StoreReadArguments, map_store, read_store
 from rmqfast.spark.columnar import plain_error
@@ -129,6 +129,14 @@ def test_a_filter_is_gone_from_the_plan_where_a_scan_does_it_exactly(
     frame = load(spark, golden_store("basic-4.9.4")).where(condition).select("physical_offset")
     assert (" Filter " in plan(frame, capsys)) == (condition in PARTLY)
     assert sorted(row[0] for row in frame.collect()) == matching(condition)
+
+
+def test_a_filter_that_leaves_nothing_for_many_megabytes_ends_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    """A task looks whether it was killed after so many, and goes on."""
+    with open_store(tmp_path / "store", mode="a") as store:
+        for key in ("wanted", *["other"] * 20, "wanted"):
+            store.append(Message("orders", b"x" * (1 << 20), keys=key))
+    assert load(spark, tmp_path / "store", keys="wanted").count() == 2
 
 
 @pytest.mark.parametrize("condition", ["topic IS NULL", "broker_name IS NULL", "broker_name IS NOT NULL"])

@@ -111,7 +111,11 @@ impl Task for StoreTask {
                 Ok(true) => self.begin_block(),
                 Ok(false) => return self.end(),
                 // a batch without rows: Java looks at its task and asks again
-                Err(Error::Interrupted) => return Ok(Some(0)),
+                Err(Error::Interrupted) => {
+                    // those of the block before are gone
+                    self.next_row = 0;
+                    return Ok(Some(0));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
