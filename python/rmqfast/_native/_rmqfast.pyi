@@ -321,7 +321,7 @@ class TopicRead:
         """
 
     def plan(self) -> list[bytes]:
-        """Fixes what is read, and cuts it into pieces, in the order of brokers, topics and queues; none of nothing.
+        """Fixes what is read, and cuts it into pieces, those of pulls before those of logs; none of nothing.
 
         Raises:
             UnknownTopicError: The name servers do not know a topic.

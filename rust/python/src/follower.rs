@@ -73,7 +73,7 @@ fn kind(end: &End) -> &'static str {
         End::Stopped => "stopped",
         End::Connect { .. } => "connect",
         End::Closed(_) => "closed",
-        // a follower asks for what is not there yet, so only keep-alives are no end of it
+        // no follower ends so: it waits for bytes that are not there yet
         End::Silent(_) | End::Missing { .. } => "silent",
         End::Stalled(_) => "stalled",
         End::Frame { .. } => "frame",

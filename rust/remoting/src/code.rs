@@ -30,6 +30,7 @@ pub mod response {
     pub const SUCCESS: i32 = 0;
     pub const SYSTEM_ERROR: i32 = 1;
     pub const SYSTEM_BUSY: i32 = 2;
+    pub const REQUEST_CODE_NOT_SUPPORTED: i32 = 3;
     pub const FLUSH_DISK_TIMEOUT: i32 = 10;
     pub const SLAVE_NOT_AVAILABLE: i32 = 11;
     pub const FLUSH_SLAVE_TIMEOUT: i32 = 12;

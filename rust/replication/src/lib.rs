@@ -22,5 +22,5 @@ pub mod source;
 
 pub use end::End;
 pub use follower::{Follow, Follower, Progress};
-pub use log_reader::{LogReader, LogStretch, Step};
+pub use log_reader::{LogReader, LogStep, LogStretch};
 pub use source::{Sends, Source};

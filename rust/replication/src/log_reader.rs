@@ -1,7 +1,7 @@
 //! Reads a stretch of a log over a connection of its own, record by record, without a copy.
 //!
-//! Whoever reads is no replica, and has no thread: it reports while it reads. One that stops reading reports nothing, so that its
-//! master closes the connection after 20 seconds, and keeps no file for it. Reading on connects again.
+//! The reader is no replica, and has no thread: it reports while it reads. When it stops reading it reports nothing, and its master
+//! closes the connection after 20 seconds. Reading on connects again.
 use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::frame::NO_REPLICA;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const BLOCK_LEN: usize = 1 << 20;
 /// How long a read waits for bytes, between two looks whether to wait on.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long only keep-alives may come. A master sends one each 5 seconds, and one before the first bytes.
+/// How long only keep-alives may come. A master sends one each 5 seconds, and one before the first bytes: the second one ends it.
 const KEEP_ALIVES: Duration = Duration::from_secs(6);
 
 /// A stretch of a log, and where it is served.
@@ -34,7 +34,7 @@ pub struct LogStretch {
 
 /// What [`LogReader::advance`] came to.
 #[derive(Debug)]
-pub enum Step {
+pub enum LogStep {
     /// Memory whose first `len` bytes are whole records: [`LogReader::records`] says where they are.
     Block {
         /// What [`Memory`] gave.
@@ -56,6 +56,8 @@ pub struct LogReader {
     stretch: LogStretch,
     memory: Box<Memory>,
     connection: Option<Open>,
+    /// Which of the addresses answered last.
+    address: usize,
     /// The first `len` bytes are those of the log from `position` on, and not handed out.
     buffer: Vec<u8>,
     len: usize,
@@ -77,28 +79,45 @@ impl LogReader {
     /// Nobody is asked yet; `memory` gives buffers for blocks.
     pub fn new(stretch: LogStretch, memory: Box<Memory>) -> Self {
         let position = stretch.from;
-        Self { stretch, memory, connection: None, buffer: Vec::new(), len: 0, position, records: Vec::new() }
+        Self {
+            stretch,
+            memory,
+            connection: None,
+            address: 0,
+            buffer: Vec::new(),
+            len: 0,
+            position,
+            records: Vec::new(),
+        }
     }
 
     /// Reads the next block; waits for `wait` at most, and longer only to connect.
     ///
     /// # Errors
     /// Why the stretch cannot be read on.
-    pub fn advance(&mut self, wait: Duration) -> Result<Step, End> {
+    pub fn advance(&mut self, wait: Duration) -> Result<LogStep, End> {
         let deadline = Instant::now() + wait;
         while self.position < self.stretch.end {
             if self.is_full() {
                 let (buffer, len) = self.block()?;
                 // blanks alone are none, and neither is the beginning of a long record
                 if !self.records.is_empty() {
-                    return Ok(Step::Block { buffer, len });
+                    return Ok(LogStep::Block { buffer, len });
                 }
-            } else if !self.read_on()? && Instant::now() >= deadline {
-                return Ok(Step::Waiting);
+            } else {
+                self.read_on()?;
+                // also where some bytes came: they may come one by one
+                if !self.is_full() && Instant::now() >= deadline {
+                    return Ok(LogStep::Waiting);
+                }
             }
         }
+        Ok(LogStep::Done)
+    }
+
+    /// Ends the connection. Reading on would open it again.
+    pub fn close(&mut self) {
         self.connection = None;
-        Ok(Step::Done)
     }
 
     /// The records of the last block, in their order.
@@ -111,8 +130,8 @@ impl LogReader {
         self.len > 0 && (self.len >= self.buffer.len() || self.position + self.len as u64 >= self.stretch.end)
     }
 
-    /// Reads what has come; whether any has.
-    fn read_on(&mut self) -> Result<bool, End> {
+    /// Reads what has come.
+    fn read_on(&mut self) -> Result<(), End> {
         if self.buffer.is_empty() {
             self.buffer = (self.memory)(BLOCK_LEN);
         }
@@ -122,20 +141,23 @@ impl LogReader {
         let room = &mut self.buffer[self.len..self.len + most];
         let count = match open.read(room) {
             // a master that was restarted, or one that heard nothing for too long: what came before was sound
-            Err(End::Closed(_)) if open.connection.position() > open.from => return Ok(false),
+            Err(End::Closed(_)) if open.connection.position() > open.from => return Ok(()),
             count => count?,
         };
         self.len += count;
-        self.connection = Some(open);
-        Ok(count > 0)
+        // a master would send on behind the end
+        self.connection = Some(open).filter(|open| open.connection.position() < self.stretch.end);
+        Ok(())
     }
 
-    fn open(&self) -> Result<Open, End> {
+    fn open(&mut self) -> Result<Open, End> {
         let from = self.position + self.len as u64;
+        let count = self.stretch.addresses.len();
         let mut last = None;
-        for address in &self.stretch.addresses {
-            match Connection::open(address, from, LOOK) {
+        for index in (0..count).map(|number| (self.address + number) % count) {
+            match Connection::open(&self.stretch.addresses[index], from, LOOK) {
                 Ok(connection) => {
+                    self.address = index;
                     let now = Instant::now();
                     return Ok(Open { connection, from, reported: None, moved: now, heard: now });
                 }
@@ -179,8 +201,9 @@ impl LogReader {
             let reason = format!("expected a record that ends at {} at most, got {needed} bytes", self.stretch.end);
             return Err(End::Broken { at, reason });
         }
-        let mut next = (self.memory)(BLOCK_LEN.max(needed));
         let rest = self.len - taken;
+        // by what came, not by what a size claims
+        let mut next = (self.memory)(BLOCK_LEN.max(rest).max(needed.min(2 * self.buffer.len())));
         next[..rest].copy_from_slice(&self.buffer[taken..self.len]);
         (self.len, self.position) = (rest, at);
         Ok((std::mem::replace(&mut self.buffer, next), taken))
@@ -202,7 +225,11 @@ impl Open {
             return Err(End::Missing { at: self.connection.position(), seconds: KEEP_ALIVES.as_secs() });
         }
         if self.connection.has_heard() && self.reported.is_none_or(|last| now - last >= REPORT_EVERY) {
-            self.connection.report(NO_REPLICA)?;
+            let reported = self.connection.report(NO_REPLICA);
+            // what came is not lost with the connection: the next read tells that it ended
+            if count == 0 {
+                reported?;
+            }
             self.reported = Some(now);
         }
         Ok(count)

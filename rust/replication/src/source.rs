@@ -9,6 +9,8 @@ const OTHER_PROTOCOLS: [(&str, &str); 3] = [
     ("enableDLegerCommitLog", "a DLedger commit log: its HA port is not open"),
     ("duplicationEnable", "duplicationEnable: its HA port is not open"),
 ];
+/// What gives accounts rights: of 4.9 and 5.x, and of 5.3 and newer.
+const ACLS: [&str; 3] = ["aclEnable", "authenticationEnabled", "authorizationEnabled"];
 /// Room for what a record has besides its body: a topic, properties, and fields of fixed length.
 const AROUND_BODY: u64 = 128 << 10;
 /// Bytes of a body at least: a broker may have taken larger ones than it takes now.
@@ -36,6 +38,8 @@ pub struct Source {
     pub max_record: u64,
     /// What sends wait for there.
     pub sends: Sends,
+    /// Whether accounts have rights at the broker. Its HA port knows none.
+    pub has_acl: bool,
 }
 
 impl Source {
@@ -50,13 +54,16 @@ impl Source {
             return Err((*reason).to_owned());
         }
         let number = |name: &str| {
-            let number = text(name).and_then(|text| text.parse::<u64>().ok()).filter(|number| *number > 0);
+            // Java's numbers have 32 bits
+            let number = text(name).and_then(|text| text.parse::<i32>().ok()).filter(|number| *number > 0);
+            let number = number.map(|number| u64::from(number.unsigned_abs()));
             number.ok_or_else(|| format!("{name}: expected a number, got {}", text(name).unwrap_or("none")))
         };
         let port = number("haListenPort")?;
         let own = address.rsplit_once(':').map(|(host, _)| host);
+        // the port is open at all of a broker's addresses; its own idea of them may be one that other hosts have, too
         let mut addresses: Vec<String> =
-            [text("brokerIP2"), own].into_iter().flatten().map(|host| format!("{host}:{port}")).collect();
+            [own, text("brokerIP2")].into_iter().flatten().map(|host| format!("{host}:{port}")).collect();
         addresses.dedup();
         let is_sync = text("brokerRole") == Some("SYNC_MASTER");
         let sends = match (is_sync, config.contains_key("inSyncReplicas")) {
@@ -70,6 +77,7 @@ impl Source {
             file_size: number("mappedFileSizeCommitLog")?,
             max_record: max_body.saturating_add(AROUND_BODY),
             sends,
+            has_acl: ACLS.iter().any(|name| is_true(name)),
         })
     }
 }
@@ -92,10 +100,11 @@ mod tests {
     #[test]
     fn a_log_is_served_at_the_ha_port_of_both_addresses() {
         let expected = Source {
-            addresses: vec!["10.0.0.2:10912".to_owned(), "broker.example:10912".to_owned()],
+            addresses: vec!["broker.example:10912".to_owned(), "10.0.0.2:10912".to_owned()],
             file_size: 1 << 30,
             max_record: (64 << 20) + AROUND_BODY,
             sends: Sends::NeverWait,
+            has_acl: false,
         };
         assert_eq!(source(&[]), Ok(expected));
         let one = source(&[("brokerIP2", "broker.example"), ("maxMessageSize", "134217728")]).expect("a source");
@@ -119,6 +128,7 @@ mod tests {
             assert_eq!(source(&[(name, "true")]).expect_err("another protocol"), reason);
             assert!(source(&[(name, "false")]).is_ok());
         }
+        assert!(source(&[("aclEnable", "True")]).expect("its log can be read").has_acl);
         let text = source(&[("haListenPort", "")]).expect_err("no port");
         assert_eq!(text, "haListenPort: expected a number, got none");
     }

@@ -17,6 +17,7 @@ pub mod lag;
 pub mod log_part;
 pub mod log_plan;
 pub mod log_rows;
+pub mod log_source;
 pub mod name_servers;
 pub mod names;
 pub mod offsets;

@@ -5,23 +5,24 @@
 //! queue. What a log does not tell, or not to everybody, goes by pulls.
 use crate::error::Error;
 use crate::log_part::LogPart;
+use crate::log_source::{Refusal, log_source, pulled};
 use crate::topic_piece::TopicPiece;
-use crate::via::{Via, Way};
-use rmqfast_client::cluster::{Bounds, Found, TopicCluster};
+use crate::via::{BrokerWay, Via};
+use rmqfast_client::cluster::{Bounds, FoundMessage, TopicCluster};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::{QueueRange, RangeRequest};
 use rmqfast_remoting::Interrupt;
-use rmqfast_replication::{LogStretch, Sends, Source};
+use rmqfast_replication::{LogStretch, Source};
 use std::collections::BTreeMap;
 
-/// Connections to the HA port of a broker, one a piece: each has two threads and a megabyte there.
+/// Connections of a read to the HA port of a broker, one a piece: each has two threads and a megabyte there.
 const MOST_PIECES: u64 = 4;
 /// Bytes of a piece at least, as it takes a connection; and of what `auto` reads out of a log.
 const PIECE_BYTES: u64 = 64 << 20;
-/// Places at which the queues of a read are looked for, at most: a place is searched for in each queue.
+/// Places that are looked for in queues, at most.
 const MOST_SEARCHES: usize = 256;
 /// What a pulled message costs, broker and reader together, in nanoseconds: a message, and a byte of it. Then what a byte of a log
-/// costs. Measured with 4.9.4: docs/benchmarks.md.
+/// costs. From the figures of 4.9.4 in docs/benchmarks.md.
 const PULLED_MESSAGE: f64 = 825.0;
 const PULLED_BYTE: f64 = 0.68;
 const LOG_BYTE: f64 = 0.77;
@@ -34,7 +35,7 @@ pub struct LogPlan {
     /// Ranges that are pulled.
     pub pulled: Vec<QueueRange>,
     /// What was decided for each broker.
-    pub ways: Vec<Way>,
+    pub ways: Vec<BrokerWay>,
 }
 
 /// Plans the ranges of a read.
@@ -46,26 +47,24 @@ pub struct LogPlanner<'a> {
     /// What was asked for.
     pub via: Via,
     /// What was decided before.
-    pub ways: Option<&'a [Way]>,
-    /// Pieces at least, as far as there may be so many.
+    pub ways: Option<&'a [BrokerWay]>,
+    /// Pieces of the read at least, as far as there may be so many.
     pub min_pieces: i64,
     /// Why nothing of the read may come out of a log, if so.
     pub refusal: Option<String>,
 }
 
-/// Why a broker's log is not read.
-enum Why {
-    /// It is pulled, for this reason.
-    Pulled(String),
-    /// Nothing is read.
-    Failed(Error),
-}
-
 /// A range, its first and its last message.
 struct Ends {
     range: QueueRange,
-    first: Found,
-    last: Found,
+    first: FoundMessage,
+    last: FoundMessage,
+}
+
+/// Where a log is cut: a message, and the offset of each range that begins there or behind it.
+struct Cut {
+    message: FoundMessage,
+    offsets: Vec<i64>,
 }
 
 impl LogPlanner<'_> {
@@ -83,22 +82,23 @@ impl LogPlanner<'_> {
         for range in ranges {
             by_broker.entry(range.queue.broker_name.to_string()).or_default().push(range);
         }
+        let min_pieces = self.min_pieces.unsigned_abs().div_ceil((by_broker.len() as u64).max(1));
         let mut plan = LogPlan::default();
         for (broker_name, ranges) in by_broker {
-            let pulled_because = match self.pieces(&broker_name, &ranges, interrupt) {
+            let pulled_because = match self.pieces(&broker_name, &ranges, min_pieces, interrupt) {
                 Ok(pieces) => {
                     let address = address_of(&broker_name);
-                    plan.pieces
-                        .extend(pieces.into_iter().map(|piece| TopicPiece { address: address.clone(), ..piece }));
+                    let pieces = pieces.into_iter().map(|piece| TopicPiece { address: address.clone(), ..piece });
+                    plan.pieces.extend(pieces);
                     None
                 }
-                Err(Why::Pulled(reason)) => {
+                Err(Refusal::Pulled(reason)) => {
                     plan.pulled.extend(ranges);
                     Some(reason)
                 }
-                Err(Why::Failed(error)) => return Err(error),
+                Err(Refusal::Failed(error)) => return Err(error),
             };
-            plan.ways.push(Way { broker_name, pulled_because });
+            plan.ways.push(BrokerWay { broker_name, pulled_because });
         }
         Ok(plan)
     }
@@ -108,109 +108,125 @@ impl LogPlanner<'_> {
         &self,
         broker_name: &str,
         ranges: &[QueueRange],
+        min_pieces: u64,
         interrupt: Interrupt<'_>,
-    ) -> Result<Vec<TopicPiece>, Why> {
-        self.refusal.clone().map_or(Ok(()), |reason| Err(Why::Pulled(reason)))?;
-        let decided = self.ways.and_then(|ways| ways.iter().find(|way| way.broker_name == broker_name));
-        if let Some(reason) = decided.and_then(|way| way.pulled_because.clone()) {
-            return Err(Why::Pulled(reason));
+    ) -> Result<Vec<TopicPiece>, Refusal> {
+        let mut decided = self.ways.into_iter().flatten().filter(|way| way.broker_name == broker_name);
+        let decided = decided.find_map(|way| way.pulled_because.clone());
+        if let Some(reason) = self.refusal.clone().or(decided) {
+            return Err(Refusal::Pulled(reason));
+        }
+        if self.via == Via::Auto && min_pieces > MOST_PIECES {
+            return Err(pulled(format!("minPartitions is more than {MOST_PIECES} connections to a log give")));
         }
         let Some(any) = ranges.first() else { return Ok(Vec::new()) };
-        let source = self.source(&any.queue, interrupt)?;
+        let source = log_source(self.cluster, &any.queue, interrupt)?;
         self.check_topics(ranges, interrupt)?;
         let ends = self.ends(ranges, interrupt)?;
         let stretch = stretch_of(source, &ends);
-        if self.via == Via::Auto && decided.is_none() {
-            if self.min_pieces.unsigned_abs() > MOST_PIECES {
-                return Err(pulled(format!("minPartitions is more than the {MOST_PIECES} connections to a log")));
-            }
-            check_cost(&stretch, &ends)?;
+        if self.via == Via::Auto {
+            let messages = ends.iter().map(Ends::count).sum();
+            check_cost(stretch.end - stretch.from, messages, ends.iter().map(Ends::bytes).sum())?;
         }
-        self.cut(&stretch, &ends, interrupt)
+        let len = stretch.end - stretch.from;
+        let count = (len / PIECE_BYTES).max(min_pieces).clamp(1, MOST_PIECES);
+        // a search takes a dozen requests
+        let count = count.min((MOST_SEARCHES / ends.len()) as u64 + 1);
+        self.cut(&stretch, &ends, count, interrupt)
     }
 
-    /// Where the broker serves its log, if everybody may read that.
-    fn source(&self, queue: &Queue, interrupt: Interrupt<'_>) -> Result<Source, Why> {
-        let (address, config) = self.cluster.broker_config(queue, interrupt)?;
-        let has_acl = ["aclEnable", "authenticationEnabled", "authorizationEnabled"]
-            .iter()
-            .any(|name| config.get(*name).is_some_and(|value| value.trim() == "true"));
-        if has_acl {
-            return Err(pulled("it has ACLs, and its log has the topics of everybody"));
-        }
-        let source = Source::of_config(&config, &address).map_err(Why::Pulled)?;
-        match source.sends {
-            Sends::NeverWait => Ok(source),
-            Sends::WaitForConnections | Sends::WaitForReports => {
-                Err(pulled("it is a SYNC_MASTER: who reads its log may count as a slave, for which sends wait"))
+    fn check_topics(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<(), Refusal> {
+        let queues: BTreeMap<&str, &Queue> = ranges.iter().map(|range| (&*range.queue.topic, &range.queue)).collect();
+        let queues: Vec<Queue> = queues.into_values().cloned().collect();
+        let answers = self.cluster.are_listed_otherwise(&queues, interrupt)?;
+        match queues.iter().zip(answers).find(|(_, is_otherwise)| *is_otherwise) {
+            Some((Queue { topic, .. }, _)) => {
+                Err(pulled(format!("its log does not tell what {topic} has: a topic of another kind")))
             }
+            None => Ok(()),
         }
     }
 
-    fn check_topics(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<(), Why> {
-        let topics: BTreeMap<&str, &Queue> = ranges.iter().map(|range| (&*range.queue.topic, &range.queue)).collect();
-        for (topic, queue) in topics {
-            if self.cluster.is_listed_otherwise(queue, interrupt)? {
-                return Err(pulled(format!("its log does not tell what {topic} has: a topic of another kind")));
-            }
-        }
-        Ok(())
-    }
-
-    fn ends(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<Vec<Ends>, Why> {
+    fn ends(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<Vec<Ends>, Refusal> {
         let firsts = ranges.iter().map(|range| (range.queue.clone(), range.start));
         let lasts = ranges.iter().map(|range| (range.queue.clone(), range.end - 1));
-        let places: Vec<(Queue, i64)> = firsts.chain(lasts).collect();
-        let found = self.cluster.messages(&places, &self.request.puller.consumer_group, interrupt)?;
+        let found = self.found(&firsts.chain(lasts).collect::<Vec<_>>(), interrupt)?;
         let (firsts, lasts) = found.split_at(ranges.len());
-        let ends = ranges.iter().zip(firsts.iter().zip(lasts)).map(|(range, (first, last))| match (first, last) {
-            (Some(first), Some(last)) if first.is_own && last.is_own => {
-                Ok(Ends { range: range.clone(), first: *first, last: *last })
-            }
-            (Some(_), Some(_)) => {
-                Err(pulled(format!("{}: its messages are records of other queues", range.queue.topic)))
-            }
-            _ => Err(pulled(format!("{range}: messages are not there any more"))),
+        let ends = ranges.iter().zip(firsts.iter().zip(lasts)).map(|(range, (first, last))| {
+            let ends = Ends { range: range.clone(), first: *first, last: *last };
+            if ends.is_sound() { Ok(ends) } else { Err(pulled(format!("{range}: its messages are not in order"))) }
         });
         ends.collect()
     }
 
-    /// Cuts a stretch at records, into parts of about one size, of which each has the offsets of its own.
-    fn cut(&self, stretch: &LogStretch, ends: &[Ends], interrupt: Interrupt<'_>) -> Result<Vec<TopicPiece>, Why> {
-        let len = stretch.end - stretch.from;
-        let wanted = (len / PIECE_BYTES).max(self.min_pieces.unsigned_abs());
-        let count = wanted.clamp(1, MOST_PIECES).min((MOST_SEARCHES / ends.len()) as u64 + 1);
-        let mut starts: Vec<i64> = ends.iter().map(|ends| ends.range.start).collect();
-        let (mut from, mut pieces) = (stretch.from, Vec::new());
+    /// Cuts a stretch at messages into parts of about one size, of which each has the offsets of its own.
+    fn cut(
+        &self,
+        stretch: &LogStretch,
+        ends: &[Ends],
+        count: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<TopicPiece>, Refusal> {
+        let Some(first) = ends.iter().map(|ends| ends.first).min_by_key(|first| first.physical_offset) else {
+            return Ok(Vec::new());
+        };
+        let mut from = Cut { message: first, offsets: ends.iter().map(|ends| ends.range.start).collect() };
+        let mut pieces = Vec::new();
         for number in 1..count {
-            let near = stretch.from + (u128::from(len) * u128::from(number) / u128::from(count)) as u64;
-            let edges = self.offsets_behind(near, ends, interrupt)?;
-            let Some(place) = self.first_place(ends, &edges, interrupt)? else { break };
-            pieces.extend(piece(stretch, (from, place), ends, &starts, &edges));
-            (from, starts) = (place, edges);
+            let len = u128::from(stretch.end - stretch.from);
+            let near = stretch.from + (len * u128::from(number) / u128::from(count)) as u64;
+            let Some(to) = self.cut_near(near, ends, &from, interrupt)? else { break };
+            pieces.extend(piece(stretch, to.message.physical_offset.cast_unsigned(), ends, &from, &to.offsets));
+            from = to;
         }
-        let edges: Vec<i64> = ends.iter().map(|ends| ends.range.end).collect();
-        pieces.extend(piece(stretch, (from, stretch.end), ends, &starts, &edges));
+        let last: Vec<i64> = ends.iter().map(|ends| ends.range.end).collect();
+        pieces.extend(piece(stretch, stretch.end, ends, &from, &last));
         Ok(pieces)
     }
 
-    /// Where the first of the messages at offsets of ranges stands; none where all are at their ends.
-    fn first_place(&self, ends: &[Ends], edges: &[i64], interrupt: Interrupt<'_>) -> Result<Option<u64>, Why> {
-        let left = ends.iter().zip(edges).filter(|(ends, edge)| **edge < ends.range.end);
-        let places: Vec<(Queue, i64)> = left.map(|(ends, edge)| (ends.range.queue.clone(), *edge)).collect();
-        let found = self.cluster.messages(&places, &self.request.puller.consumer_group, interrupt)?;
-        Ok(found.into_iter().flatten().map(|found| found.physical_offset.cast_unsigned()).min())
+    /// The first message at a place or behind it; none where all ranges end before.
+    fn cut_near(&self, near: u64, ends: &[Ends], from: &Cut, interrupt: Interrupt<'_>) -> Result<Option<Cut>, Refusal> {
+        let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(near)).collect();
+        let group = &self.request.puller.consumer_group;
+        let offsets = self.cluster.offsets_behind(near.cast_signed(), &ranges, group, interrupt)?;
+        if offsets.iter().zip(&from.offsets).any(|(to, from)| to < from) {
+            return Err(pulled("its queues changed while they were looked at"));
+        }
+        let left = ends.iter().zip(&offsets).filter(|(ends, offset)| **offset < ends.range.end);
+        let places: Vec<(Queue, i64)> = left.map(|(ends, offset)| (ends.range.queue.clone(), *offset)).collect();
+        let found = self.found(&places, interrupt)?;
+        let message = found.into_iter().min_by_key(|found| found.physical_offset);
+        Ok(message.map(|message| Cut { message, offsets }))
     }
 
-    /// The first offset of each range at a place of the log or behind it.
-    fn offsets_behind(&self, place: u64, ends: &[Ends], interrupt: Interrupt<'_>) -> Result<Vec<i64>, Why> {
-        let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(place)).collect();
-        let group = &self.request.puller.consumer_group;
-        Ok(self.cluster.offsets_behind(place.cast_signed(), &ranges, group, interrupt)?)
+    /// The messages at offsets of queues, all of which are there.
+    fn found(&self, places: &[(Queue, i64)], interrupt: Interrupt<'_>) -> Result<Vec<FoundMessage>, Refusal> {
+        let found = self.cluster.messages(places, &self.request.puller.consumer_group, interrupt)?;
+        let found = places.iter().zip(found).map(|((queue, offset), found)| match found {
+            Some(found) if found.is_own => Ok(found),
+            Some(_) => Err(pulled(format!("{}: its messages are records of other queues", queue.topic))),
+            None => Err(pulled(format!("{}: the message {offset} is not there any more", queue.topic))),
+        });
+        found.collect()
     }
 }
 
 impl Ends {
+    /// Whether both messages stand in a log, one behind the other.
+    fn is_sound(&self) -> bool {
+        let (first, last) = (self.first.physical_offset, self.last.physical_offset);
+        (0..=last).contains(&first) && last.checked_add(self.last.len.into()).is_some()
+    }
+
+    fn count(&self) -> i64 {
+        self.range.end - self.range.start
+    }
+
+    /// Bytes of its messages, about.
+    fn bytes(&self) -> f64 {
+        self.count() as f64 * (f64::from(self.first.len) + f64::from(self.last.len)) / 2.0
+    }
+
     /// Where to begin to look for a place: messages of a queue stand about equally far from each other.
     fn near(&self, place: u64) -> (Queue, Bounds, i64) {
         let QueueRange { queue, start, end } = &self.range;
@@ -221,42 +237,20 @@ impl Ends {
     }
 }
 
-impl From<rmqfast_client::Error> for Why {
-    fn from(error: rmqfast_client::Error) -> Self {
-        match error {
-            rmqfast_client::Error::Remoting(rmqfast_remoting::Error::Interrupted) => Self::Failed(error.into()),
-            error => Self::Pulled(error.to_string()),
-        }
-    }
-}
-
-fn pulled(reason: impl Into<String>) -> Why {
-    Why::Pulled(reason.into())
-}
-
 /// The stretch from the first message of all to the last one.
 fn stretch_of(source: Source, ends: &[Ends]) -> LogStretch {
     let Source { addresses, file_size, max_record, .. } = source;
     let from = ends.iter().map(|ends| ends.first.physical_offset.cast_unsigned()).min().unwrap_or_default();
     let end = ends.iter().map(|ends| ends.last.physical_offset.cast_unsigned() + u64::from(ends.last.len)).max();
-    LogStretch { addresses, file_size, max_record, from, end: end.unwrap_or_default() }
+    LogStretch { addresses, file_size, max_record, from, end: end.unwrap_or(from) }
 }
 
-/// A log has everything, so it costs less only where the messages are much of it.
-fn check_cost(stretch: &LogStretch, ends: &[Ends]) -> Result<(), Why> {
-    let len = stretch.end.saturating_sub(stretch.from);
+/// A log of `len` bytes has everything, so it costs less only where so many messages of so many bytes are much of it.
+fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     if len < PIECE_BYTES {
         return Err(pulled("it is little"));
     }
-    let messages: f64 = ends.iter().map(|ends| (ends.range.end - ends.range.start) as f64).sum();
-    let bytes: f64 = ends
-        .iter()
-        .map(|ends| {
-            (ends.range.end - ends.range.start) as f64 * (f64::from(ends.first.len) + f64::from(ends.last.len)) / 2.0
-        })
-        .sum();
-    let share = bytes / len as f64;
-    let record = bytes / messages;
+    let (share, record) = (bytes / len as f64, bytes / messages as f64);
     let least = record * LOG_BYTE / (PULLED_MESSAGE + record * PULLED_BYTE);
     if share < least {
         let percent = |share: f64| (100.0 * share).round();
@@ -266,23 +260,56 @@ fn check_cost(stretch: &LogStretch, ends: &[Ends]) -> Result<(), Why> {
     Ok(())
 }
 
-/// The piece with the offsets between `starts` and `edges`, which stand between two places of the log; none where there is no offset.
-fn piece(
-    stretch: &LogStretch,
-    (from, end): (u64, u64),
-    ends: &[Ends],
-    starts: &[i64],
-    edges: &[i64],
-) -> Option<TopicPiece> {
-    let (mut ranges, mut since) = (Vec::new(), Vec::new());
-    for (ends, (start, edge)) in ends.iter().zip(starts.iter().zip(edges)) {
-        if start < edge {
-            ranges.push(QueueRange { queue: ends.range.queue.clone(), start: *start, end: *edge });
-            since.push(from.max(ends.first.physical_offset.cast_unsigned()));
+/// The piece with the offsets from a cut to others, which stand before the place `end`; none where there is no offset.
+fn piece(stretch: &LogStretch, end: u64, ends: &[Ends], from: &Cut, to: &[i64]) -> Option<TopicPiece> {
+    let place = from.message.physical_offset.cast_unsigned();
+    let (mut ranges, mut begins) = (Vec::new(), Vec::new());
+    for (ends, (start, end)) in ends.iter().zip(from.offsets.iter().zip(to)) {
+        if start < end {
+            ranges.push(QueueRange { queue: ends.range.queue.clone(), start: *start, end: *end });
+            begins.push((*start, place.max(ends.first.physical_offset.cast_unsigned())));
         }
     }
-    // what stands before the first message of all is of no use
-    let from = since.iter().copied().min()?;
-    let stretch = LogStretch { from, end, ..stretch.clone() };
-    Some(TopicPiece { address: None, ranges, goes_on: false, log: Some(LogPart { stretch, since }) })
+    let stretch = LogStretch { from: place, end, ..stretch.clone() };
+    let first = (from.message.store_timestamp, from.message.body_crc);
+    let log = Some(LogPart { stretch, first, begins });
+    (!ranges.is_empty()).then_some(TopicPiece { address: None, ranges, goes_on: false, log })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(len: u64, messages: i64, record: i64) -> Option<String> {
+        match check_cost(len, messages, (messages * record) as f64) {
+            Ok(()) => None,
+            Err(Refusal::Pulled(reason)) => Some(reason),
+            Err(Refusal::Failed(error)) => Some(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_log_pays_where_the_messages_are_much_of_it() {
+        let million = 1_000_000;
+        assert_eq!(reason(1 << 20, 1000, 1000), Some("it is little".to_owned()));
+        assert_eq!(reason(1_200_000_000, million, 1100), None);
+        assert_eq!(reason(700_000_000, million, 240), None);
+        let text = "the messages are 28 % of its log, which pays from 54 % on";
+        assert_eq!(reason(4_000_000_000, million, 1100), Some(text.to_owned()));
+        let text = "the messages are 12 % of its log, which pays from 19 % on";
+        assert_eq!(reason(2_000_000_000, million, 240), Some(text.to_owned()));
+    }
+
+    #[test]
+    fn messages_that_are_not_in_order_are_no_stretch() {
+        let at =
+            |physical_offset| FoundMessage { physical_offset, store_timestamp: 0, len: 100, body_crc: 0, is_own: true };
+        let queue = Queue { topic: "t".into(), broker_name: "b".into(), queue_id: 0 };
+        let sound = |first, last| {
+            let range = QueueRange { queue: queue.clone(), start: 0, end: 10 };
+            Ends { range, first: at(first), last: at(last) }.is_sound()
+        };
+        assert!(sound(0, 0) && sound(5, 900));
+        assert!(!sound(-1, 5) && !sound(6, 5) && !sound(0, i64::MAX) && !sound(1, i64::MIN));
+    }
 }

@@ -4,11 +4,9 @@
 //! the log does not tell what the queue lists, and whoever reads has to pull.
 use crate::log_part::LogPart;
 use rmqfast_client::puller::{Body, Fetched, Pool, PullStatus, Queue};
-use rmqfast_client::ranges::{QueueRange, RangeRequest};
-use rmqfast_replication::{LogReader, Step};
-use rmqfast_store::format::message::{
-    INNER_BATCH, Message, TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK,
-};
+use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
+use rmqfast_replication::{LogReader, LogStep};
+use rmqfast_store::format::message::{INNER_BATCH, Layout, Message};
 use rmqfast_store::scan::row::Row;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +16,9 @@ use std::time::Duration;
 pub struct LogRows {
     reader: LogReader,
     pool: Arc<Pool>,
-    ranges: Vec<Listed>,
+    /// What tells the first record, until it came.
+    first: Option<(i64, i32)>,
+    ranges: Vec<RangeRows>,
     topics: Vec<Topic>,
     /// The topic of the last record that was of one: most records are of the topic of the one before.
     last: usize,
@@ -27,10 +27,14 @@ pub struct LogRows {
 }
 
 /// A range, and how much of it was found.
-struct Listed {
+struct RangeRows {
     queue: Arc<Queue>,
+    /// The offset of the next record, from the one that was planned as the first.
     next: i64,
+    /// What stands before is left out.
+    start: i64,
     end: i64,
+    /// From this place on the log lists the range.
     since: u64,
     /// Those of the block at hand.
     rows: Vec<Row>,
@@ -42,25 +46,15 @@ struct Topic {
     ranges: BTreeMap<i32, usize>,
 }
 
-/// What [`LogRows::advance`] came to.
-#[derive(Debug)]
-pub enum Found {
-    /// Messages, as answers to pulls would have them.
-    Answers(Vec<Fetched>),
-    /// None yet.
-    Waiting,
-    /// All ranges are read.
-    Done,
-}
-
 impl LogRows {
     /// Nobody is asked yet.
     pub fn new(request: &RangeRequest, ranges: &[QueueRange], part: &LogPart) -> Self {
         let pool = Arc::new(Pool::default());
         let memory = pool.clone();
-        let listed = |(range, since): (&QueueRange, &u64)| Listed {
+        let rows = |(range, (first, since)): (&QueueRange, &(i64, u64))| RangeRows {
             queue: range.queue.clone().into(),
-            next: range.start,
+            next: *first,
+            start: range.start,
             end: range.end,
             since: *since,
             rows: Vec::new(),
@@ -68,7 +62,8 @@ impl LogRows {
         Self {
             reader: LogReader::new(part.stretch.clone(), Box::new(move |len| memory.buffer(len))),
             pool,
-            ranges: ranges.iter().zip(&part.since).map(listed).collect(),
+            first: Some(part.first),
+            ranges: ranges.iter().zip(&part.begins).map(rows).collect(),
             topics: topics_of(ranges),
             last: 0,
             needs_properties: request.needs_properties(),
@@ -76,38 +71,58 @@ impl LogRows {
         }
     }
 
-    /// Reads on; waits for `wait` at most, and longer only to connect.
+    /// Reads on; waits for `wait` at most, and longer only to connect. What it gives are answers as pulls have them.
     ///
     /// # Errors
     /// Why the log does not tell the rest, in words.
-    pub fn advance(&mut self, wait: Duration, request: &RangeRequest) -> Result<Found, String> {
+    pub fn advance(&mut self, wait: Duration, request: &RangeRequest) -> Result<Step, String> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
-        if self.ranges.iter().all(|range| range.next >= range.end) {
-            return Ok(Found::Done);
+        if self.ranges.iter().all(RangeRows::is_done) {
+            self.reader.close();
+            return Ok(Step::Done);
         }
         match self.reader.advance(wait).map_err(|end| end.to_string())? {
-            Step::Waiting => Ok(Found::Waiting),
-            Step::Block { buffer, len } => {
+            LogStep::Waiting => Ok(Step::Waiting),
+            LogStep::Block { buffer, len } => {
                 let body = Arc::new(Body::within(buffer, 0..len, &self.pool));
+                self.check_first(&body)?;
+                // what was found before goes first
                 self.trouble = self.find(&body).err();
-                Ok(Found::Answers(self.hand_out(&body, request)))
+                Ok(Step::Answers(self.hand_out(&body, request)))
             }
             // some range is not at its end
-            Step::Done => Err(self.missing()),
+            LogStep::Done => Err(self.missing()),
         }
+    }
+
+    /// Ends the connection.
+    pub fn close(&mut self) {
+        self.reader.close();
     }
 
     /// What is left of the ranges.
     pub fn rest(&self) -> Vec<QueueRange> {
-        let left = self.ranges.iter().filter(|range| range.next < range.end);
-        left.map(|range| QueueRange { queue: (*range.queue).clone(), start: range.next, end: range.end }).collect()
+        let left = self.next_offsets().zip(self.ranges.iter().filter(|range| !range.is_done()));
+        left.map(|((queue, start), range)| QueueRange { queue: queue.clone(), start, end: range.end }).collect()
     }
 
     /// Where each queue goes on behind what was handed out, of ranges that are not at their end.
     pub fn next_offsets(&self) -> impl Iterator<Item = (&Queue, i64)> {
-        self.ranges.iter().filter(|range| range.next < range.end).map(|range| (&*range.queue, range.next))
+        let left = self.ranges.iter().filter(|range| !range.is_done());
+        left.map(|range| (&*range.queue, range.next.max(range.start)))
+    }
+
+    /// An address may lead to another broker by now, whose log has other records at the same places.
+    fn check_first(&mut self, body: &[u8]) -> Result<(), String> {
+        let Some(expected) = self.first.take() else { return Ok(()) };
+        let record = self.reader.records().first();
+        let message = record.and_then(|record| Row::new(record.at, record.layout).message(body));
+        match message.map(|message| (message.store_timestamp(), message.body_crc())) {
+            Some(found) if found == expected => Ok(()),
+            found => Err(format!("the log is another one: its first record has {found:?}, not {expected:?}")),
+        }
     }
 
     /// Finds the rows of a block; an error tells of the record that is not the next one of its queue.
@@ -119,7 +134,7 @@ impl LogRows {
             self.last = topic;
             let index = self.topics[topic].ranges.get(&message.queue_id());
             let Some(range) = index.and_then(|index| self.ranges.get_mut(*index)) else { continue };
-            if !range.lists(&message, record.layout.sys_flag)? {
+            if !range.takes(&message, record.layout)? {
                 continue;
             }
             if self.needs_properties {
@@ -160,23 +175,26 @@ fn topic_of(topics: &[Topic], last: usize, name: &[u8]) -> Option<usize> {
     topics.binary_search_by(|topic| topic.name.as_bytes().cmp(name)).ok()
 }
 
-impl Listed {
-    /// Whether the queue lists a record, which then is the next one of the range.
-    fn lists(&mut self, message: &Message<'_>, sys_flag: i32) -> Result<bool, String> {
-        let transaction = sys_flag & TRANSACTION_MASK;
-        let has_no_place = transaction == TRANSACTION_PREPARED || transaction == TRANSACTION_ROLLBACK;
-        if has_no_place || self.next >= self.end || message.physical_offset().cast_unsigned() < self.since {
+impl RangeRows {
+    fn is_done(&self) -> bool {
+        self.next >= self.end
+    }
+
+    /// Whether a record is a row of the range; the next one of its queue it has to be.
+    fn takes(&mut self, message: &Message<'_>, layout: Layout) -> Result<bool, String> {
+        if self.is_done() || !layout.is_dispatched() || message.physical_offset().cast_unsigned() < self.since {
             return Ok(false);
         }
-        let (offset, place) = (message.queue_offset(), message.physical_offset());
-        if offset != self.next || sys_flag & INNER_BATCH != 0 {
+        let (offset, is_batch) = (message.queue_offset(), layout.sys_flag & INNER_BATCH != 0);
+        if offset != self.next || is_batch {
             let Queue { topic, broker_name, queue_id } = &*self.queue;
-            let queue = format!("{topic}, broker {broker_name}, queue {queue_id}");
-            let got = if sys_flag & INNER_BATCH == 0 { offset.to_string() } else { "a batch".to_owned() };
-            return Err(format!("{queue}: expected offset {} at {place} of the log, got {got}", self.next));
+            let place = message.physical_offset();
+            let got = if is_batch { "a batch".to_owned() } else { offset.to_string() };
+            let expected = format!("expected offset {} at {place} of the log, got {got}", self.next);
+            return Err(format!("{topic}, broker {broker_name}, queue {queue_id}: {expected}"));
         }
         self.next += 1;
-        Ok(true)
+        Ok(offset >= self.start)
     }
 
     fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Fetched {
@@ -190,7 +208,7 @@ impl Listed {
             next_begin_offset: self.next,
             min_offset: 0,
             max_offset: self.end,
-            is_end: self.next >= self.end,
+            is_end: self.is_done(),
             suggested_broker_id: 0,
             code: 0,
             remark: String::new(),

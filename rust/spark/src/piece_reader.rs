@@ -1,34 +1,38 @@
 //! Reads the piece of a task: its ranges of queues, by pulls or out of the broker's log. Both give the same messages, so that what the
 //! log does not tell is pulled.
 use crate::error::Result;
-use crate::log_rows::{Found, LogRows};
+use crate::log_rows::LogRows;
+use crate::log_source::{Refusal, log_source};
 use crate::topic_piece::TopicPiece;
 use arrow_array::RecordBatch;
-use rmqfast_client::cluster::ClusterOptions;
+use rmqfast_client::cluster::{ClusterOptions, TopicCluster};
 use rmqfast_client::puller::{Fetched, Queue};
 use rmqfast_client::ranges::{self, Counts, OnWait, PoolKey, PullerPool, RangeReader, RangeRequest, Step};
 use std::time::{Duration, Instant};
 
 /// Reads a piece.
 pub struct PieceReader {
-    way: Way,
+    origin: Origin,
     /// What was read out of the log.
     counts: Counts,
     warnings: Vec<String>,
 }
 
-enum Way {
+/// Where messages come from.
+enum Origin {
     Pulls(Box<RangeReader>),
-    Log(Box<ByLog>),
+    Log(Box<Log>),
 }
 
-/// A piece that is read out of a log, and how it would be pulled.
-struct ByLog {
+/// A broker's log, and how the same messages would be pulled.
+struct Log {
     rows: LogRows,
+    /// Whether the broker was asked if its log may be read.
+    is_checked: bool,
     request: RangeRequest,
     address: Option<String>,
     cluster: ClusterOptions,
-    on_wait: Option<Box<OnWait>>,
+    on_wait: Box<OnWait>,
 }
 
 impl PieceReader {
@@ -43,43 +47,44 @@ impl PieceReader {
         on_wait: Box<OnWait>,
     ) -> Result<Self> {
         let TopicPiece { address, ranges, log, .. } = piece;
-        let Some(part) = log.filter(|part| part.since.len() == ranges.len()) else {
+        let Some(part) = log.filter(|part| part.begins.len() == ranges.len()) else {
             return Ok(Self::pulling(RangeReader::new(request, ranges, address, cluster, on_wait)?));
         };
         let rows = LogRows::new(&request, &ranges, &part);
-        let way = Way::Log(Box::new(ByLog { rows, request, address, cluster, on_wait: Some(on_wait) }));
-        Ok(Self { way, counts: Counts::default(), warnings: Vec::new() })
+        let log = Log { rows, is_checked: false, request, address, cluster, on_wait };
+        Ok(Self { origin: Origin::Log(Box::new(log)), counts: Counts::default(), warnings: Vec::new() })
     }
 
     /// One that pulls.
     pub fn pulling(reader: RangeReader) -> Self {
-        Self { way: Way::Pulls(Box::new(reader)), counts: Counts::default(), warnings: Vec::new() }
+        Self { origin: Origin::Pulls(Box::new(reader)), counts: Counts::default(), warnings: Vec::new() }
     }
 
-    /// Reads on; waits for `wait` at most, and longer only to connect or to locate the broker.
+    /// Reads on; waits for `wait` at most, and longer only to connect, or to ask where and what the broker is.
     ///
     /// # Errors
     /// As [`RangeReader::advance`].
     pub fn advance(&mut self, wait: Duration) -> Result<Step> {
-        let by_log = match &mut self.way {
-            Way::Pulls(reader) => return Ok(reader.advance(wait)?),
-            Way::Log(by_log) => by_log,
+        let log = match &mut self.origin {
+            Origin::Pulls(reader) => return Ok(reader.advance(wait)?),
+            Origin::Log(log) => log,
         };
         let began = Instant::now();
-        match by_log.rows.advance(wait, &by_log.request) {
-            Ok(Found::Answers(mut answers)) => {
+        match log.advance(wait) {
+            Ok(Step::Answers(mut answers)) => {
                 self.counts.pulls += 1;
                 self.counts.bytes += answers.iter().map(|answer| answer.bytes() as u64).sum::<u64>();
-                ranges::choose(&by_log.request, &mut answers, &mut self.warnings)?;
+                ranges::choose(&log.request, &mut answers, &mut self.warnings)?;
                 self.counts.rows += answers.iter().map(|answer| answer.rows.len() as u64).sum::<u64>();
                 Ok(if answers.is_empty() { Step::Waiting } else { Step::Answers(answers) })
             }
-            Ok(Found::Waiting) => {
+            Ok(Step::Waiting) => {
                 self.counts.waited += began.elapsed();
                 Ok(Step::Waiting)
             }
-            Ok(Found::Done) => Ok(Step::Done),
-            Err(reason) => self.pull_the_rest(&reason),
+            Ok(Step::Done) => Ok(Step::Done),
+            Err(Refusal::Pulled(reason)) => self.pull_the_rest(&reason),
+            Err(Refusal::Failed(error)) => Err(error),
         }
     }
 
@@ -88,9 +93,9 @@ impl PieceReader {
     /// # Errors
     /// As [`unreadable`](Self::unreadable).
     pub fn batches(&mut self, answers: &[Fetched]) -> Result<Vec<RecordBatch>> {
-        Ok(match &mut self.way {
-            Way::Pulls(reader) => reader.batches(answers)?,
-            Way::Log(by_log) => ranges::batches(&by_log.request, answers, &mut self.warnings)?,
+        Ok(match &mut self.origin {
+            Origin::Pulls(reader) => reader.batches(answers)?,
+            Origin::Log(log) => ranges::batches(&log.request, answers, &mut self.warnings)?,
         })
     }
 
@@ -99,9 +104,9 @@ impl PieceReader {
     /// # Errors
     /// There is one, and the request is strict.
     pub fn unreadable(&mut self, answers: &[Fetched], offsets: &[i64]) -> Result<()> {
-        match &mut self.way {
-            Way::Pulls(reader) => reader.unreadable(answers, offsets)?,
-            Way::Log(by_log) => ranges::unreadable(&by_log.request, answers, offsets, &mut self.warnings)?,
+        match &mut self.origin {
+            Origin::Pulls(reader) => reader.unreadable(answers, offsets)?,
+            Origin::Log(log) => ranges::unreadable(&log.request, answers, offsets, &mut self.warnings)?,
         }
         Ok(())
     }
@@ -109,7 +114,7 @@ impl PieceReader {
     /// What is worth a warning since the last call.
     pub fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings = std::mem::take(&mut self.warnings);
-        if let Way::Pulls(reader) = &mut self.way {
+        if let Origin::Pulls(reader) = &mut self.origin {
             warnings.extend(reader.take_warnings());
         }
         warnings
@@ -117,15 +122,15 @@ impl PieceReader {
 
     /// Where each queue goes on behind what was handed out, of ranges that are not at their end.
     pub fn next_offsets(&self) -> Box<dyn Iterator<Item = (&Queue, i64)> + '_> {
-        match &self.way {
-            Way::Pulls(reader) => Box::new(reader.next_offsets()),
-            Way::Log(by_log) => Box::new(by_log.rows.next_offsets()),
+        match &self.origin {
+            Origin::Pulls(reader) => Box::new(reader.next_offsets()),
+            Origin::Log(log) => Box::new(log.rows.next_offsets()),
         }
     }
 
     /// What came so far.
     pub fn counts(&self) -> Counts {
-        let Way::Pulls(reader) = &self.way else { return self.counts };
+        let Origin::Pulls(reader) = &self.origin else { return self.counts };
         let pulled = reader.counts();
         Counts {
             rows: self.counts.rows + pulled.rows,
@@ -136,9 +141,10 @@ impl PieceReader {
     }
 
     /// Ends the connection.
-    pub fn close(&self) {
-        if let Way::Pulls(reader) = &self.way {
-            reader.close();
+    pub fn close(&mut self) {
+        match &mut self.origin {
+            Origin::Pulls(reader) => reader.close(),
+            Origin::Log(log) => log.rows.close(),
         }
     }
 
@@ -154,29 +160,44 @@ impl PieceReader {
 
     /// Gives up the ranges; a puller is left to the pool.
     pub fn keep(&mut self) {
-        if let Way::Pulls(reader) = &mut self.way {
-            reader.keep();
+        match &mut self.origin {
+            Origin::Pulls(reader) => reader.keep(),
+            Origin::Log(log) => log.rows.close(),
         }
     }
 
     fn with_reader(self, change: impl FnOnce(RangeReader) -> RangeReader) -> Self {
-        match self.way {
-            Way::Pulls(reader) => Self { way: Way::Pulls(Box::new(change(*reader))), ..self },
-            Way::Log(_) => self,
+        match self.origin {
+            Origin::Pulls(reader) => Self { origin: Origin::Pulls(Box::new(change(*reader))), ..self },
+            Origin::Log(_) => self,
         }
     }
 
     fn pull_the_rest(&mut self, reason: &str) -> Result<Step> {
-        let Way::Log(by_log) = &mut self.way else { return Ok(Step::Waiting) };
-        let rest = by_log.rows.rest();
+        let Origin::Log(log) = &mut self.origin else { return Ok(Step::Waiting) };
+        let rest = log.rows.rest();
         if let Some(first) = rest.first() {
             let broker = &first.queue.broker_name;
             self.warnings.push(format!("broker {broker}: its log is not read on, the rest is pulled: {reason}"));
         }
-        let on_wait = by_log.on_wait.take().unwrap_or_else(|| Box::new(rmqfast_remoting::never));
-        let (request, address, cluster) = (by_log.request.clone(), by_log.address.clone(), by_log.cluster.clone());
-        self.way = Way::Pulls(Box::new(RangeReader::new(request, rest, address, cluster, on_wait)?));
+        let (request, address, cluster) = (log.request.clone(), log.address.clone(), log.cluster.clone());
+        let on_wait = std::mem::replace(&mut log.on_wait, Box::new(rmqfast_remoting::never));
+        self.origin = Origin::Pulls(Box::new(RangeReader::new(request, rest, address, cluster, on_wait)?));
         Ok(Step::Waiting)
+    }
+}
+
+impl Log {
+    /// As [`LogRows::advance`], once the broker was asked whether that may be: the plan may be hours old.
+    fn advance(&mut self, wait: Duration) -> Result<Step, Refusal> {
+        if !self.is_checked {
+            let queue = self.rows.next_offsets().next().map(|(queue, _)| queue.clone());
+            if let Some(queue) = queue {
+                log_source(&TopicCluster::new(self.cluster.clone())?, &queue, &mut self.on_wait)?;
+            }
+            self.is_checked = true;
+        }
+        self.rows.advance(wait, &self.request).map_err(Refusal::Pulled)
     }
 }
 

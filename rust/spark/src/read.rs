@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
 use crate::topic_stream::TopicStream;
-use crate::via::{Via, Way};
+use crate::via::{BrokerWay, Via};
 use rmqfast_remoting::Interrupt;
 use rmqfast_store::scan::{Column, Listed, ScanRequest};
 use std::fmt;
@@ -36,8 +36,8 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
     if names_a_cluster(pairs) { Kind::ColumnarTopic } else { Kind::Columnar }
 }
 
-/// Options with what they mean for the store as it now is; see [`store_read::resolve`]. Those of a topic stay as they are: its
-/// offsets are fixed when its tasks are planned. Also checks what would otherwise fail at the first action. Returns besides
+/// Options with what they mean for the store as it now is; see [`store_read::resolve`]. Those of a topic stay as they are, as
+/// its offsets are fixed when its tasks are planned; but where logs may be read, they say of which brokers. Also checks what would otherwise fail at the first action. Returns besides
 /// what is worth a warning.
 ///
 /// # Errors
@@ -56,14 +56,13 @@ pub fn resolve(
     if read.planned.is_some() {
         return Ok((pairs.to_vec(), Vec::new()));
     }
-    let mut warnings = read.check(interrupt)?;
     if read.via == Via::Pull {
+        let warnings = read.check(interrupt)?;
         return Ok((pairs.to_vec(), warnings));
     }
     // now, so that each plan of the read tells it
     let planned = read.planned(interrupt)?;
-    warnings.extend(planned.warnings);
-    Ok((replaced(pairs, &[("ways", Way::to_option(&planned.ways))]), warnings))
+    Ok((replaced(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.warnings))
 }
 
 /// The stream that options ask for, of columns by name.

@@ -88,7 +88,7 @@ impl TopicPiece {
     /// # Errors
     /// Bytes of another release, or none of a piece of topics.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::of_json(piece_bytes::of_bytes(bytes)?).map_err(malformed)
+        Self::of_json(piece_bytes::of_bytes(bytes)?)
     }
 
     /// Pieces that were planned before, as the JSON of an option.
@@ -96,11 +96,9 @@ impl TopicPiece {
     /// # Errors
     /// No such text.
     pub fn of_option(text: &str) -> Result<Vec<Self>> {
-        let pieces = || -> serde_json::Result<Vec<Self>> {
-            let pieces: Vec<serde_json::Value> = serde_json::from_str(text)?;
-            pieces.into_iter().map(Self::of_json).collect()
-        };
-        pieces().map_err(|error| Error::argument(format!("option pieces: {error}")))
+        let pieces: Vec<serde_json::Value> =
+            serde_json::from_str(text).map_err(|error| Error::argument(format!("option pieces: {error}")))?;
+        pieces.into_iter().map(Self::of_json).collect()
     }
 
     /// The address and the ranges as texts have them.
@@ -116,16 +114,18 @@ impl TopicPiece {
         serde_json::json!([address, ranges, self.goes_on, self.log.as_ref().map(LogPart::to_parts)])
     }
 
-    fn of_json(json: serde_json::Value) -> serde_json::Result<Self> {
+    fn of_json(json: serde_json::Value) -> Result<Self> {
         type Parts = (Option<String>, Vec<RangeParts>, bool, Option<LogParts>);
-        let (address, ranges, goes_on, log): Parts = serde_json::from_value(json)?;
+        let (address, ranges, goes_on, log): Parts = serde_json::from_value(json).map_err(malformed)?;
         let range = |(topic, broker_name, queue_id, start, end): RangeParts| QueueRange {
             queue: Queue { topic, broker_name: broker_name.into(), queue_id },
             start,
             end,
         };
         let ranges = ranges.into_iter().map(range).collect();
-        Ok(Self { address, ranges, goes_on, log: log.map(LogPart::of_parts) })
+        let log = log.map(LogPart::of_parts).transpose();
+        let log = log.map_err(|problem| Error::argument(format!("piece: {problem}")))?;
+        Ok(Self { address, ranges, goes_on, log })
     }
 }
 
@@ -259,8 +259,8 @@ mod tests {
     fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
         let ranges = vec![range("orders", "broker-a", 0, 5, 1 << 40), range("bills", "broker-a", 3, 0, 1)];
         for address in [Some("10.0.0.1:10911".to_owned()), None] {
-            let stretch = LogStretch { from: 5, end: u64::MAX, ..LogStretch::default() };
-            let log = address.as_ref().map(|_| LogPart { stretch, since: vec![5, 77] });
+            let stretch = LogStretch { file_size: 1000, from: 5, end: 1 << 62, ..LogStretch::default() };
+            let log = address.as_ref().map(|_| LogPart { stretch, first: (7, -7), begins: vec![(5, 5), (0, 77)] });
             let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true, log };
             let mut bytes = piece.to_bytes();
             assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);

@@ -11,7 +11,7 @@ use crate::stream::Limits as BatchLimits;
 use crate::topic_offsets::{ByTopic, Edge, parse, resolve};
 use crate::topic_piece::TopicPiece;
 use crate::topics::{Found, Topics};
-use crate::via::{Via, Way};
+use crate::via::{BrokerWay, Via};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
 use rmqfast_client::names::check_group;
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
@@ -50,7 +50,7 @@ pub struct TopicRead {
     /// How messages come from brokers.
     pub via: Via,
     /// What that means for each broker, where it was decided before.
-    pub ways: Option<Vec<Way>>,
+    pub ways: Option<Vec<BrokerWay>>,
     /// Whose pullers it may share; none for one that is reached in a way that no option says.
     pub pool_key: Option<PoolKey>,
     /// How much a batch of a stream takes.
@@ -108,7 +108,7 @@ impl RangeCut {
         });
         let ranges = ranges.filter(|range| range.start < range.end).collect();
         let mut left = TopicPiece { ranges, log: None, ..piece.clone() };
-        left.log = piece.log.as_ref().and_then(|part| part.left_of(&piece.ranges, &left.ranges));
+        left.log = piece.log.as_ref().map(|part| part.left_of(&piece.ranges, &left.ranges));
         left
     }
 
@@ -124,7 +124,7 @@ pub struct Planned {
     /// Its pieces.
     pub pieces: Vec<TopicPiece>,
     /// How each broker is read, where pulls were not all that was asked for.
-    pub ways: Vec<Way>,
+    pub ways: Vec<BrokerWay>,
     /// What is worth a warning.
     pub warnings: Vec<String>,
 }
@@ -198,7 +198,7 @@ impl TopicRead {
             )),
             planned: options.text("pieces").map(TopicPiece::of_option).transpose()?,
             via: Via::of_word(options.text("via")),
-            ways: options.text("ways").map(Way::of_option).transpose()?,
+            ways: options.text("ways").map(BrokerWay::of_option).transpose()?,
             limits: BatchLimits::of(&options),
             commit_group: options.flag("commitOffsets").then(|| group.to_owned()),
             topics,
@@ -305,7 +305,7 @@ impl TopicRead {
         Ok(TopicCluster::new(self.cluster.clone())?)
     }
 
-    /// Fixes what is read, and cuts it into pieces, in the order of brokers and queues. Returns besides what is worth a warning.
+    /// Fixes what is read, and cuts it into pieces, those of pulls before those of logs. Returns besides what is worth a warning.
     ///
     /// # Errors
     /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict.
@@ -340,10 +340,10 @@ impl TopicRead {
         let mut pieces = TopicPiece::cut(pulled, self.max_rows, self.min_pieces, address_of);
         pieces.extend(by_log);
         warnings.extend(cluster.take_warnings());
-        // whoever decided it has said so
-        if self.ways.is_none() {
-            warnings.extend(ways.iter().filter(|way| way.pulled_because.is_some()).map(|way| format!("read {way}")));
-        }
+        // what was decided before was told then
+        let is_new = |way: &&BrokerWay| !self.ways.iter().flatten().any(|decided| decided == *way);
+        let pulled = ways.iter().filter(|way| way.pulled_because.is_some()).filter(is_new);
+        warnings.extend(pulled.map(|way| format!("read {way}")));
         Ok(Planned { pieces, ways, warnings })
     }
 

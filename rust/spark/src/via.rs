@@ -1,4 +1,4 @@
-//! How messages come from brokers to tasks, and what that was decided for each broker.
+//! How messages come from brokers to tasks: what a read asks for, and what was decided for each broker.
 use crate::error::{Error, Result};
 use std::fmt;
 
@@ -27,14 +27,14 @@ impl Via {
 
 /// A broker's name, and why it is read by pulls; nothing where its log is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct BrokerWay {
     /// The broker.
     pub broker_name: String,
     /// The reason.
     pub pulled_because: Option<String>,
 }
 
-impl Way {
+impl BrokerWay {
     /// Ways as the text of an option.
     pub fn to_option(ways: &[Self]) -> String {
         serde_json::Value::from_iter(ways.iter().map(|way| serde_json::json!([way.broker_name, way.pulled_because])))
@@ -53,7 +53,7 @@ impl Way {
 }
 
 /// For a person.
-impl fmt::Display for Way {
+impl fmt::Display for BrokerWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pulled_because {
             None => write!(f, "by the log of {}", self.broker_name),

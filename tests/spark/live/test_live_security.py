@@ -50,6 +50,8 @@ def test_accounts_and_certificates_are_options(spark: SparkSession, engine: str,
         options = {"nameServer": cluster.name_server, "topic": "orders", "accessKey": "reader01", "secretKey": GOOD}
         options |= {"tls": "true", "tlsTrust": str(authority.certificate)}
         assert spark.read.format(engine).options(**options).load().count() == 5
+        # an HA port knows neither accounts nor TLS
+        assert spark.read.format(engine).options(**options, via="log").load().count() == 5
         with pytest.raises(Exception, match=r"CODE: 1  DESC: Check signature failed") as caught:
             spark.read.format(engine).options(**options | {"secretKey": BAD}).load()
         assert BAD not in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import pytest
 
 from rmqfast import Admin, Message, Producer
 from rmqfast._native import TopicRead, read_piece
+from rmqfast.client.instance import ClientConfig
 from rmqfast.spark import read_topic
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.store import COLUMNS
@@ -43,11 +45,12 @@ class Served:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """`orders` stands among messages of other topics; of `again` and `bills` there are those of two lives."""
+    """`orders` stands among messages of other topics; of `again` there are two lives, the first behind `bills`."""
     directory = tmp_path_factory.mktemp("logs")
     with LogServer() as server, topics.cluster_in(directory, 1, haListenPort=str(server.port)) as embedded:
         for topic in ("again", "bills", "orders", "others"):
             topics.create(embedded, topic)
+        topics.fill(embedded, 40, "bills")
         topics.fill(embedded, 300, "again", b"of the first life")
         topics.send(embedded, COUNT // 2)
         topics.fill(embedded, 2000, "others")
@@ -56,7 +59,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         topics.send(embedded, COUNT, first=COUNT // 2)
         topics.create(embedded, "again")
         topics.fill(embedded, 40, "again", b"of the second life")
-        topics.fill(embedded, 40, "bills")
         server.directory = directory
         yield Served(embedded.name_server, server)
 
@@ -94,13 +96,18 @@ def test_rows_are_those_of_pulls(served: Served, arguments: dict[str, Any], capl
 
 
 @pytest.mark.parametrize("topic", ["again", "again,bills", "again,orders,bills", "others"])
-def test_messages_of_a_deleted_topic_are_not_those_of_the_new_one(served: Served, topic: str) -> None:
+def test_messages_of_a_deleted_topic_are_not_those_of_the_new_one(
+    served: Served, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
     pulled, _ = rows_of(read_of(served, subscribe=topic))
     assert rows_of(read_of(served, subscribe=topic, via="log")) == (pulled, [["broker-a", None]])
     assert b"of the first life" not in {row["body"] for row in pulled}
+    assert not caplog.messages
 
 
-def test_a_read_is_cut_into_four_pieces_at_most_which_have_each_offset_once(served: Served) -> None:
+def test_a_read_is_cut_into_four_pieces_at_most_which_have_each_offset_once(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     read = read_of(served, via="log", minPartitions="9", subscribe="orders,others")
     pieces = read.plan()
     assert len(pieces) == 4
@@ -112,14 +119,16 @@ def test_a_read_is_cut_into_four_pieces_at_most_which_have_each_offset_once(serv
     rows, _ = rows_of(read)
     assert rows == rows_of(read_of(served, subscribe="orders,others"))[0]
     assert len(served.server.asked) == 4
+    assert not caplog.messages
 
 
-def test_offsets_that_are_named(served: Served) -> None:
+def test_offsets_that_are_named(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     start, end = ({"orders": {"*": {str(queue): at for queue in range(4)}}} for at in (100, 301))
     options = {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
     rows, _ = rows_of(read_of(served, via="log", **options))
     assert len(rows) == 804
     assert rows == rows_of(read_of(served, **options))[0]
+    assert not caplog.messages
 
 
 def closed_often(served: Frames) -> Frames:
@@ -173,15 +182,72 @@ def test_what_is_no_sound_log_is_pulled(served: Served, spoil: Any, caplog: pyte
     assert message.startswith("broker broker-a: its log is not read on, the rest is pulled: ")
 
 
+def test_a_log_that_is_another_one_is_not_taken_for_it(
+    served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where an address leads to another broker, whose records have the same places, queues and offsets."""
+    read = read_of(served, subscribe="bills", via="log")
+    pulled, _ = rows_of(read)
+    with topics.cluster_in(tmp_path, 1) as other:
+        topics.create(other, "bills")
+        topics.fill(other, 40, "bills", b"y" * 100)
+        served.server.directory, own = tmp_path, served.server.directory
+        rows, _ = rows_of(read)
+        served.server.directory = own
+    assert rows == pulled
+    (message,) = caplog.messages
+    assert "the rest is pulled: the log is another one: its first record has " in message
+
+
 def test_where_nobody_listens_it_is_pulled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with LogServer() as server:
-        port = server.port
-    with topics.cluster_in(tmp_path, 1, haListenPort=str(port)) as embedded:
-        topics.create(embedded, "orders")
-        topics.send(embedded, 50)
-        rows, _ = rows_of(read_of(Served(embedded.name_server, server), via="log"))
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        with topics.cluster_in(tmp_path, 1, haListenPort=str(port)) as embedded:
+            topics.create(embedded, "orders")
+            topics.send(embedded, 50)
+            options = {"nameServer": embedded.name_server, "subscribe": "orders", "via": "log"}
+            rows, _ = rows_of(TopicRead("topic batch", options, COLUMNS))
     assert len(rows) == 50
     assert f"the rest is pulled: 127.0.0.1:{port}: " in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"brokerRole": "SYNC_MASTER"}, "it is a SYNC_MASTER: who reads its log may count as a slave"),
+        ({"enableControllerMode": "true"}, "controller mode: its replicas speak another protocol"),
+    ],
+)
+def test_brokers_whose_log_is_not_for_readers_are_pulled(tmp_path: Path, config: dict[str, str], reason: str) -> None:
+    with topics.cluster_in(tmp_path, 1, **config) as embedded:
+        topics.create(embedded, "orders")
+        topics.send(embedded, 5)
+        options = {"nameServer": embedded.name_server, "subscribe": "orders", "via": "log"}
+        rows, ways = rows_of(TopicRead("topic batch", options, COLUMNS))
+    assert len(rows) == 5
+    assert ways[0][1].startswith(reason)
+
+
+def test_a_broker_that_became_a_sync_master_since_is_pulled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with LogServer() as server:
+        config = {"haListenPort": str(server.port)}
+        with topics.cluster_in(tmp_path, 1, **config) as embedded:
+            topics.create(embedded, "orders")
+            topics.send(embedded, 5)
+            (piece,) = read_of(Served(embedded.name_server, server), via="log").plan()
+        with topics.cluster_in(tmp_path, 1, **config, brokerRole="SYNC_MASTER") as embedded:
+            read = read_of(Served(embedded.name_server, server), via="log")
+            assert len(rows_in(read_topic_piece(read, piece))) == 5
+        assert not server.asked
+    assert any("the rest is pulled: it is a SYNC_MASTER" in message for message in caplog.messages)
+
+
+def test_where_addresses_are_translated_it_is_pulled(served: Served) -> None:
+    config = ClientConfig(name_server=served.name_server, translate_address=str)
+    options = {"nameServer": served.name_server, "subscribe": "orders", "via": "log"}
+    _, ways = rows_of(TopicRead("topic batch", options, COLUMNS, config=config))
+    assert ways == [["broker-a", "translate_address does not tell where HA ports are"]]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +255,7 @@ def test_where_nobody_listens_it_is_pulled(tmp_path: Path, caplog: pytest.LogCap
     [
         ({"via": "log", "sql": "number > 10"}, "brokers filter by SQL92"),
         ({"via": "auto", "tags": "paid"}, "brokers send only those with the tags"),
-        ({"via": "auto", "minPartitions": "5"}, "minPartitions is more than the 4 connections to a log"),
+        ({"via": "auto", "minPartitions": "5"}, "minPartitions is more than 4 connections to a log give"),
         ({"via": "auto"}, "it is little"),
     ],
 )

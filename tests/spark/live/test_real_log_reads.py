@@ -13,7 +13,6 @@ import pytest
 
 from rmqfast import Admin, LocalTransactionState, Message, Mirror, Producer, TransactionProducer
 from rmqfast._native import TopicRead
-from rmqfast.errors import DataLossError
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.reader import store_read
 from rmqfast.store import COLUMNS
@@ -170,7 +169,7 @@ def test_rows_are_those_of_pulls_of_the_store_and_of_a_mirror_while_messages_com
             assert by_place(before(stored, ends)) == every, path
 
 
-def test_what_the_log_does_not_tell_as_pulls_do_is_pulled(real: RocketMQ, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_log_does_not_tell_as_pulls_do_is_pulled(real: RocketMQ) -> None:
     assert by_log(read_of(real, "again", via="log")) == rows_of(read_of(real, "again"))
     assert {row["body"] for row in rows_of(read_of(real, "again"))} == {b"of the second life"}
     if real.version != "4.9.4":
@@ -181,9 +180,12 @@ def test_what_the_log_does_not_tell_as_pulls_do_is_pulled(real: RocketMQ, caplog
         assert json.loads(ways)[0][1] == "its log does not tell what compacted has: a topic of another kind"
 
 
-def test_a_broker_that_is_killed_amid_a_read_gives_the_rest_when_it_is_back(
-    real: RocketMQ, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_broker_that_is_killed_amid_a_read_gives_the_rest_when_it_is_back(real: RocketMQ) -> None:
+    # more than sockets hold
+    send(real, "others", range(4000), b"x" * 4000)
+    before_that = sum(ends_of(real, "orders").values())
+    send(real, "orders", range(100))
+    until(lambda: sum(ends_of(real, "orders").values()) == before_that + 100)
     read = read_of(real, via="log", retryTimeoutMs="300000")
     every = rows_of(read_of(real))
     (piece,), _ = read.plan_with_ways()
@@ -195,15 +197,16 @@ def test_a_broker_that_is_killed_amid_a_read_gives_the_rest_when_it_is_back(
 
 
 # the last one: others would miss what it takes
-def test_what_retention_takes_amid_a_read_is_a_loss_as_with_pulls(real: RocketMQ) -> None:
-    strict, lenient = read_of(real, via="log"), read_of(real, via="log", failOnDataLoss="false")
-    (piece,), _ = strict.plan_with_ways()
+def test_what_retention_takes_amid_a_read_is_a_loss_as_with_pulls(
+    real: RocketMQ, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = read_of(real, via="log", failOnDataLoss="false")
+    (piece,), _ = read.plan_with_ways()
     real.kill9()
     for file in sorted((real.store / "commitlog").iterdir())[:2]:
         file.unlink()
     real.start()
-    with pytest.raises(DataLossError, match="messages are lost: "):
-        list(read_topic_piece(strict, piece))
-    left = by_place(rows_in(read_topic_piece(lenient, piece)))
+    left = by_place(rows_in(read_topic_piece(read, piece)))
     assert 0 < len(left) < sum(ends_of(real, "orders").values())
+    assert any("messages are lost: " in message for message in caplog.messages)
     assert left == rows_of(read_of(real, failOnDataLoss="false"))

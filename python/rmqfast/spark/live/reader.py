@@ -74,7 +74,7 @@ def read_topic(
         config: Accounts, TLS, addresses: everything else about the cluster.
         pull_batch_size: Messages that a pull asks for; brokers give 32 at most, unless their limits were raised.
         retry_timeout: How long a task waits for a broker that is away, in seconds.
-        via: "pull" asks for the messages; "log" reads the brokers' logs at their HA ports, by four connections each
+        via: "pull" asks for the messages; "log" reads the brokers' logs at their HA ports, with four connections to each
             at most; "auto" takes what costs less. What a log does not tell is pulled, and a warning says why.
         arguments: Which messages, and what of them: see `rmqfast.store.ReadArguments`. Brokers filter by `tags`, and by
             `sql` with `enablePropertyFilter=true`; for `keys` all messages are pulled, and the tasks look. `queue_ids`

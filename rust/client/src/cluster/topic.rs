@@ -27,13 +27,15 @@ pub type Bounds = (i64, i64);
 
 /// A message of a queue, as far as a plan needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundMessage {
     /// When the broker stored it, in milliseconds.
     pub store_timestamp: i64,
     /// Where its record stands in the broker's log.
     pub physical_offset: i64,
     /// Bytes of its record.
     pub len: u32,
+    /// CRC of its body.
+    pub body_crc: i32,
     /// Whether its record says the queue and the offset that it was asked for by, and is one message.
     pub is_own: bool,
 }
@@ -194,7 +196,7 @@ impl TopicCluster {
         places: &[(Queue, i64)],
         group: &str,
         interrupt: Interrupt<'_>,
-    ) -> Result<Vec<Option<Found>>> {
+    ) -> Result<Vec<Option<FoundMessage>>> {
         self.of_queues(
             places,
             |(queue, _)| queue,
@@ -217,19 +219,32 @@ impl TopicCluster {
         Ok((address.to_owned(), pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
     }
 
-    /// Whether a broker of 5.x gives other messages of a topic than its log lists, or counts them otherwise: it compacts the topic,
-    /// its records are batches, or its queues are parts of others. One that does not know the question has no such topics.
+    /// Whether a broker of 5.x gives other messages of the topic of each queue than its log lists, or counts them otherwise: it
+    /// compacts the topic, its records are batches, or its queues are parts of others. One that does not know the question has no
+    /// such topics.
     ///
     /// # Errors
-    /// [`Error::Remoting`]: it does not answer. [`Error::Client`]: it is not in the route.
-    pub fn is_listed_otherwise(&self, queue: &Queue, interrupt: Interrupt<'_>) -> Result<bool> {
-        let routes = self.last_routes([queue], interrupt)?;
-        let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
-        let fields = [("topic", Value::Text(&queue.topic))];
+    /// As [`bounds`](Self::bounds).
+    pub fn are_listed_otherwise(&self, queues: &[Queue], interrupt: Interrupt<'_>) -> Result<Vec<bool>> {
+        self.of_queues(
+            queues,
+            |queue| queue,
+            interrupt,
+            |address, queue, interrupt| self.is_listed_otherwise(address, &queue.topic, interrupt),
+        )
+    }
+
+    fn is_listed_otherwise(&self, address: &str, topic: &str, interrupt: Interrupt<'_>) -> Result<bool> {
+        let fields = [("topic", Value::Text(topic))];
         let usual = self.cluster.usual(request::GET_TOPIC_CONFIG, &fields);
         let answer = self.cluster.answer(address, usual, interrupt)?;
-        if answer.code != response::SUCCESS {
-            return Ok(false);
+        match answer.code {
+            response::SUCCESS => {}
+            response::REQUEST_CODE_NOT_SUPPORTED => return Ok(false),
+            code => {
+                let (remark, address) = (answer.remark.unwrap_or_default(), address.to_owned());
+                return Err(Error::Response { code, remark, address });
+            }
         }
         let config = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
         let has = |name, wanted: &str| {
@@ -465,7 +480,7 @@ impl TopicCluster {
         offset: i64,
         consumer_group: &str,
         interrupt: Interrupt<'_>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundMessage>> {
         let header = PullHeader {
             consumer_group,
             queue,
@@ -492,10 +507,11 @@ impl TopicCluster {
             return Ok(None);
         };
         let is_of_queue = message.topic() == queue.topic.as_bytes() && message.queue_id() == queue.queue_id;
-        Ok(Some(Found {
+        Ok(Some(FoundMessage {
             store_timestamp: message.store_timestamp(),
             physical_offset: message.physical_offset(),
             len: row.layout.total,
+            body_crc: message.body_crc(),
             is_own: is_of_queue && message.queue_offset() == offset && row.layout.sys_flag & INNER_BATCH == 0,
         }))
     }

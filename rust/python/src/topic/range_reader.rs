@@ -106,7 +106,7 @@ impl RangeReader {
         self.reader.counts().bytes
     }
 
-    fn close(&self, py: Python<'_>) {
+    fn close(&mut self, py: Python<'_>) {
         if self.process == std::process::id() {
             py.detach(|| self.reader.close());
         }

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use rmqfast_spark::options::Kind;
 use rmqfast_spark::topic_piece::{RangeParts, TopicPiece};
 use rmqfast_spark::topic_read;
-use rmqfast_spark::via::Way;
+use rmqfast_spark::via::BrokerWay;
 
 const LOGGER: &str = "rmqfast.spark";
 
@@ -101,7 +101,7 @@ impl TopicRead {
         let planned = py.detach(|| self.read.planned(&mut signals::waiting())).map_err(spark)?;
         log(py, LOGGER, planned.warnings)?;
         let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));
-        Ok((pieces.collect(), Way::to_option(&planned.ways)))
+        Ok((pieces.collect(), BrokerWay::to_option(&planned.ways)))
     }
 
     /// By its options: they are less than what was made of them, and name files that are each machine's own.

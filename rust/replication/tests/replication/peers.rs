@@ -29,12 +29,24 @@ pub struct Log {
 }
 
 impl Log {
+    /// Bytes of a large file.
+    pub const LARGE: u64 = 16 << 20;
+
     /// One with so many messages of up to `most` bytes.
     pub fn new(count: usize, most: usize) -> Self {
+        Self::of_bodies(options(), (0..count).map(|n| 1 + n * 37 % most))
+    }
+
+    /// One with bodies of these sizes, in files of [`LARGE`](Self::LARGE) bytes.
+    pub fn of_large(sizes: &[usize]) -> Self {
+        Self::of_bodies(AppendOptions { file_size: Self::LARGE, ..options() }, sizes.iter().copied())
+    }
+
+    fn of_bodies(options: AppendOptions, sizes: impl Iterator<Item = usize>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let appender = Appender::open(dir.path(), options()).expect("new");
-        for n in 0..count {
-            let body = vec![b'a' + (n % 26) as u8; 1 + n * 37 % most];
+        let appender = Appender::open(dir.path(), options).expect("new");
+        for (n, size) in sizes.enumerate() {
+            let body = vec![b'a' + (n % 26) as u8; size];
             let message = OwnedMessage {
                 topic: format!("T{}", n % 3),
                 body,
