@@ -16,7 +16,7 @@ from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
 from rmqfast.mirror.start import first_offset
 from rmqfast.store.append_options import AppendOptions
-from rmqfast.store.replica import Replica
+from rmqfast.store.replica import Replica, newest_copy
 
 __all__ = ["CopyDirectory"]
 
@@ -45,7 +45,7 @@ class CopyDirectory:
     """
 
     def __init__(self, path: Path, options: MirrorOptions) -> None:
-        self.path = _newest(path)
+        self.path = newest_copy(path)
         self._first, self._options = path, options
         self._replica: Replica | None = None
 
@@ -128,10 +128,3 @@ def _sizes(source: Source) -> AppendOptions:
 
 def _name(source: Source) -> dict[str, str]:
     return {"brokerClusterName": source.config.get("brokerClusterName", ""), "brokerName": source.broker_name}
-
-
-def _newest(directory: Path) -> Path:
-    """The last one that was begun anew, if any was."""
-    numbers = [path.suffix[1:] for path in directory.parent.glob(f"{directory.name}.*")]
-    last = max((int(number) for number in numbers if number.isdecimal()), default=None)
-    return directory if last is None else directory.parent / f"{directory.name}.{last}"

@@ -12,11 +12,25 @@ from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import WritableStore
 
-__all__ = ["CopiedQueue", "EndKind", "FollowEnd", "FollowProgress", "Following", "Replica", "ServedLog"]
+__all__ = ["CopiedQueue", "EndKind", "FollowEnd", "FollowProgress", "Following", "Replica", "ServedLog", "newest_copy"]
 
 #: Why following a log ended: asked to; nobody listens; the connection ended; nothing came; this side did not write in
 #: time; no frame came; log and copy differ; no sound record stands there; the disk is full; the copy takes nothing.
 EndKind = Literal["stopped", "connect", "closed", "silent", "stalled", "frame", "diverged", "broken", "full", "store"]
+
+
+def newest_copy(directory: Path) -> Path:
+    """The directory of a copy, or of the last one that was begun anew beside it, `DIR.2`.
+
+    Example:
+        >>> newest_copy(Path("copies/broker-a")).name
+        'broker-a'
+
+    Source: none.
+    """
+    numbers = [path.suffix[1:] for path in directory.parent.glob(f"{directory.name}.*")]
+    last = max((int(number) for number in numbers if number.isdecimal()), default=None)
+    return directory if last is None else directory.parent / f"{directory.name}.{last}"
 
 
 class FollowProgress(NamedTuple):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from rmqfast._native import TopicRead, pieces_option
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import option_text
 from rmqfast.spark.live.columnar_topic import columnar_topic_frame, not_expressible
+from rmqfast.spark.live.mirrored import copied_topics, read_copies
 from rmqfast.spark.live.task import read_numbered_topic, read_topic_piece
 from rmqfast.spark.reader import Engine, check_engine, task_numbers
 from rmqfast.spark.schema import row_schema
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
+    from rmqfast.spark.partitions import StoreReadArguments
+
 __all__ = ["TopicOffsets", "Via", "read_topic"]
 
 #: In whose name brokers are asked, unless another one is given.
@@ -30,7 +34,7 @@ _GROUP = "rmqfast_spark"
 #: Rows of a partition, unless a read says otherwise.
 _MAX_ROWS = 1_000_000
 
-Via = Literal["pull", "log", "auto"]
+Via = Literal["pull", "log", "auto", "mirror"]
 """How messages come from brokers."""
 _ByBroker = Mapping[str, Mapping[int, int]]
 TopicOffsets = _ByBroker | Mapping[str, _ByBroker] | Literal["earliest", "latest"]
@@ -53,6 +57,7 @@ def read_topic(
     pull_batch_size: int = 32,
     retry_timeout: float = 60.0,
     via: Via = "pull",
+    mirror_path: str | os.PathLike[str] | None = None,
     **arguments: Unpack[ReadArguments],
 ) -> DataFrame:
     """Reads messages of topics of a live cluster as a DataFrame; what is read is fixed now, by this call.
@@ -74,8 +79,12 @@ def read_topic(
         config: Accounts, TLS, addresses: everything else about the cluster.
         pull_batch_size: Messages that a pull asks for; brokers give 32 at most, unless their limits were raised.
         retry_timeout: How long a task waits for a broker that is away, in seconds.
-        via: "pull" asks for the messages; "log" reads the brokers' logs at their HA ports, with four connections to each
-            at most; "auto" takes what costs less. What a log does not tell is pulled, and a warning says why.
+        via: "pull" asks for the messages; "log" reads the brokers' logs at their HA ports, by four connections at most;
+            "auto" takes what costs less. What a log does not tell is pulled, and a warning says why. "mirror" reads the
+            copies in `mirror_path`.
+        mirror_path: The directory of `rmqfast mirror`, at the same place on the driver and on every executor. With
+            "earliest" a queue begins where its copy does, which may have more than the broker; what copies do not have
+            yet is not read.
         arguments: Which messages, and what of them: see `rmqfast.store.ReadArguments`. Brokers filter by `tags`, and by
             `sql` with `enablePropertyFilter=true`; for `keys` all messages are pulled, and the tasks look. `queue_ids`
             are those of each broker. With `verify_crc` a body that differs from its CRC is damage, and is left out.
@@ -96,18 +105,12 @@ def read_topic(
     Source: `RocketMqUtils.createRDD` of rocketmq-spark.
     """
     check_engine(engine)
-    check_names(arguments, ReadArguments)
+    values = _checked(arguments)
+    columns, queue_ids, keys = values.pop("columns", None), values.pop("queue_ids", None), values.pop("keys", None)
     if on_damage not in {"fail", "warn"}:
         raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {on_damage!r}")
-    values: dict[str, Any] = dict(arguments)
-    columns, queue_ids, keys = values.pop("columns", None), values.pop("queue_ids", None), values.pop("keys", None)
-    if columns is not None and not columns:
-        raise ArgumentError("columns: expected at least one, got none")
-    if isinstance(keys, str):
-        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}")
-    property_names = values.get("property_names")
-    if property_names is not None and not property_names:
-        raise ArgumentError("property_names: expected at least one name, got none")
+    if (via == "mirror") != (mirror_path is not None):
+        raise ArgumentError(f"mirror_path: expected with via='mirror' alone, got {mirror_path!r} with via={via!r}")
     schema = row_schema(columns)
     start_time, end_time = time_range(values.get("start_time"), values.get("end_time"))
     cluster = _config(name_server, config)
@@ -121,7 +124,7 @@ def read_topic(
             "tags": values.get("tags") or "*",
             "sql": values.get("sql"),
             "keys": keys,
-            "propertyNames": property_names,
+            "propertyNames": values.get("property_names"),
             "queueIds": queue_ids,
             "startingOffsets": _offsets(topic, start_offset),
             "endingOffsets": _offsets(topic, end_offset),
@@ -138,12 +141,20 @@ def read_topic(
         }
     )
     unable = not_expressible(cluster)
-    read = TopicRead("topic batch", options, schema.names, config=None if unable is None else cluster)
-    # in the driver and now: a task that is tried again must read the same offsets
-    pieces, ways = read.plan_with_ways()
+    own_config = None if unable is None else cluster
     # an empty list has no text, and as an option it would mean "all"
-    if any(chosen is not None and not chosen for chosen in (keys, queue_ids)):
-        pieces = []
+    is_nothing = any(chosen is not None and not chosen for chosen in (keys, queue_ids))
+    if mirror_path is not None:
+        # the brokers say which offsets; what they would filter by is done where the copies are read
+        offsets_only = {name: text for name, text in options.items() if name not in {"sql", "tags", "via"}}
+        read = TopicRead("topic batch", offsets_only, schema.names, config=own_config)
+        from_start = start_offset == "earliest" and start_time is None
+        copied = [] if is_nothing else copied_topics(read, mirror_path, from_start=from_start)
+        own = {**arguments, "on_damage": on_damage, "min_partitions": min_partitions}
+        return read_copies(spark, copied, engine, cast("StoreReadArguments", own))
+    read = TopicRead("topic batch", options, schema.names, config=own_config)
+    # in the driver and now: a task that is tried again must read the same offsets
+    pieces, ways = ([], "[]") if is_nothing else read.plan_with_ways()
     if engine in {"auto", "columnar"}:
         preferred: Literal["auto", "columnar"] = "auto" if engine == "auto" else "columnar"
         planned = {**options, "pieces": pieces_option(pieces), "ways": ways}
@@ -157,6 +168,20 @@ def read_topic(
     else:
         made = numbers.mapInArrow(partial(read_numbered_topic, read, pieces), schema)
     return made
+
+
+def _checked(arguments: ReadArguments) -> dict[str, Any]:
+    """The arguments that say which messages, as values of options."""
+    check_names(arguments, ReadArguments)
+    values: dict[str, Any] = dict(arguments)
+    columns, keys, property_names = (values.get(name) for name in ("columns", "keys", "property_names"))
+    if columns is not None and not columns:
+        raise ArgumentError("columns: expected at least one, got none")
+    if isinstance(keys, str):
+        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}")
+    if property_names is not None and not property_names:
+        raise ArgumentError("property_names: expected at least one name, got none")
+    return values
 
 
 def _cluster_options(config: ClientConfig) -> dict[str, Any]:
