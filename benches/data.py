@@ -53,6 +53,12 @@ class Dataset:
         return (SEGMENT - 8) // self.record
 
     @property
+    def log_end(self) -> int:
+        """Where the messages end in the broker's log."""
+        segments, rest = divmod(self.rows, self.segment_rows)
+        return segments * SEGMENT + rest * self.record
+
+    @property
     def log_bytes(self) -> int:
         """Bytes that the records take on the disk."""
         return self.rows * self.record

@@ -304,6 +304,8 @@ def lives() -> list[Goal]:
     )
     for other, series, bounds in sides:
         goals += pair("live", f"{title} : {other}", f"{cell} log", f"{cell} {series}", bounds)
+    what = "Spark 4.0, a mirror of RocketMQ 4.9.4 from nothing, then sum(length(body)) : tuned Kafka"
+    goals += pair("live", what, f"{cell} mirror", f"{cell} Kafka", (1.3, 1.8))
     goals += pair("live", f"{title} : a bare socket", f"{cell} log", f"{cell} socket", (None, None))
     for sink, title in (("write", "our broker"), ("write-4.9.4", "RocketMQ 4.9.4")):
         jvm, python = f"live {sink} JVM", f"live {sink} Python"

@@ -10,7 +10,7 @@ from goals import FIRST, LABELS, MARKS, SECOND
 EIGHT = "topic,queue_id,queue_offset,physical_offset,tags,keys,store_timestamp,body"
 JVM, PYTHON, KAFKA, READY, RATE = "rocketmq-columnar", "rocketmq", "kafka", "bench.ReadyColumns", "rate-micro-batch"
 Place = Literal["rmqfast", "RocketMQ", "Kafka", ""]
-Job = Literal["read", "pull", "socket", "stream", "few", "lag", "real-time", "endurance", "write"]
+Job = Literal["read", "pull", "socket", "mirror", "stream", "few", "lag", "real-time", "endurance", "write"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ LOGS = (
     Side("pulls", JVM, "RocketMQ", 32),
     TUNED,
     Side("store", JVM, "RocketMQ", via="store"),
+    Side("mirror", JVM, "RocketMQ", job="mirror", via="store"),
     Side("socket", "", "RocketMQ", job="socket", share=0.3),
 )
 FILES = "FileSystemBasedCheckpointFileManager"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from broker.group import together
 from broker.sides import Rmqfast, RocketMQ
 from broker.sides import Side as Broker
 from client import bare
-from data import QUEUES, TOPIC, discard, require_disk
+from data import QUEUES, TOPIC, discard, require_disk, scratch_dir
 from goals import MARKS
 from groups import Plan
 from live.cells import CELLS, KAFKA, RATE, READY, Cell, Side
@@ -117,6 +119,25 @@ def socket(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
         return {**answer, "rows": rows_of(reads, rows)}
 
     return sized(ask, cell, side, stage)
+
+
+def mirror(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """A copy of the whole log, from nothing to its end with queues and index, then the sum over it."""
+    broker, dataset, peer = stage.broker(side.place), stage.dataset, stage.spark(cell.spark)
+    scratch = scratch_dir() / "mirror"
+
+    def once() -> Answer:
+        shutil.rmtree(scratch, ignore_errors=True)
+        os.sync()  # nobody's dirty pages are left to be written
+        try:
+            copied = stage.follower.ask("lists", f"127.0.0.1:{broker.broker_port + 1}", 0, dataset.log_end, scratch)
+            options = json.dumps({"storePath": str(scratch), "topic": TOPIC, "columns": cell.columns})
+            answer = checked(peer.ask("read", side.source, options, cell.query, 1), rows=dataset.rows)
+            return {"rows": dataset.rows, "seconds": copied["seconds"] + answer["seconds"]}
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    return once
 
 
 def sized(ask: Callable[[int, int], Answer], cell: Cell, side: Side, stage: Stage) -> Sized:
@@ -288,6 +309,7 @@ JOBS: dict[str, Callable[[Cell, Side, Stage], Callable[[], Answer]]] = {
     "read": read,
     "pull": pull,
     "socket": socket,
+    "mirror": mirror,
     "stream": stream,
     "few": few,
     "lag": lag,

@@ -36,6 +36,12 @@ def reader() -> Peer:
     return Peer([sys.executable, "-m", "live.reader"], log("reader"), {"PYTHONPATH": python_path(BENCHES)})
 
 
+def follower() -> Peer:
+    """A process that follows a log."""
+    command = [sys.executable, "-m", "mirror.follower"]
+    return Peer(command, log("follower"), {"PYTHONPATH": python_path(BENCHES)})
+
+
 def spark(python: str, master: str, jars: str = "") -> Peer:
     """A process with a session of Spark."""
     command = [python, "-m", "live.jobs", master, *filter(None, [jars])]

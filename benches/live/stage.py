@@ -15,7 +15,7 @@ from client.group import rmqfast_process
 from data import TOPIC, Dataset, warm
 from groups import Plan
 from kafka import Kafka, connector_jars
-from live.peers import KEEPS, LACKING, RAISED, entered, reader, spark
+from live.peers import KEEPS, LACKING, RAISED, entered, follower, reader, spark
 from peer import Peer
 from spark_groups import spark_classes, spark_version
 
@@ -60,6 +60,11 @@ class Stage:
     def reader(self) -> Peer:
         """A process with the bare puller."""
         return self._once("reader", lambda: self._stack.enter_context(reader()))
+
+    @property
+    def follower(self) -> Peer:
+        """A process that copies a log."""
+        return self._once("follower", lambda: self._stack.enter_context(follower()))
 
     @property
     def sender(self) -> Peer:

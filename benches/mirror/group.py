@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -14,8 +13,8 @@ from broker.group import together
 from broker.sides import RocketMQ, Side
 from client.group import rmqfast_process
 from data import SEGMENT, Dataset, discard, scratch_dir
-from groups import Plan, log
-from live.peers import BENCHES, KEEPS, entered, python_path, reader
+from groups import Plan
+from live.peers import KEEPS, entered, follower, reader
 from live.sized import difference
 from measurement import Series, Variants, interleave
 from peer import Answer, Peer
@@ -41,16 +40,10 @@ def mirror(plan: Plan) -> list[Series]:
     return found
 
 
-def follower() -> Peer:
-    """A process that follows a log."""
-    command = [sys.executable, "-m", "mirror.follower"]
-    return Peer(command, log("follower"), {"PYTHONPATH": python_path(BENCHES)})
-
-
 def catching_up(plan: Plan, dataset: Dataset, broker: Side, child: Peer, puller: Peer) -> list[Series]:
     """The sides in turns. A round's answer is what the whole log takes more than the last of its files."""
     at, scratch, ha_port = dataset.label, scratch_dir() / "mirror", broker.broker_port + 1
-    end = log_end(dataset)
+    end = dataset.log_end
     last = (end - 1) // SEGMENT * SEGMENT
 
     def once(what: str, begin: int) -> Answer:
@@ -120,9 +113,3 @@ def lag(plan: Plan, dataset: Dataset, broker: Side, child: Peer, sender: Peer) -
 
     together(series, once, plan.effort.repeat)
     return series
-
-
-def log_end(dataset: Dataset) -> int:
-    """Where the dataset's messages end in the broker's log."""
-    segments, rest = divmod(dataset.rows, dataset.segment_rows)
-    return segments * SEGMENT + rest * dataset.record
