@@ -13,6 +13,8 @@ import pytest
 
 from rmqfast import Admin, LocalTransactionState, Message, Mirror, Producer, TransactionProducer
 from rmqfast._native import TopicRead
+from rmqfast.errors import ArgumentError
+from rmqfast.spark.live.mirrored import CopiedTopic, copied_topics
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.reader import store_read
 from rmqfast.store import COLUMNS
@@ -164,9 +166,13 @@ def test_rows_are_those_of_pulls_of_the_store_and_of_a_mirror_while_messages_com
             assert found == wanted, arguments
         assert not [record for record in caplog.records if record.name == "rmqfast.client.ranges"]
         name = every[0]["broker_name"]
-        for path in (real.store, copy):
-            stored = partition_rows(store_read(path, "orders", broker_name=name))
-            assert by_place(before(stored, ends)) == every, path
+        stored = partition_rows(store_read(real.store, "orders", broker_name=name))
+        assert by_place(before(stored, ends)) == every
+        (one,) = copied_topics(read_of(real, **until_then), tmp_path / "copies", from_start=True)
+        assert one == CopiedTopic(copy, name, "orders", None, ends)
+        assert by_place(partition_rows(store_read(copy, "orders", broker_name=name, end_offset=one.end))) == every
+        with pytest.raises(ArgumentError, match="expected a copy of broker-a below"):
+            copied_topics(read_of(real), tmp_path, from_start=True)
 
 
 def test_what_the_log_does_not_tell_as_pulls_do_is_pulled(real: RocketMQ) -> None:

@@ -72,9 +72,11 @@ def copied_topics(read: TopicRead, mirror_path: str | os.PathLike[str], *, from_
         with open_store(path) as store:
             there = store.topics().get(topic, {})
         ends = {queue: min(end, there.get(queue, (0, 0))[1]) for queue, (_, end) in by_queue.items()}
-        behind = sum(end - ends[queue] for queue, (_, end) in by_queue.items())
+        behind = sum(end - max(start, ends[queue]) for queue, (start, end) in by_queue.items())
         starts = None if from_start else {queue: start for queue, (start, _) in by_queue.items()}
-        copied.append(CopiedTopic(path, broker_name, topic, starts, ends))
+        # a topic that came after the copy's last message is all behind
+        if there:
+            copied.append(CopiedTopic(path, broker_name, topic, starts, ends))
         told.append(f"{topic} of {broker_name}" + (f", whose last {behind} messages it has not yet" if behind else ""))
     _LOG.info("read out of the copies in %s: %s", mirror_path, "; ".join(told) or "nothing")
     return copied
