@@ -23,9 +23,9 @@ const PIECE_BYTES: u64 = 64 << 20;
 const MOST_SEARCHES: usize = 256;
 /// What a pulled message costs, broker and reader together, in nanoseconds: a message, and a byte of it. Then what a byte of a log
 /// costs. From the figures of 4.9.4 in docs/benchmarks.md.
-const PULLED_MESSAGE: f64 = 825.0;
-const PULLED_BYTE: f64 = 0.68;
-const LOG_BYTE: f64 = 0.77;
+const PULLED_MESSAGE: f64 = 1100.0;
+const PULLED_BYTE: f64 = 1.1;
+const LOG_BYTE: f64 = 0.8;
 
 /// What of a read comes out of logs, and what is left to pulls.
 #[derive(Debug, Default)]
@@ -294,9 +294,9 @@ mod tests {
         assert_eq!(reason(1 << 20, 1000, 1000), Some("it is little".to_owned()));
         assert_eq!(reason(1_200_000_000, million, 1100), None);
         assert_eq!(reason(700_000_000, million, 240), None);
-        let text = "the messages are 28 % of its log, which pays from 54 % on";
+        let text = "the messages are 28 % of its log, which pays from 38 % on";
         assert_eq!(reason(4_000_000_000, million, 1100), Some(text.to_owned()));
-        let text = "the messages are 12 % of its log, which pays from 19 % on";
+        let text = "the messages are 12 % of its log, which pays from 14 % on";
         assert_eq!(reason(2_000_000_000, million, 240), Some(text.to_owned()));
     }
 
