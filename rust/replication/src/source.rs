@@ -21,7 +21,7 @@ const MAX_BODY: u64 = 64 << 20;
 pub enum Sends {
     /// For no replica.
     NeverWait,
-    /// For the positions that replicas report: one that reports none has nobody wait.
+    /// For the positions that replicas report. A reader that reports none delays nobody.
     WaitForReports,
     /// For whoever is connected, whatever it reports.
     WaitForConnections,

@@ -154,7 +154,9 @@ def read_topic(
         return read_copies(spark, copied, engine, cast("StoreReadArguments", own))
     read = TopicRead("topic batch", options, schema.names, config=own_config)
     # in the driver and now: a task that is tried again must read the same offsets
-    pieces, ways = ([], "[]") if is_nothing else read.plan_with_ways()
+    pieces, ways = read.plan_with_ways()
+    if is_nothing:
+        pieces = []
     if engine in {"auto", "columnar"}:
         preferred: Literal["auto", "columnar"] = "auto" if engine == "auto" else "columnar"
         planned = {**options, "pieces": pieces_option(pieces), "ways": ways}
