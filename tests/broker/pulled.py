@@ -4,10 +4,16 @@ from __future__ import annotations
 
 
 def records_of(body: bytes) -> list[bytes]:
-    """The records, one by one."""
+    """The records, one by one.
+
+    Raises:
+        ValueError: A size that is none.
+    """
     found = []
     while body:
         size = int.from_bytes(body[:4], "big")
+        if not 0 < size <= len(body):
+            raise ValueError(f"expected a record of 1 to {len(body)} bytes, got {size}")
         found.append(body[:size])
         body = body[size:]
     return found
