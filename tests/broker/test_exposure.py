@@ -86,5 +86,5 @@ with EmbeddedCluster():
 
 def test_all_listens_at_loopback_unless_told_otherwise() -> None:
     done = elsewhere.run_python(LISTENING)
-    # in a network of its own nobody else listens: the name server, the broker, its second port
-    assert done.stdout.split() == ["0100007F"] * 3, done.stderr
+    # in a network of its own nobody else listens: the name server, the broker, its second port, that for slaves
+    assert done.stdout.split() == ["0100007F"] * 4, done.stderr

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from rmqfast.remoting import RemotingClient, RequestCode
 
@@ -27,12 +27,24 @@ class StartError(RuntimeError):
     """A cluster that did not start; the message has the ends of its logs."""
 
 
+class NameServed(Protocol):
+    """Has a name server at which other brokers may register."""
+
+    @property
+    def name_server(self) -> str:
+        """`host:port`."""
+
+    @property
+    def name_server_port(self) -> int:
+        """Its port."""
+
+
 class RocketMQ:
     """A name server and a broker in a directory; `with` starts and ends them.
 
     Ports that are not given are chosen, and chosen anew once where the first start fails; from then on they stay.
     With `clean=False` the block ends with a crash, which saves ten seconds: for a store that nobody reads afterwards.
-    `beside` makes it a broker alone, `broker-b`, at the name server of another one, which runs.
+    `beside` makes it a broker alone, `broker-b`, at the name server of another one, or of ours, which runs.
     """
 
     def __init__(
@@ -43,7 +55,7 @@ class RocketMQ:
         ports: tuple[int, int] | None = None,
         heap: str = "-Xms256m -Xmx1g",
         clean: bool = True,
-        beside: RocketMQ | None = None,
+        beside: NameServed | None = None,
     ) -> None:
         self.version, self.directory, self.properties = version, directory, properties
         self._heap, self._clean, self._settled = heap, clean, ports is not None

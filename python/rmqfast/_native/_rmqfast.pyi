@@ -620,6 +620,26 @@ class DataPlane:
 
     @staticmethod
     def open(appender: Appender, mailbox: Mailbox, options: DataPlaneOptions) -> DataPlane: ...
+    def serve_log(
+        self, address: str, *, slaves: list[str] | None, max_frame: int, heartbeat: float, housekeeping: float
+    ) -> None:
+        """Serves the log to slaves at `ip:port`, until `close`; to those on this machine where `slaves` names none.
+
+        Args:
+            address: Where to listen.
+            slaves: Their addresses, without ports.
+            max_frame: Bytes of the log in a frame, at most.
+            heartbeat: Seconds without a frame, after which an empty one is sent.
+            housekeeping: Seconds without a report, or without room for a byte, after which a connection is closed.
+
+        Raises:
+            RemotingError: It cannot listen there.
+            ArgumentError: An address of a slave that is none.
+
+        Source: `HAService`.
+        """
+    def replicas(self) -> list[tuple[str, int | None]]:
+        """`ip:port` of those that get the log, and up to where each has it; None where it reported nothing."""
     def handle_again(self, call: Call, target: tuple[str, int] | None) -> None: ...
     def check_parked_pulls(self) -> None: ...
     @property
@@ -628,7 +648,7 @@ class DataPlane:
         self, name: str, queues: tuple[int, int], perm: int, is_multi_tag: bool, is_ordered: bool
     ) -> None: ...
     def remove_topic(self, name: str) -> None: ...
-    def put_group(self, name: str, consume_enable: bool, broadcast_enable: bool) -> None: ...
+    def put_group(self, name: str, enabled: tuple[bool, bool], broker_ids: tuple[int, int]) -> None: ...
     def remove_group(self, name: str) -> None: ...
     def put_subscription(
         self, group: str, topic: str, expression: tuple[str, str], version: int, codes: list[int]

@@ -19,7 +19,7 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
 from rmqfast.broker.delay.time_of_day import milliseconds_since_boot
 from rmqfast.broker.housekeeping import Timer, timers_of
-from rmqfast.broker.options_of_config import request_ages
+from rmqfast.broker.options_of_config import ha_options, request_ages
 from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, check_port_is_free
 from rmqfast.broker.processors import processors_of
 from rmqfast.broker.registration.name_servers import NameServers
@@ -127,6 +127,7 @@ class Broker:
         try:
             self._open()
             self._listen()
+            self._serve_log()
             self._register(NameServers(self._name_servers(), self.config, signer))
             self._timers = timers_of(self.tables, self._clients, self._access, self._stopped.is_set)
         except BaseException:
@@ -256,6 +257,17 @@ class Broker:
         except RemotingError as error:
             # only clients of long ago, and those that ask for it, come to this port
             _log.warning("no second listener: %s", error)
+
+    def _serve_log(self) -> None:
+        config, options = self.config, ha_options(self.config)
+        address = f"{bracketed(config.text('bindAddress'))}:{config.text('haListenPort')}"
+        try:
+            self.tables.data_plane.native.serve_log(address, **options)
+        except RemotingError as error:
+            # no send would ever find a slave
+            if config.text("brokerRole") == "SYNC_MASTER":
+                raise
+            _log.warning("no listener for slaves: %s", error)
 
     def _options(self) -> ServerOptions:
         idle = float(self.config.number("serverChannelMaxIdleTimeSeconds"))

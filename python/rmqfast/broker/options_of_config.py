@@ -6,6 +6,7 @@ Source: `MessageStoreConfig`, `BrokerConfig`.
 from __future__ import annotations
 
 import os
+from typing import TypedDict
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
@@ -14,7 +15,18 @@ from rmqfast.broker.transactions.check_round import TransactionCheckOptions
 from rmqfast.remoting import RequestCode
 from rmqfast.store import AppendOptions, RetentionOptions
 
-__all__ = ["append_options", "data_plane_options", "request_ages", "retention_options", "transaction_options"]
+__all__ = [
+    "HaOptions",
+    "append_options",
+    "data_plane_options",
+    "ha_options",
+    "request_ages",
+    "retention_options",
+    "transaction_options",
+]
+
+#: A frame that a slave of RocketMQ takes: it reads into a buffer of 4 MiB.
+_MAX_FRAME = 1 << 20
 
 
 def append_options(config: BrokerConfig) -> AppendOptions:
@@ -75,6 +87,33 @@ def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rig
         vip_port=vip_port,
         hands_over_all=checks_rights,
         accepts_sends_from=config.number("startAcceptSendRequestTimeStamp"),
+        slave_read=config.flag("slaveReadEnable"),
+        sync_replication=_sync_replication(config),
+    )
+
+
+class HaOptions(TypedDict):
+    """How the log is served to slaves: see `DataPlane.serve_log`."""
+
+    slaves: list[str] | None
+    max_frame: int
+    heartbeat: float
+    housekeeping: float
+
+
+def ha_options(config: BrokerConfig) -> HaOptions:
+    """How the log is served to slaves, and to which.
+
+    The HA port knows no accounts: where a broker has some, nobody gets its log who is not named.
+    """
+    named = [address.strip() for address in config.text("haSlaveAddresses").split(",") if address.strip()]
+    # RocketMQ's default costs a slave a report, and both a system call, for each 32 KiB
+    max_frame = config.number("haTransferBatchSize") if "haTransferBatchSize" in config.explicit else _MAX_FRAME
+    return HaOptions(
+        slaves=named if named or config.flag("aclEnable") else None,
+        max_frame=min(max(max_frame, 1), _MAX_FRAME),
+        heartbeat=config.number("haSendHeartbeatInterval") / 1000,
+        housekeeping=config.number("haHousekeepingInterval") / 1000,
     )
 
 
@@ -103,6 +142,12 @@ def request_ages(config: BrokerConfig) -> dict[int, float]:
 def physical_memory() -> int:
     """Bytes of memory that the machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _sync_replication(config: BrokerConfig) -> tuple[float, int] | None:
+    if config.text("brokerRole") != "SYNC_MASTER":
+        return None
+    return config.number("slaveTimeout") / 1000, config.number("haSlaveFallbehindMax")
 
 
 def _is_sync(config: BrokerConfig) -> bool:

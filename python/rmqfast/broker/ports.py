@@ -1,6 +1,6 @@
-"""Reserves the two ports of a broker before it listens: its own, and the VIP port two below.
+"""Reserves the three ports of a broker before it listens: its own, the VIP port two below, and that for slaves above.
 
-Source: `BrokerController.initialize`, `MixAll.brokerVIPChannel`.
+Source: `BrokerController.initialize`, `MixAll.brokerVIPChannel`, `BrokerStartup.createBrokerController`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from contextlib import suppress
 from rmqfast.errors import ArgumentError, RemotingError
 from rmqfast.remoting.loopback import bracketed
 
-__all__ = ["VIP_DISTANCE", "ReservedPorts", "check_port_is_free"]
+__all__ = ["HA_DISTANCE", "VIP_DISTANCE", "ReservedPorts", "check_port_is_free"]
 
 #: The second listener stands so many ports below the first.
 VIP_DISTANCE = 2
+#: That for slaves stands so many above, unless `haListenPort` says otherwise.
+HA_DISTANCE = 1
 _TRIES = 20
 
 
 class ReservedPorts:
-    """A free port and the one two below it; the system gives them to nobody else until `release`.
+    """A free port, the one two below it and the next one; the system gives them to nobody else until `release`.
 
     A broker has to know its port before it opens its store, and listens later.
 
     Raises:
-        RemotingError: No two are found.
+        RemotingError: No three are found.
 
     Example:
         >>> reserved = ReservedPorts("127.0.0.1")
@@ -34,17 +36,18 @@ class ReservedPorts:
 
     def __init__(self, host: str) -> None:
         for _ in range(_TRIES):
-            self._sockets = [_socket(host), _socket(host)]
+            self._sockets = [_socket(host), _socket(host), _socket(host)]
             with suppress(OSError):
                 self._sockets[0].bind((host, 0))
                 self.port: int = self._sockets[0].getsockname()[1]
                 self._sockets[1].bind((host, self.port - VIP_DISTANCE))
+                self._sockets[2].bind((host, self.port + HA_DISTANCE))
                 for each in self._sockets:
                     # not before: two that say so could have the same port; from now on a listener is let in
                     each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 return
             self.release()
-        raise RemotingError(f"no two ports are free at {host}")
+        raise RemotingError(f"no three ports are free at {host}")
 
     def release(self) -> None:
         """Leaves the ports to those who listen there."""

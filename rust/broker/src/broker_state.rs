@@ -11,11 +11,13 @@ use crate::put_times::PutTimes;
 use crate::quota::Quota;
 use crate::skipped_messages::SkippedMessages;
 use crate::tables::Tables;
+use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Answer, Command, Connection, Mailbox, json_text};
+use rmqfast_replication::{Replicas, Replicated};
 use rmqfast_store::store::append::{Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::serve::Live;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const OFFSET_MOVED_EVENT: &str = "OFFSET_MOVED_EVENT";
 
@@ -39,8 +41,10 @@ pub struct BrokerState {
     pub parked_pulls: ParkedPulls,
     /// By name, and by topic or group.
     pub counters: Counters,
-    /// Answers that wait for the disk.
+    /// Answers that wait for the disk, or for a slave.
     pub group_commit: GroupCommit,
+    /// How far slaves are.
+    pub replicas: Arc<Replicas>,
     // These four are in `counters`, too: kept here, no message costs a look-up by name.
     /// Messages that were stored.
     pub puts: Arc<Counter>,
@@ -79,6 +83,7 @@ impl BrokerState {
             new_offsets: Quota::new(options.new_names.0, options.new_names.1),
             parked_pulls: ParkedPulls::default(),
             group_commit: GroupCommit::default(),
+            replicas: Arc::default(),
             puts: of_cluster("BROKER_PUT"),
             failed_puts: of_cluster("BROKER_PUT_FAILED"),
             gets: of_cluster("BROKER_GET"),
@@ -91,11 +96,32 @@ impl BrokerState {
         }
     }
 
-    /// Waits until the disk has the log up to `position`.
+    /// Whether the answer to a send waits: for the disk, or for a slave.
+    pub fn holds_answers(&self) -> bool {
+        self.flush == Flush::Sync || self.options.sync_replication.is_some()
+    }
+
+    /// Waits until a slave has the log up to `position`, for a message that came in at `since`; nobody waits on an `ASYNC_MASTER`.
+    /// Returns the code of the answer: the message is stored in any case.
+    ///
+    /// Source: `CommitLog.submitReplicaRequest`, `HAService.isSlaveOK`.
+    pub fn wait_replicated(&self, position: u64, since: Instant) -> i32 {
+        let Some(sync) = self.options.sync_replication else { return response::SUCCESS };
+        match self.replicas.wait(position, since + sync.timeout, sync.most_behind) {
+            Replicated::Yes => response::SUCCESS,
+            Replicated::NotAvailable => response::SLAVE_NOT_AVAILABLE,
+            Replicated::Late => response::FLUSH_SLAVE_TIMEOUT,
+        }
+    }
+
+    /// Waits until the disk has the log up to `position`, where sends wait for the disk.
     ///
     /// # Errors
     /// [`NotFlushed`]. Where the files came to harm, what is on the disk may not be what was appended.
     pub fn wait_flushed(&self, position: u64, timeout: Duration) -> Result<(), NotFlushed> {
+        if self.flush == Flush::Async {
+            return Ok(());
+        }
         match self.appender.wait_flushed(position, Some(timeout)) {
             Ok(()) => Ok(()),
             // not FLUSH_DISK_TIMEOUT, which tells a producer that the message is stored

@@ -10,9 +10,11 @@ use crate::reply::{HandOver, Reply};
 use crate::send::{self, Prepared, Sending};
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, Outgoing, OwnedCommand};
+use rmqfast_replication::{HaOptions, HaService};
 use rmqfast_store::store::append::{Appender, Flush};
 use rmqfast_store::store::serve::{Arrival, ArrivalListener};
-use std::sync::{Arc, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,7 +25,8 @@ const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 /// A broker's data plane.
 pub struct DataPlane {
     state: Arc<BrokerState>,
-    group_commit: std::sync::Mutex<Option<JoinHandle<()>>>,
+    group_commit: Mutex<Option<JoinHandle<()>>>,
+    ha: Mutex<Option<HaService>>,
 }
 
 impl DataPlane {
@@ -50,15 +53,29 @@ impl DataPlane {
         let committing = state.clone();
         let commit = move || {
             let wait_flushed = |position| committing.wait_flushed(position, flush.1);
-            committing.group_commit.run(&committing.options, wait_flushed);
+            let wait_replicated = |position, since| committing.wait_replicated(position, since);
+            committing.group_commit.run(&committing.options, wait_flushed, wait_replicated);
         };
         let thread = std::thread::Builder::new().name("rmqfast-group-commit".into()).spawn(commit)?;
-        Ok(Self { state, group_commit: Some(thread).into() })
+        Ok(Self { state, group_commit: Some(thread).into(), ha: Mutex::default() })
     }
 
     /// What requests share.
     pub fn state(&self) -> &BrokerState {
         &self.state
+    }
+
+    /// Serves the log to slaves at `address`, until [`close`](Self::close). Returns where.
+    ///
+    /// # Errors
+    /// What the operating system says where it cannot listen there.
+    pub fn serve_log(&self, address: SocketAddr, options: HaOptions) -> std::io::Result<SocketAddr> {
+        let (appender, control) = (self.state.appender.clone(), self.state.control.clone());
+        let tell = Box::new(move |line| control.warned(line));
+        let service = HaService::start(address, appender, self.state.replicas.clone(), options, tell)?;
+        let address = service.address();
+        *self.ha.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
+        Ok(address)
     }
 
     /// Answers a request once more, for which the control plane has done what was missing.
@@ -79,7 +96,7 @@ impl DataPlane {
         pull::wake_overdue(&self.state);
     }
 
-    /// Answers the sends that wait for the disk, and then no more; new messages wake no pulls any more.
+    /// Answers the sends that wait, and then no more; new messages wake no pulls any more, and slaves get none.
     pub fn close(&self) {
         self.state.appender.set_arrival_listener(None);
         self.state.group_commit.close();
@@ -87,6 +104,8 @@ impl DataPlane {
             // a panic of it has been printed by then
             let _ = thread.join();
         }
+        // behind the answers: some wait for a slave
+        drop(self.ha.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     fn answer<'a>(

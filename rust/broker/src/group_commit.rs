@@ -1,6 +1,7 @@
-//! Holds back the answers to sends until the disk has the messages (`SYNC_FLUSH`): one thread waits for all of them together.
+//! Holds back the answers to sends until the disk has the messages (`SYNC_FLUSH`), or a slave has (`SYNC_MASTER`): one thread waits
+//! for all of them together.
 //!
-//! Source: `CommitLog.submitFlushRequest`, `GroupCommitService`.
+//! Source: `CommitLog.submitFlushRequest`, `CommitLog.submitReplicaRequest`, `GroupCommitService`.
 use crate::options::BrokerOptions;
 use crate::reply::Reply;
 use rmqfast_remoting::code::response;
@@ -9,6 +10,7 @@ use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message_id::OffsetMessageId;
 use rmqfast_store::store::append::Place;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// What a producer gets back for messages that were stored: their ids, and where the first one is.
 #[derive(Debug)]
@@ -58,10 +60,11 @@ fn refuse(remark: &str, answer: &Answer) {
     answer.send(&Header { code, remark: Some(remark), ..Header::response(answer.serialize_type) }, b"");
 }
 
-/// An answer that waits for the disk.
+/// An answer that waits.
 #[derive(Debug)]
 struct Pending {
     position: u64,
+    since: Instant,
     answer: Answer,
     receipt: SendReceipt,
 }
@@ -75,7 +78,7 @@ pub enum NotFlushed {
     Harmed(String),
 }
 
-/// The answers that wait for the disk.
+/// The answers that wait.
 #[derive(Debug, Default)]
 pub struct GroupCommit {
     queue: Mutex<Queue>,
@@ -89,19 +92,24 @@ struct Queue {
 }
 
 impl GroupCommit {
-    /// Sends the receipt once the disk has the log up to `position`.
+    /// Sends the receipt once the log is safe up to `position`.
     pub fn push(&self, position: u64, answer: Answer, receipt: SendReceipt) {
-        self.lock().pending.push(Pending { position, answer, receipt });
+        self.lock().pending.push(Pending { position, since: Instant::now(), answer, receipt });
         self.changed.notify_one();
     }
 
     /// Answers what is pending again and again, until [`close`](Self::close). `wait_flushed` waits until the disk has the log up to
-    /// a position.
-    pub fn run(&self, options: &BrokerOptions, wait_flushed: impl Fn(u64) -> Result<(), NotFlushed>) {
+    /// a position; `wait_replicated` until a slave has, for a message that came in then, and gives the code of the answer.
+    pub fn run(
+        &self,
+        options: &BrokerOptions,
+        wait_flushed: impl Fn(u64) -> Result<(), NotFlushed>,
+        wait_replicated: impl Fn(u64, Instant) -> i32,
+    ) {
         while let Some(pending) = self.take() {
             // the log is flushed from its front: one wait for the last of them serves all
             let position = pending.iter().map(|pending| pending.position).max().unwrap_or_default();
-            let code = match wait_flushed(position) {
+            let flushed = match wait_flushed(position) {
                 Ok(()) => response::SUCCESS,
                 Err(NotFlushed::Harmed(remark)) => {
                     pending.iter().for_each(|pending| refuse(&remark, &pending.answer));
@@ -110,7 +118,13 @@ impl GroupCommit {
                 // the message is stored all the same, so the producer gets its receipt
                 Err(NotFlushed::InTime) => response::FLUSH_DISK_TIMEOUT,
             };
-            pending.iter().for_each(|pending| pending.receipt.send(code, options, &pending.answer));
+            for Pending { position, since, answer, receipt } in pending {
+                // in their order: when the first has waited in vain, so have those behind it, each for its own time
+                let replicated = wait_replicated(position, since);
+                // what a slave lacks tells more than what the disk lacks
+                let code = if replicated == response::SUCCESS { flushed } else { replicated };
+                receipt.send(code, options, &answer);
+            }
         }
     }
 

@@ -28,7 +28,7 @@ mod tables;
 pub use counters::Counters;
 pub use data_plane::DataPlane;
 pub use offsets::Offsets;
-pub use options::{BrokerOptions, EARLY_PULL_WAIT, Settings};
+pub use options::{BrokerOptions, EARLY_PULL_WAIT, Settings, SyncReplication};
 pub use rmqfast_remoting::code::{request, response};
 pub use skipped_messages::SkippedMessage;
 pub use subscription::Subscription;

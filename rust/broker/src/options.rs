@@ -30,10 +30,21 @@ pub struct BrokerOptions {
     pub vip_port: Option<u16>,
     /// Every request goes to the control plane first, as where rights are to be checked.
     pub hands_over_all: bool,
+    /// That a send waits for a slave (`brokerRole=SYNC_MASTER`), and how.
+    pub sync_replication: Option<SyncReplication>,
     /// How long a pull waits for the heartbeat that registers its subscription.
     pub early_pull_wait: Duration,
     /// What may change.
     pub settings: Settings,
+}
+
+/// How sends wait for a slave.
+#[derive(Clone, Copy, Debug)]
+pub struct SyncReplication {
+    /// How long (`slaveTimeout`).
+    pub timeout: Duration,
+    /// A slave that is so many bytes behind is not waited for (`haSlaveFallbehindMax`).
+    pub most_behind: u64,
 }
 
 /// What may change while a broker runs.
@@ -49,6 +60,8 @@ pub struct Settings {
     pub property_filter: bool,
     /// Each body is compared with its CRC when it is given for the first time (`checkCRCOnDelivery`).
     pub checks_bodies: bool,
+    /// Who reads far behind the log's end is told to read from a slave (`slaveReadEnable`).
+    pub slave_read: bool,
     /// `rejectTransactionMessage`.
     pub rejects_transactions: bool,
     /// Milliseconds since 1970 before which no message is taken (`startAcceptSendRequestTimeStamp`).

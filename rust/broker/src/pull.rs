@@ -7,7 +7,7 @@ use crate::pull_header::PullHeader;
 use crate::pull_status::code_of;
 use crate::reply::{HandOver, Reply};
 use crate::subscription::Subscription;
-use crate::tables::Subscribed;
+use crate::tables::{Group, Subscribed};
 use rmqfast_remoting::code::{perm, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, SerializeType, Value};
 use rmqfast_store::Result as StoreResult;
@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 /// Parked pulls beyond this number are answered on another thread, so that whoever woke them need not wait for it.
 const FEW: usize = 16;
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
+
+const MASTER_ID: i64 = 0;
 
 /// Why nothing is looked for: a code and what a person reads.
 type Refusal = (i32, String);
@@ -240,11 +242,23 @@ impl Pulling<'_> {
         if code == response::PULL_OFFSET_MOVED {
             self.state.offset_moved(header, pulled.next_begin_offset);
         }
+        let fields = fields(pulled, self.suggested_broker(header, pulled));
         match code {
-            response::SUCCESS => reply.write_records(code, pulled.status.name(), &fields(pulled), records),
+            response::SUCCESS => reply.write_records(code, pulled.status.name(), &fields, records),
             // Java's client reads the four numbers of every answer
-            _ => reply.write(code, Some(pulled.status.name()), &fields(pulled), b""),
+            _ => reply.write(code, Some(pulled.status.name()), &fields, b""),
         }
+    }
+
+    /// Which broker of this name the queue is to be pulled from next: a slave, where slaves may be read, what is read is not in
+    /// memory, and the group does not say otherwise.
+    fn suggested_broker(&self, header: &PullHeader<'_>, pulled: &Pulled) -> i64 {
+        let group = self.state.tables.group(header.group).filter(|_| self.state.settings().slave_read);
+        let suggested = |group: Group| match pulled.suggest_pulling_from_slave {
+            true => group.slow_broker_id,
+            false => group.broker_id,
+        };
+        group.map_or(MASTER_ID, suggested)
     }
 
     fn get(&self, header: &PullHeader<'_>, subscription: &Subscription, out: &mut Places) -> StoreResult<Pulled> {
@@ -304,10 +318,9 @@ fn of_request(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
         .ok_or_else(|| (response::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed".into()))
 }
 
-fn fields(pulled: &Pulled) -> [(&'static str, Value<'static>); 4] {
+fn fields(pulled: &Pulled, suggested_broker: i64) -> [(&'static str, Value<'static>); 4] {
     [
-        // the master: there are no slaves
-        ("suggestWhichBrokerId", Value::Number(0)),
+        ("suggestWhichBrokerId", Value::Number(suggested_broker)),
         ("nextBeginOffset", Value::Number(pulled.next_begin_offset)),
         ("minOffset", Value::Number(pulled.min_offset)),
         ("maxOffset", Value::Number(pulled.max_offset)),

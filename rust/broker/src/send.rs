@@ -16,7 +16,7 @@ use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
 use rmqfast_store::Error;
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::names::FORBIDDEN_TOPICS;
-use rmqfast_store::store::append::{Flush, Place, PutMessageStatus, Rows};
+use rmqfast_store::store::append::{Place, PutMessageStatus, Rows};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -79,7 +79,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// `None` where the answer waits for the disk.
+    /// `None` where the answer waits for the disk, or for a slave.
     fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<SendReceipt>, Refusal> {
         self.check(&header, topic)?;
         if self.request.code == request::SEND_BATCH_MESSAGE && self.prepared.is_some() {
@@ -184,7 +184,7 @@ impl Sending<'_> {
         places.first()?;
         let receipt = SendReceipt::new(self.state.options.address, places, header.queue_id);
         // answered by another thread: this one goes on with the connection's next request
-        if waits && self.state.flush == Flush::Sync {
+        if waits && self.state.holds_answers() {
             self.state.group_commit.push(position, Answer::to(self.connection, self.request), receipt);
             return None;
         }

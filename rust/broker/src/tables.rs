@@ -27,6 +27,10 @@ pub struct Group {
     pub consume_enable: bool,
     /// `consumeBroadcastEnable`.
     pub broadcast_enable: bool,
+    /// Which broker of the name its consumers pull from (`brokerId`): 0 is the master.
+    pub broker_id: i64,
+    /// Which one where they read what is not in memory (`whichBrokerWhenConsumeSlowly`).
+    pub slow_broker_id: i64,
 }
 
 /// A group with consumers online.

@@ -1,16 +1,21 @@
 //! Hands a broker's data plane to Python: its tables, offsets and counters.
 use crate::append::Appender;
-use crate::error::{ForkError, to_python};
+use crate::error::{ArgumentError, ForkError, RemotingError, to_python};
 use crate::remoting::call::Call;
 use crate::remoting::mailbox::Mailbox;
 use pyo3::prelude::*;
-use rmqfast_broker::{BrokerOptions, EARLY_PULL_WAIT, Group, Settings, SkippedMessage, Subscription, Topic};
+use rmqfast_broker::{
+    BrokerOptions, EARLY_PULL_WAIT, Group, Settings, SkippedMessage, Subscription, SyncReplication, Topic,
+};
+use rmqfast_replication::{HaOptions, Peers};
 use rmqfast_store::Error;
 use rmqfast_store::filter::sql92::{Dialect, Sql92};
 use rmqfast_store::store::append::Flush;
 use rmqfast_store::store::get_limits::GetLimits;
 use rmqfast_store::store::serve::Skipped;
 use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +66,8 @@ pub struct PyDataPlaneOptions {
     vip_port: Option<u16>,
     hands_over_all: bool,
     accepts_sends_from: i64,
+    slave_read: bool,
+    sync_replication: Option<(f64, u64)>,
 }
 
 impl PyDataPlaneOptions {
@@ -84,6 +91,7 @@ impl PyDataPlaneOptions {
             checks_bodies: self.checks_bodies,
             rejects_transactions: self.rejects_transactions,
             accepts_sends_from: self.accepts_sends_from,
+            slave_read: self.slave_read,
         };
         Ok(BrokerOptions {
             settings,
@@ -97,9 +105,20 @@ impl PyDataPlaneOptions {
             new_names: self.new_names,
             vip_port: self.vip_port,
             hands_over_all: self.hands_over_all,
+            sync_replication: self
+                .sync_replication
+                .map(|(timeout, most_behind)| SyncReplication { timeout: seconds(timeout), most_behind }),
             early_pull_wait: EARLY_PULL_WAIT,
         })
     }
+}
+
+fn parsed(addresses: &[String]) -> PyResult<Vec<IpAddr>> {
+    let parse = |text: &String| {
+        let wrong = |_| ArgumentError::new_err(format!("haSlaveAddresses: expected addresses, got {text:?}"));
+        text.parse().map_err(wrong)
+    };
+    addresses.iter().map(parse).collect()
 }
 
 fn seconds(seconds: f64) -> Duration {
@@ -115,6 +134,33 @@ impl DataPlane {
         let options = options.into_options().map_err(to_python)?;
         let inner = rmqfast_broker::DataPlane::new(appender.shared(), flush, options, control)?;
         Ok(Self { inner: Arc::new(inner), process: std::process::id() })
+    }
+
+    /// Serves the log to slaves at `address`, `ip:port`; to those on this machine where none is named.
+    #[pyo3(signature = (address, *, slaves, max_frame, heartbeat, housekeeping))]
+    fn serve_log(
+        &self,
+        py: Python<'_>,
+        address: &str,
+        slaves: Option<Vec<String>>,
+        max_frame: usize,
+        heartbeat: f64,
+        housekeeping: f64,
+    ) -> PyResult<()> {
+        self.check_process()?;
+        let failed = |error: std::io::Error| RemotingError::new_err(format!("listening at {address}: {error}"));
+        let bound =
+            address.to_socket_addrs().map_err(failed)?.next().ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
+        let peers = slaves.map_or(Ok(Peers::Loopback), |slaves| parsed(&slaves).map(Peers::Listed))?;
+        let (heartbeat, housekeeping) = (seconds(heartbeat), seconds(housekeeping));
+        let options = HaOptions { peers, max_frame, heartbeat, housekeeping };
+        py.detach(|| self.inner.serve_log(bound, options)).map(drop).map_err(failed)
+    }
+
+    /// `ip:port` of the slaves that are connected, and up to where each has the log, as it reported.
+    fn replicas(&self) -> Vec<(String, Option<u64>)> {
+        let all = self.inner.state().replicas.all();
+        all.into_iter().map(|replica| (replica.peer.to_string(), replica.acked)).collect()
     }
 
     /// Answers a call once more, for which what was missing is there by now.
@@ -151,8 +197,15 @@ impl DataPlane {
         self.inner.state().tables.remove_topic(name);
     }
 
-    fn put_group(&self, name: &str, consume_enable: bool, broadcast_enable: bool) {
-        self.inner.state().tables.put_group(name, Group { consume_enable, broadcast_enable });
+    /// `enabled`: to consume, and to broadcast; `broker_ids`: that of a group's consumers, and that of slow ones.
+    fn put_group(&self, name: &str, enabled: (bool, bool), broker_ids: (i64, i64)) {
+        let group = Group {
+            consume_enable: enabled.0,
+            broadcast_enable: enabled.1,
+            broker_id: broker_ids.0,
+            slow_broker_id: broker_ids.1,
+        };
+        self.inner.state().tables.put_group(name, group);
     }
 
     fn remove_group(&self, name: &str) {

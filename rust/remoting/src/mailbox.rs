@@ -169,9 +169,9 @@ impl Mailbox {
     }
 
     /// Tells of what no connection is to blame for.
-    pub fn warned(&self, error: &Error) {
+    pub fn warned(&self, what: impl ToString) {
         // no connection has the number 0
-        self.lock().small.push(0, Event::Warning(error.to_string()));
+        self.lock().small.push(0, Event::Warning(what.to_string()));
         self.arrived.notify_one();
     }
 

@@ -28,6 +28,14 @@ pub struct Header {
 }
 
 impl Header {
+    /// Its bytes.
+    pub fn encode(self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[..8].copy_from_slice(&self.offset.to_be_bytes());
+        bytes[8..].copy_from_slice(&(self.size as u32).to_be_bytes());
+        bytes
+    }
+
     /// Reads the header of the frame that goes on at `expected`.
     ///
     /// # Errors

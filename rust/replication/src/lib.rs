@@ -8,19 +8,29 @@
 //! listing      lists what was appended, on a thread of its own
 //! follower     all of it: a copy that grows with its master's log
 //! log_reader   a stretch of a log, without a copy
+//! ha_service   the master's side: who may have the log; ha_options how
+//! slave        a connection over which it is sent
+//! replicas     how far slaves are, for sends that wait for one
 //! source       whether and where a broker's log may be read, by its configuration
 //! ```
 pub mod connection;
 pub mod end;
 pub mod follower;
 pub mod frame;
+pub mod ha_options;
+pub mod ha_service;
 pub mod keeper;
 pub mod listing;
 pub mod log_copy;
 pub mod log_reader;
+pub mod replicas;
+pub mod slave;
 pub mod source;
 
 pub use end::End;
 pub use follower::{Follow, Follower, Progress};
+pub use ha_options::{HaOptions, Peers};
+pub use ha_service::HaService;
 pub use log_reader::{LogReader, LogStep, LogStretch};
+pub use replicas::{Replica, Replicas, Replicated};
 pub use source::{Sends, Source};

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 import rmqfast
-from tests.interop.rocketmq import NICE, RocketMQ, free_ports
+from tests.interop.rocketmq import NICE, NameServed, RocketMQ, free_ports
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
@@ -76,7 +76,7 @@ class OurCluster:
         directory: Path,
         properties: tuple[str, ...] = (),
         ports: tuple[int, int] | None = None,
-        beside: OurCluster | None = None,
+        beside: NameServed | None = None,
     ) -> None:
         self.directory = directory
         self.properties = properties

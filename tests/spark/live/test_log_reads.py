@@ -242,7 +242,7 @@ def test_a_broker_that_became_a_sync_master_since_is_pulled(tmp_path: Path, capl
             topics.create(embedded, "orders")
             topics.send(embedded, 5)
             (piece,) = read_of(Served(embedded.name_server, server), via="log").plan()
-        with topics.cluster_in(tmp_path, 1, **config, brokerRole="SYNC_MASTER") as embedded:
+        with topics.cluster_in(tmp_path, 1, brokerRole="SYNC_MASTER") as embedded:
             read = read_of(Served(embedded.name_server, server), via="log")
             assert len(rows_in(read_topic_piece(read, piece))) == 5
         assert not server.asked

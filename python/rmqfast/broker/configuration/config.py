@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, Effect
+from rmqfast.broker.ports import HA_DISTANCE
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import properties
 from rmqfast.remoting.tls_properties import TLS_KEYS
@@ -108,8 +109,7 @@ class BrokerConfig(Mapping[str, str]):
 
     def _derived(self) -> dict[str, str]:
         port = self._set.get("listenPort") or CONFIG_KEYS["listenPort"].default or "0"
-        # no slave connects here; name servers are told the port all the same
-        return {"haListenPort": str(int(port) + 1)}
+        return {"haListenPort": str(int(port) + HA_DISTANCE)}
 
     def __getitem__(self, key: str) -> str:
         return self._table[key]

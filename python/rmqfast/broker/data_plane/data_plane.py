@@ -100,7 +100,9 @@ class NativeDataPlane:
 
     def put_group(self, config: SubscriptionGroupConfig) -> None:
         """See `DataPlane`."""
-        self.native.put_group(config.group_name, config.consume_enable, config.consume_broadcast_enable)
+        enabled = (config.consume_enable, config.consume_broadcast_enable)
+        broker_ids = (config.broker_id, config.which_broker_when_consume_slowly)
+        self.native.put_group(config.group_name, enabled, broker_ids)
 
     def put_subscription(  # noqa: PLR0917 - the fields of a subscription, as a heartbeat has them
         self, group: str, topic: str, expression_type: str, sub_string: str, sub_version: int, codes: list[int]

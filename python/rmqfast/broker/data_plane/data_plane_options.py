@@ -19,6 +19,8 @@ class DataPlaneOptions:
         vip_port: Port of the second listener, which takes no pulls.
         hands_over_all: Every request goes to the control plane first, as where rights are checked.
         accepts_sends_from: `startAcceptSendRequestTimeStamp`, in milliseconds.
+        slave_read: `slaveReadEnable`: who reads what is not in memory is told to read from a slave.
+        sync_replication: `slaveTimeout` and `haSlaveFallbehindMax` on a `SYNC_MASTER`, where a send waits for a slave.
 
     Source: `BrokerConfig`, `MessageStoreConfig`.
     """
@@ -46,3 +48,5 @@ class DataPlaneOptions:
     vip_port: int | None = None
     hands_over_all: bool = False
     accepts_sends_from: int = 0
+    slave_read: bool = False
+    sync_replication: tuple[float, int] | None = None

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const RW: Topic = Topic { read_queues: 4, write_queues: 4, perm: 6, is_multi_tag: false, is_ordered: false };
-pub const GROUP: Group = Group { consume_enable: true, broadcast_enable: true };
+pub const GROUP: Group = Group { consume_enable: true, broadcast_enable: true, broker_id: 0, slow_broker_id: 1 };
 pub const SEND: i32 = 10;
 pub const PULL: i32 = 11;
 pub const SEND_V2: i32 = 310;
@@ -69,6 +69,7 @@ fn options() -> BrokerOptions {
         new_names: (10_000, 100),
         vip_port: None,
         hands_over_all: false,
+        sync_replication: None,
         early_pull_wait: EARLY_PULL_WAIT,
         settings: Settings {
             limits: GetLimits::of_broker(1 << 40),
@@ -76,6 +77,7 @@ fn options() -> BrokerOptions {
             short_polling: Duration::from_secs(1),
             property_filter: true,
             checks_bodies: false,
+            slave_read: false,
             rejects_transactions: false,
             accepts_sends_from: 0,
         },

@@ -2,7 +2,7 @@
 use crate::broker::{
     Broker, COMMIT, Fields, GROUP, OWN, PULL, RW, SUSPEND, broker, broker_with, field, pull, records, with,
 };
-use rmqfast_broker::{Group, Subscription, Topic};
+use rmqfast_broker::{Group, Settings, Subscription, Topic};
 use rmqfast_remoting::{SerializeType, Value};
 use rmqfast_store::format::tag::tags_code;
 use rmqfast_store::store::append::AppendOptions;
@@ -23,7 +23,7 @@ fn checks_come_in_javas_order_with_javas_words() {
     let broker = broker_with(|options| options.settings.property_filter = false, AppendOptions::default());
     let tables = &broker.plane.state().tables;
     tables.set_permission(2);
-    tables.put_group("g", Group { consume_enable: false, broadcast_enable: false });
+    tables.put_group("g", Group { consume_enable: false, ..GROUP });
     tables.remove_topic("T");
     let fields = with(pull(9, 0, SUSPEND), "subVersion", Value::Number(6));
     let check = |fields: &Fields<'_>, code, remark: &str| assert_eq!(asked(&broker, fields), (code, remark.to_owned()));
@@ -31,7 +31,7 @@ fn checks_come_in_javas_order_with_javas_words() {
     check(&fields, 16, "the broker[127.0.0.1] pulling message is forbidden");
     tables.set_permission(6);
     check(&fields, 16, "subscription group no permission, g");
-    tables.put_group("g", Group { consume_enable: true, broadcast_enable: false });
+    tables.put_group("g", Group { broadcast_enable: false, ..GROUP });
     check(&fields, 17, &format!("topic[T] not exist, apply first please! {FAQ}"));
     tables.put_topic("T", Topic { perm: 2, ..RW });
     check(&fields, 16, "the topic[T] pulling message is forbidden");
@@ -124,6 +124,28 @@ fn every_answer_has_the_four_fields_a_status_and_the_code_for_it() {
     assert_eq!(answer_to(-1), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
     assert_eq!(answer_to(i64::MIN), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
     assert_eq!(answer_to(i64::MAX), (21, "OFFSET_OVERFLOW_BADLY".into(), "0 3 0 3".into(), 0));
+}
+
+#[test]
+fn who_reads_what_is_not_in_memory_is_sent_to_a_slave_where_slaves_may_be_read() {
+    let broker = broker();
+    let state = broker.plane.state();
+    let mut peer = broker.connect();
+    // the unit behind the last message is looked at, too, as in Java
+    for body in [&b"old"[..], &[0; 3000], b"young"] {
+        peer.put(0, "", body);
+    }
+    let mut suggested = |offset, slave_read, broker_id| {
+        // all but the last bytes is old
+        let limits = GetLimits { memory: 1000, ..state.settings().limits };
+        state.set_settings(Settings { slave_read, limits, ..state.settings() });
+        state.tables.put_group("g", Group { broker_id, slow_broker_id: 3, ..GROUP });
+        let one = with(pull(0, offset, OWN), "maxMsgNums", Value::Number(1));
+        field(&peer.ask(PULL, &one, b""), "suggestWhichBrokerId").to_owned()
+    };
+    assert_eq!([suggested(0, false, 2), suggested(2, false, 2)], ["0", "0"], "slaveReadEnable is off");
+    assert_eq!([suggested(0, true, 0), suggested(2, true, 0)], ["3", "0"]);
+    assert_eq!([suggested(0, true, 2), suggested(2, true, 2)], ["3", "2"], "the group's own");
 }
 
 #[test]

@@ -3,11 +3,12 @@ use crate::broker::{
     Broker, COMMIT, GROUP, PULL, RW, SEND, SEND_BATCH, SEND_V2, SUSPEND, broker, broker_with, field, long, pull,
     records, short, sync, with,
 };
-use rmqfast_broker::Topic;
+use rmqfast_broker::{SyncReplication, Topic, response};
 use rmqfast_remoting::{Event, Header, ONEWAY, SerializeType, Value};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::AppendOptions;
 use rmqfast_waiting::{PATIENCE, until};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -316,6 +317,70 @@ fn a_send_that_waits_for_the_disk_is_answered_once_the_disk_has_it() {
         let answer = peer.next(PATIENCE).expect("an answer");
         assert_eq!((answer.code, answer.opaque, field(&answer, "queueOffset")), (0, number, offset));
     }
+}
+
+/// As a `SYNC_MASTER`.
+fn sync_master(timeout: Duration, append: AppendOptions) -> Broker {
+    let sync_replication = Some(SyncReplication { timeout, most_behind: 10_000 });
+    broker_with(|options| options.sync_replication = sync_replication, append)
+}
+
+fn slave() -> SocketAddr {
+    ([127, 0, 0, 1], 7).into()
+}
+
+#[test]
+fn a_send_to_a_sync_master_is_answered_by_what_its_slave_has() {
+    let broker = sync_master(Duration::from_millis(30), AppendOptions::default());
+    let mut peer = broker.connect();
+    let replicas = &broker.plane.state().replicas;
+    let mut code = |properties, size| peer.ask(SEND_V2, &short("T", 0, properties), &vec![0; size]).code;
+    assert_eq!(code("", 1), response::SLAVE_NOT_AVAILABLE, "nobody is there");
+    replicas.connected(slave());
+    assert_eq!(code("", 1), response::SLAVE_NOT_AVAILABLE, "one that has reported nothing");
+    replicas.reported(slave(), Some(0));
+    assert_eq!(code("", 1), response::FLUSH_SLAVE_TIMEOUT);
+    assert_eq!(code("", 10_000), response::SLAVE_NOT_AVAILABLE, "so far behind is no slave");
+    assert_eq!(code("WAIT\u{1}false", 1), 0, "a producer that does not want to wait");
+    replicas.reported(slave(), Some(u64::MAX));
+    let answer = peer.ask(SEND_V2, &short("T", 0, ""), b"body");
+    assert_eq!((answer.code, field(&answer, "queueOffset")), (0, "5"), "each of them was stored");
+    let batch = batch(&[(0, b"one", ""), (0, b"two", "")]);
+    assert_eq!(peer.ask(SEND_BATCH, &short("T", 1, ""), &batch).code, 0);
+    replicas.gone(slave());
+    let answer = peer.ask(SEND_BATCH, &short("T", 1, ""), &batch);
+    assert_eq!((answer.code, field(&answer, "queueOffset")), (response::SLAVE_NOT_AVAILABLE, "2"));
+}
+
+#[test]
+fn a_send_is_answered_once_the_slave_reports_it_and_others_go_on_meanwhile() {
+    let broker = sync_master(PATIENCE, AppendOptions::default());
+    let (mut peer, state) = (broker.connect(), broker.plane.state());
+    state.replicas.connected(slave());
+    state.replicas.reported(slave(), Some(0));
+    let numbers: Vec<i32> = (0..3).map(|_| peer.send(SEND_V2, &short("T", 0, ""), b"body")).collect();
+    until("they are stored", || state.live.queue("T", 0).is_some_and(|queue| queue.max_offset() == 3));
+    assert!(peer.next(Duration::from_millis(1)).is_none());
+    let ends: Vec<u64> = (1..=3).map(|count| state.live.log_bounds().1 / 3 * count).collect();
+    for (number, end) in numbers.into_iter().zip(ends) {
+        state.replicas.reported(slave(), Some(end));
+        let answer = peer.next(PATIENCE).expect("an answer");
+        assert_eq!((answer.opaque, answer.code), (number, 0));
+    }
+}
+
+#[test]
+fn what_the_slave_lacks_counts_for_more_than_what_the_disk_lacks() {
+    let broker = sync_master(PATIENCE, sync());
+    let mut peer = broker.connect();
+    let replicas = &broker.plane.state().replicas;
+    replicas.connected(slave());
+    replicas.reported(slave(), Some(u64::MAX));
+    assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, 0, "both have it");
+    let end = broker.appender.live().log_bounds().1;
+    assert_eq!(broker.appender.flushed_to(), end);
+    replicas.gone(slave());
+    assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::SLAVE_NOT_AVAILABLE);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Both readers of a log beside peers that serve one as masters do, and beside some that do not.
+//! Both readers of a log, and who serves one, beside peers that do as masters and slaves do, and beside some that do not.
 mod follower;
+mod ha_service;
 mod log_reader;
 mod peers;

@@ -166,6 +166,8 @@ impl Appender {
             open.plan.shrink();
             Ok((open.writers.log.position(), open.writers.log.wanted().is_some(), arrived))
         })?;
+        // without the lock, as for the listener below
+        store.live.growth().tell();
         if wants_file {
             store.work.create();
         }

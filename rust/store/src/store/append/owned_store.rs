@@ -136,7 +136,9 @@ impl OwnedStore {
     }
 
     pub(super) fn flush(&self) -> Result<()> {
-        self.flusher.flush(&|| self.with(|open| Ok(open.writers.unsynced())))
+        let flushed = self.flusher.flush(&|| self.with(|open| Ok(open.writers.unsynced())));
+        self.live.growth().tell();
+        flushed
     }
 
     pub(super) fn unsynced_log(&self) -> Result<(Unsynced, u64)> {
@@ -149,7 +151,9 @@ impl OwnedStore {
 
     pub(super) fn flush_log(&self) -> Result<()> {
         let position = self.with(|open| Ok(open.writers.log.position()))?;
-        self.flusher.commit(position, None, &|| self.unsynced_log())
+        let flushed = self.flusher.commit(position, None, &|| self.unsynced_log());
+        self.live.growth().tell();
+        flushed
     }
 
     /// Creates the log's next file, outside of the lock.

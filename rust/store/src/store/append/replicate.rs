@@ -57,6 +57,7 @@ impl Appender {
             log.copy(bytes, last).inspect_err(|error| store.failed(error))?;
             Ok(log.wanted().is_some())
         })?;
+        store.live.growth().tell();
         if wants_file {
             store.work.create();
         }

@@ -2,6 +2,7 @@
 //!
 //! Source: `DefaultMessageStore.asyncPutMessage`, `CommitLog.submitFlushRequest`, `DefaultMessageStore.messageArrivingListener`.
 use super::appender::{Appender, Place};
+use super::options::Flush;
 use super::row::Rows;
 use crate::Result;
 use crate::store::serve::{ArrivalListener, Live};
@@ -48,8 +49,19 @@ impl Appender {
     /// the store is closed, another process has changed its files, or a flush failed; [`crate::Error::Io`].
     pub fn wait_flushed(&self, position: u64, timeout: Option<Duration>) -> Result<()> {
         self.store.flusher.commit(position, timeout, &|| self.store.unsynced_log())?;
+        self.store.live.growth().tell();
         // a file that was cut off meanwhile is on the disk as it is then
         self.store.check_log()
+    }
+
+    /// Offset up to which slaves may have the log: where each append waits for the disk, no further than the disk has it.
+    /// [`Live::growth`] tells of more.
+    pub fn sendable_to(&self) -> u64 {
+        let end = self.store.live.log_bounds().1;
+        match self.store.options.flush {
+            Flush::Async => end,
+            Flush::Sync => end.min(self.flushed_to()),
+        }
     }
 
     /// Offset up to which the log is known to be on the disk.

@@ -7,11 +7,13 @@ use super::key_query::{KeyFound, LiveIndex};
 use super::live_log::{LiveLog, LiveRecord};
 use super::live_queue::LiveQueue;
 use super::live_queues::LiveQueues;
+use super::log_growth::LogGrowth;
 use super::places::Records;
 use super::pull_filter::PullFilter;
 use super::time;
 use crate::Result;
 use crate::store::get_limits::GetLimits;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,12 +29,14 @@ struct Parts {
     queues: Arc<LiveQueues>,
     index: LiveIndex,
     arrivals: Arrivals,
+    growth: LogGrowth,
 }
 
 impl Live {
     /// Of these parts.
     pub(crate) fn new(log: Arc<LiveLog>, queues: Arc<LiveQueues>, index: LiveIndex) -> Self {
-        Self { parts: Arc::new(Parts { log, queues, index, arrivals: Arrivals::default() }) }
+        let (arrivals, growth) = (Arrivals::default(), LogGrowth::default());
+        Self { parts: Arc::new(Parts { log, queues, index, arrivals, growth }) }
     }
 
     /// The queue of that name, if it has messages or had some. A handle may be kept until the queue
@@ -80,6 +84,19 @@ impl Live {
     pub fn log_bounds(&self) -> (u64, u64) {
         let min_offset = self.parts.log.min_offset();
         (min_offset, self.parts.log.end().max(min_offset))
+    }
+
+    /// The file that holds the log's byte at `offset`, for who sends it as it is; `None` where it is gone.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn open_log_file(&self, offset: u64) -> Result<Option<File>> {
+        self.parts.log.open_file(offset)
+    }
+
+    /// Who waits for the log to grow.
+    pub fn growth(&self) -> &LogGrowth {
+        &self.parts.growth
     }
 
     /// Bytes of a file of the log.

@@ -7,7 +7,7 @@
 //! ```text
 //! map_cache    files of one sequence, mapped once
 //! checked      which bodies were compared with their CRC, where that is asked for
-//! live_log     records by physical offset
+//! live_log     records by physical offset, and the log's bytes; log_growth wakes those who wait for more
 //! live_queue   units of one queue; live_queues finds them by name
 //! pull_filter  what a pull takes; places where its records go; skipped what it cannot give
 //! get_message  a pull, by the rules of store/pull
@@ -23,6 +23,7 @@ pub mod live;
 pub mod live_log;
 pub mod live_queue;
 pub mod live_queues;
+pub mod log_growth;
 pub mod map_cache;
 pub mod places;
 pub mod pull_filter;

@@ -1,0 +1,381 @@
+//! A master's HA port: a follower of ours at it, and peers that say what slaves say, or otherwise.
+use crate::peers::{FILE, files, options};
+use rmqfast_replication::frame::{HEADER_LEN, Header, NO_REPLICA};
+use rmqfast_replication::{Follow, Follower, HaOptions, HaService, Peers, Replicas, Replicated};
+use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
+use rmqfast_store::store::retain::clock::Clock;
+use rmqfast_store::store::retain::decision::Situation;
+use rmqfast_store::store::retain::options::RetainOptions;
+use rmqfast_waiting::{deadline, until};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A store, and a service that gives its log away.
+struct Master {
+    service: HaService,
+    appender: Arc<Appender>,
+    replicas: Arc<Replicas>,
+    lines: Receiver<String>,
+    dir: TempDir,
+}
+
+fn usual() -> HaOptions {
+    HaOptions {
+        peers: Peers::Loopback,
+        max_frame: 1 << 20,
+        heartbeat: Duration::from_secs(5),
+        housekeeping: Duration::from_secs(20),
+    }
+}
+
+impl Master {
+    fn new() -> Self {
+        Self::with(options(), usual())
+    }
+
+    fn with(store: AppendOptions, ha: HaOptions) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let appender = Arc::new(Appender::open(dir.path(), store).expect("new"));
+        let replicas = Arc::new(Replicas::default());
+        let (tell, lines) = channel();
+        let tell = Mutex::new(tell);
+        // nobody hears it where the test is over
+        let tell = Box::new(move |line| drop(tell.lock().expect("no panic").send(line)));
+        let any = ([127, 0, 0, 1], 0).into();
+        let service = HaService::start(any, appender.clone(), replicas.clone(), ha, tell).expect("a port");
+        Self { service, appender, replicas, lines, dir }
+    }
+
+    fn fill(&self, count: usize, most: usize) {
+        for n in 0..count {
+            self.send(1 + n * 37 % most);
+        }
+    }
+
+    /// Returns where the log ends then.
+    fn send(&self, size: usize) -> u64 {
+        let message = OwnedMessage { topic: "T".into(), body: vec![b'b'; size], ..OwnedMessage::default() };
+        self.appender.append_unsynced(&Messages::new(vec![message]), None, |_| {}).expect("appended")
+    }
+
+    fn end(&self) -> u64 {
+        self.appender.log_end().expect("open")
+    }
+
+    fn log(&self) -> Vec<u8> {
+        let mut bytes = files(&self.dir.path().join("commitlog"));
+        bytes.truncate((self.end() - self.appender.live().log_bounds().0) as usize);
+        bytes
+    }
+
+    fn connect(&self) -> Slave {
+        let socket = TcpStream::connect(self.service.address()).expect("connected");
+        socket.set_read_timeout(Some(deadline() - Instant::now())).expect("set");
+        Slave { socket, position: None }
+    }
+
+    fn asking(&self, offset: i64) -> Slave {
+        let mut slave = self.connect();
+        slave.report(offset);
+        slave
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(deadline() - Instant::now()).expect("a line")
+    }
+}
+
+struct Slave {
+    socket: TcpStream,
+    /// Where the next frame begins.
+    position: Option<u64>,
+}
+
+impl Slave {
+    fn report(&mut self, offset: i64) {
+        self.socket.write_all(&offset.to_be_bytes()).expect("sent");
+    }
+
+    /// The bytes of the next frame; none of a keep-alive.
+    fn frame(&mut self) -> Vec<u8> {
+        let mut head = [0; HEADER_LEN];
+        self.socket.read_exact(&mut head).expect("a frame");
+        let at = u64::from_be_bytes(*head.first_chunk().expect("eight"));
+        let header = Header::decode(head, self.position.unwrap_or(at)).expect("the next frame");
+        let mut bytes = vec![0; header.size];
+        self.socket.read_exact(&mut bytes).expect("its bytes");
+        self.position = Some(at + header.size as u64);
+        bytes
+    }
+
+    /// All up to there.
+    fn read_to(&mut self, end: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while self.position != Some(end) {
+            bytes.extend(self.frame());
+        }
+        bytes
+    }
+
+    /// Waits until the other side closes the connection.
+    fn ends(mut self) {
+        let mut rest = Vec::new();
+        match self.socket.read_to_end(&mut rest) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_follower_copies_the_log_while_it_grows_and_no_send_takes_it_for_a_replica() {
+    let master = Master::new();
+    master.fill(400, 900);
+    let copy = tempfile::tempdir().expect("a directory");
+    let appender = Appender::open(copy.path(), AppendOptions { replica_from: Some(0), ..options() }).expect("new");
+    let appender = Arc::new(appender);
+    let address = master.service.address().to_string();
+    let follow = Follow { address, from: 0, max_record: 8 << 20, cold: None, lists: true };
+    let follower = Follower::start(appender.clone(), copy.path(), follow).expect("started");
+    until("the first part is there", || follower.progress().listed_to == master.end());
+    for _ in 0..200 {
+        let end = master.send(300);
+        assert_eq!(master.replicas.wait(end, Instant::now(), u64::MAX), Replicated::NotAvailable);
+    }
+    until("all of it is there", || follower.progress().listed_to == master.end());
+    follower.stop();
+    let mut bytes = files(&copy.path().join("commitlog"));
+    bytes.truncate(master.end() as usize);
+    assert!(bytes == master.log());
+    assert_eq!(master.appender.live().log_bounds().1, master.end());
+    assert!(master.lines.try_recv().is_err(), "who is no replica may leave without a word");
+}
+
+#[test]
+fn frames_are_consecutive_and_end_with_the_files() {
+    for max_frame in [700, 100_000, 1 << 20] {
+        let master = Master::with(options(), HaOptions { max_frame, ..usual() });
+        master.fill(500, 1500);
+        let mut slave = master.asking(0);
+        let mut bytes: Vec<u8> = Vec::new();
+        while (bytes.len() as u64) < master.end() {
+            let frame = slave.frame();
+            let start = bytes.len() as u64;
+            bytes.extend(&frame);
+            assert!(frame.len() <= max_frame);
+            assert!(start / FILE == (bytes.len() as u64 - 1) / FILE, "over the end of a file at {start}");
+        }
+        assert!(bytes == master.log(), "{max_frame}");
+        // what comes later is sent at once
+        let end = master.send(10);
+        assert_eq!(slave.read_to(end).len() as u64, end - bytes.len() as u64);
+    }
+}
+
+#[test]
+fn a_slave_counts_by_what_it_reports_of_what_it_was_sent() {
+    let master = Master::new();
+    master.fill(10, 300);
+    let end = master.end();
+    let now = |position| master.replicas.wait(position, Instant::now(), 1 << 20);
+    let mut slave = master.asking(0);
+    slave.read_to(end);
+    assert_eq!(now(end), Replicated::NotAvailable, "it has reported nothing yet");
+    slave.report(end as i64 - 5);
+    until("it is a replica", || now(1) == Replicated::Yes);
+    assert_eq!(now(end), Replicated::Late);
+    slave.report(end as i64);
+    assert_eq!(master.replicas.wait(end, deadline(), 1 << 20), Replicated::Yes);
+    slave.report(NO_REPLICA);
+    until("it is none any more", || now(1) == Replicated::NotAvailable);
+    slave.report(end as i64);
+    until("it is one again", || now(end) == Replicated::Yes);
+    let peer = slave.socket.local_addr().expect("bound");
+    drop(slave);
+    until("it is gone", || now(1) == Replicated::NotAvailable);
+    assert_eq!(master.line(), format!("the connection of the slave {peer} ended: it closed the connection"));
+}
+
+#[test]
+fn a_first_report_is_where_to_begin_and_counts_for_nothing() {
+    let master = Master::new();
+    master.fill(10, 300);
+    let end = master.end();
+    // whoever asks for the end may have nothing of what is before it
+    let mut slave = master.asking(end as i64);
+    let next = master.send(100);
+    assert_eq!(slave.read_to(next).len() as u64, next - end);
+    assert_eq!(master.replicas.wait(1, Instant::now(), 1 << 20), Replicated::NotAvailable);
+}
+
+#[test]
+fn a_report_in_pieces_is_one_and_of_several_the_last_counts() {
+    let master = Master::new();
+    master.fill(10, 300);
+    let end = master.end();
+    let mut slave = master.connect();
+    slave.socket.set_nodelay(true).expect("set");
+    for byte in 7_i64.to_be_bytes() {
+        slave.socket.write_all(&[byte]).expect("sent");
+    }
+    assert_eq!(slave.read_to(end).len() as u64, end - 7);
+    let several: Vec<u8> = [9, end as i64, 8].iter().flat_map(|report: &i64| report.to_be_bytes()).collect();
+    slave.socket.write_all(&several).expect("sent");
+    until("they were heard", || master.replicas.all().iter().any(|replica| replica.acked == Some(8)));
+}
+
+#[test]
+fn who_asks_for_what_the_log_does_not_have_or_reports_what_it_was_not_sent_is_closed_with_a_line() {
+    let master = Master::new();
+    master.fill(10, 300);
+    let end = master.end();
+    for asked in [end as i64 + 1, 1 << 40, i64::MAX, -1, -2, i64::MIN] {
+        master.asking(asked).ends();
+        let expected = format!("it asks for {asked}, and the log goes from 0 to {end}: ");
+        let line = master.line();
+        assert!(line.contains(&expected), "{line}");
+    }
+    for acked in [end as i64 + 1, i64::MAX] {
+        let mut slave = master.asking(0);
+        slave.read_to(end);
+        slave.report(acked);
+        slave.ends();
+        let line = master.line();
+        assert!(line.contains(&format!("it reports {acked}, and was sent the log up to {end}")), "{line}");
+        assert_eq!(master.replicas.wait(1, Instant::now(), 1 << 20), Replicated::NotAvailable);
+    }
+}
+
+#[test]
+fn a_quiet_log_is_kept_alive_and_a_quiet_slave_is_not() {
+    let brief = HaOptions { heartbeat: Duration::from_millis(20), housekeeping: Duration::from_millis(400), ..usual() };
+    let master = Master::with(options(), brief);
+    master.fill(10, 300);
+    let end = master.end();
+    let mut slave = master.asking(0);
+    slave.read_to(end);
+    for _ in 0..5 {
+        assert!(slave.frame().is_empty());
+    }
+    // it says nothing more, as does one that never asked
+    let silent = master.connect();
+    slave.ends();
+    silent.ends();
+    for _ in 0..2 {
+        assert!(master.line().ends_with("nothing was heard of it for 0 s"));
+    }
+}
+
+#[test]
+fn a_slave_that_takes_nothing_is_closed_and_holds_up_nobody() {
+    let brief = HaOptions { housekeeping: Duration::from_millis(300), ..usual() };
+    let master = Master::with(AppendOptions { file_size: 16 << 20, ..options() }, brief);
+    // more than two sockets hold
+    for _ in 0..40 {
+        master.send(1 << 20);
+    }
+    let mut stalled = master.asking(0);
+    // it reports, so that only what it does not take ends it
+    let end = deadline();
+    let line = loop {
+        let _ = stalled.socket.write_all(&1_i64.to_be_bytes());
+        if let Ok(line) = master.lines.recv_timeout(Duration::from_millis(20)) {
+            break line;
+        }
+        assert!(Instant::now() < end, "not in time");
+    };
+    assert!(line.ends_with("it took nothing for 0 s"), "{line}");
+}
+
+#[test]
+fn only_who_may_connects() {
+    let listed = Peers::Listed(vec![IpAddr::from([10, 0, 0, 1])]);
+    let master = Master::with(options(), HaOptions { peers: listed, ..usual() });
+    master.connect().ends();
+    assert!(master.line().ends_with("was refused the log: it is not among those that may connect (haSlaveAddresses)"));
+    let listed = Peers::Listed(vec![IpAddr::from([127, 0, 0, 1])]);
+    let master = Master::with(options(), HaOptions { peers: listed, ..usual() });
+    let end = master.send(10);
+    assert_eq!(master.asking(0).read_to(end).len() as u64, end);
+}
+
+#[test]
+fn of_a_thousand_connections_some_are_served_and_the_master_goes_on() {
+    let master = Master::new();
+    let end = master.send(10);
+    let mut served: Vec<Slave> = (0..64).map(|_| master.asking(0)).collect();
+    for slave in &mut served {
+        assert_eq!(slave.read_to(end).len() as u64, end);
+    }
+    for _ in 64..1000 {
+        master.connect().ends();
+    }
+    assert!(master.line().contains("was refused the log: 64 are connected"));
+    let end = master.send(10);
+    served.iter_mut().for_each(|slave| drop(slave.read_to(end)));
+    served.clear();
+    until("others find room", || {
+        let mut slave = master.connect();
+        slave.socket.write_all(&1_i64.to_be_bytes()).is_ok() && slave.socket.read_exact(&mut [0; HEADER_LEN]).is_ok()
+    });
+}
+
+#[test]
+fn what_the_disk_does_not_have_is_not_sent_where_sends_wait_for_the_disk() {
+    let master = Master::with(AppendOptions { flush: Flush::Sync, ..options() }, usual());
+    let first = master.send(100);
+    master.appender.wait_flushed(first, None).expect("flushed");
+    let mut slave = master.asking(0);
+    assert_eq!(slave.read_to(first).len() as u64, first);
+    let second = master.send(100);
+    assert_eq!(master.appender.sendable_to(), first);
+    master.appender.wait_flushed(second, None).expect("flushed");
+    assert_eq!(slave.read_to(second).len() as u64, second - first);
+}
+
+#[test]
+fn what_retention_takes_is_not_sent() {
+    let retain = RetainOptions { first_look_ms: i64::MAX, first_run_ms: i64::MAX, ..RetainOptions::default() };
+    let store = AppendOptions { file_size: 1 << 20, retain: Some(retain), ..options() };
+    let master = Master::with(store, usual());
+    // more than two sockets hold
+    for _ in 0..60 {
+        master.send(900 << 10);
+    }
+    let mut slow = master.asking(0);
+    slow.frame();
+    until("most of it is gone", || {
+        let full = Situation { clock: Clock::now(), used_percent: Some(89), manual: false };
+        master.appender.clean_in(full).expect("a run").min_offset > 50 << 20
+    });
+    let min = master.appender.live().log_bounds().0;
+    slow.ends();
+    let line = master.line();
+    assert!(line.ends_with("any more: it was too old"), "{line}");
+    master.asking(1).ends();
+    assert!(master.line().contains(&format!("it asks for 1, and the log goes from {min} to ")));
+    let mut new = master.asking(0);
+    let first = new.frame().len() as u64;
+    assert_eq!(new.position.map(|position| position - first), Some(min), "from the first file on");
+    new.read_to(master.end());
+}
+
+#[test]
+fn closing_ends_all_connections_and_gives_the_port_back() {
+    let master = Master::new();
+    let end = master.send(10);
+    let mut slave = master.asking(0);
+    slave.read_to(end);
+    let silent = master.connect();
+    let address = master.service.address();
+    master.service.close();
+    slave.ends();
+    silent.ends();
+    assert!(TcpStream::connect(address).is_err());
+    assert!(master.lines.try_recv().is_err());
+    master.appender.close().expect("nobody reads the log any more");
+}

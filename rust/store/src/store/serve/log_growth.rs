@@ -1,0 +1,75 @@
+//! Wakes those who wait for the log to grow: who sends it to slaves.
+//!
+//! Source: `WaitNotifyObject`, `HAService.getWaitNotifyObject`.
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Who waits.
+#[derive(Debug, Default)]
+pub struct LogGrowth {
+    waiting: AtomicUsize,
+    lock: Mutex<()>,
+    grown: Condvar,
+}
+
+impl LogGrowth {
+    /// Wakes those who wait, if somebody does: after the log has grown, or for another reason to look again.
+    #[inline]
+    pub fn tell(&self) {
+        // what was published must show before it is asked who waits
+        fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        // who waits looks under the lock: it has either seen the growth, or waits by now
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.grown.notify_all();
+    }
+
+    /// Waits until `is_enough`, which is asked after each growth, or for `timeout`.
+    pub fn wait(&self, timeout: Duration, is_enough: impl Fn() -> bool) {
+        if is_enough() {
+            return;
+        }
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.grown.wait_timeout_while(guard, timeout, |()| !is_enough()));
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn no_growth_is_missed() {
+        let (growth, end) = (LogGrowth::default(), AtomicU64::new(0));
+        let seen = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let position = end.fetch_add(1, Ordering::Release) + 1;
+                    growth.tell();
+                    // the next one only once this one was seen: one that is missed ends the test
+                    growth.wait(Duration::from_secs(60), || seen.load(Ordering::Acquire) >= position);
+                    assert!(seen.load(Ordering::Acquire) >= position, "missed {position}");
+                }
+            });
+            let mut position = 0;
+            while position < 20_000 {
+                growth.wait(Duration::from_secs(60), || end.load(Ordering::Acquire) > position);
+                position = end.load(Ordering::Acquire);
+                seen.store(position, Ordering::Release);
+                growth.tell();
+            }
+        });
+    }
+}
