@@ -315,6 +315,15 @@ def lives() -> list[Goal]:
     return goals + live_streams()
 
 
+def slaves() -> list[Goal]:
+    """A slave of RocketMQ 4.9.4 behind our master, beside one behind RocketMQ's; CPU is the master's."""
+    what, ours, theirs = "RocketMQ's slave catches up", "slaves rmqfast catch up", "slaves RocketMQ catch up"
+    goals = pair("slaves", f"{what}: our master : RocketMQ's", ours, theirs, (1.0, 1.0))
+    goals += pair("slaves", f"{what}, CPU: our master : RocketMQ's", ours, theirs, (0.3, 0.3), kind="cpu")
+    what, ours, theirs = "sync sends with a slave, 16 threads", "slaves rmqfast sync 16", "slaves RocketMQ sync 16"
+    return goals + pair("slaves", f"{what}: our master : RocketMQ's", ours, theirs, (1.5, 1.5))
+
+
 def mirrors() -> list[Goal]:
     """A copy of a real broker's log beside a socket that drops it; CPU is the master's."""
     goals = pair("mirror", "mirror, the log alone : a socket that drops it", "mirror log", "mirror bare", (0.8, 0.8))
@@ -454,6 +463,7 @@ def all_goals() -> list[Goal]:
         *columnars(),
         *lives(),
         *mirrors(),
+        *slaves(),
         *clusters(),
         Goal("memory", "anonymous memory of a large scan", "memory rmqfast", None, 256, "value", "MiB"),
         Goal("growth", "seconds per GiB, large store : small store", "growth large", "growth small", 1.1, "time"),

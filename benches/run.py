@@ -46,6 +46,7 @@ GROUPS = {
     "live": live.live,
     "cluster": live.cluster,
     "mirror": mirror.mirror,
+    "slaves": mirror.slaves,
     "memory": groups.memory,
     "growth": groups.growth,
     "import": groups.imports,

@@ -86,7 +86,7 @@ class Side(ABC):
             begin = time.perf_counter()
             self.launch()
             try:
-                self.started_in = wire.first_accepted(self.address, PATIENCE) - begin
+                self.started_in = self.accepts() - begin
             except TimeoutError as error:
                 raise Failed(f"{self.name} did not start: {error}") from None
             self.settle()
@@ -106,6 +106,10 @@ class Side(ABC):
     @abstractmethod
     def launch(self) -> None:
         """Starts the processes and waits for nothing."""
+
+    def accepts(self) -> float:
+        """When it accepted a message for the first time, by the clock of perf_counter."""
+        return wire.first_accepted(self.address, PATIENCE)
 
     @abstractmethod
     def settle(self) -> None:
