@@ -100,10 +100,10 @@ def test_a_sync_master_without_a_slave_stores_and_says_so(tmp_path: Path) -> Non
 
 
 def test_a_frame_has_as_many_bytes_as_the_configuration_says_or_a_mebibyte(tmp_path: Path) -> None:
-    for config, most in (({"haTransferBatchSize": "100"}, 100), ({}, 1 << 20)):
+    for config, most in (({"haTransferBatchSize": "2000"}, 2000), ({}, 1 << 20)):
         with cluster(tmp_path, **config) as embedded:
             send(embedded, 20)
             with slave_of(embedded) as connection:
                 head = connection.recv(12, socket.MSG_WAITALL)
         size = int.from_bytes(head[8:], "big")
-        assert size == most if config else 100 < size <= most
+        assert size == most if config else 2000 < size <= most

@@ -468,6 +468,7 @@ class Follower:
         lists: bool = True,
         cold_rate: int = 0,
         cold_before: int = 0,
+        counts: bool = False,
     ) -> Follower:
         """Begins to follow.
 
@@ -480,6 +481,7 @@ class Follower:
             lists: Whether queues and index list what comes.
             cold_rate: Bytes a second at most, for what is old; 0 for no limit.
             cold_before: What stands before this is old.
+            counts: It is a slave, and reports what it has: sends may wait for that.
         """
 
     def progress(self) -> tuple[int, int, int, int]:
@@ -638,8 +640,6 @@ class DataPlane:
 
         Source: `HAService`.
         """
-    def replicas(self) -> list[tuple[str, int | None]]:
-        """`ip:port` of those that get the log, and up to where each has it; None where it reported nothing."""
     def handle_again(self, call: Call, target: tuple[str, int] | None) -> None: ...
     def check_parked_pulls(self) -> None: ...
     @property

@@ -32,6 +32,7 @@ from rmqfast.remoting.loopback import bracketed
 from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store.config import TopicConfig
+from rmqfast.store.writer import WritableStore
 
 __all__ = ["Broker"]
 
@@ -57,6 +58,7 @@ class Broker:
         progress: Called with bytes done and bytes in all while a store that was not closed is recovered; may raise
             to end it.
         now: Milliseconds since 1970, of a clock that nobody sets; that of the machine unless given.
+        store: What a slave serves: its copy, which is open and stays so; see `Slave`.
 
     Attributes:
         config: How it is set up; once it runs, with the port that it has.
@@ -82,8 +84,10 @@ class Broker:
         signer: Signer | None = None,
         progress: Callable[[int, int], object] | None = None,
         now: Callable[[], int] | None = None,
+        store: WritableStore | None = None,
     ) -> None:
         self.config = config or BrokerConfig()
+        self._store = store
         self._config_file = config_file
         self._check = check
         self._signer = signer
@@ -120,6 +124,8 @@ class Broker:
         self._refuse_fork()
         if self._server is not None or self._stopped.is_set():
             raise ArgumentError("a broker is started once")
+        if self.config.broker_id and self._store is None:
+            raise ArgumentError("brokerRole=SLAVE: expected rmqfast.Slave, which follows a master, got a broker alone")
         # before the port is taken: accounts that cannot be read are an error of the caller, and leave nothing behind
         self._access = access_of(self.config, self._now)
         signer = self._signer or credentials_of(self.config)
@@ -127,8 +133,8 @@ class Broker:
         try:
             self._open()
             self._listen()
-            self._serve_log()
-            self._register(NameServers(self._name_servers(), self.config, signer))
+            has_ha = self._serve_log()
+            self._register(NameServers(self._name_servers(), self.config, signer, has_ha=has_ha))
             self._timers = timers_of(self.tables, self._clients, self._access, self._stopped.is_set)
         except BaseException:
             self.stop()
@@ -241,6 +247,7 @@ class Broker:
             steady=self._steady,
             on_topic_change=self._topic_changed,
             progress=self._progress,
+            store=self._store,
         )
         answers, self._clients = processors_of(self.tables, on_update=self._config_changed, access=self._access)
         processors.update(answers)
@@ -258,16 +265,22 @@ class Broker:
             # only clients of long ago, and those that ask for it, come to this port
             _log.warning("no second listener: %s", error)
 
-    def _serve_log(self) -> None:
-        config, options = self.config, ha_options(self.config)
-        address = f"{bracketed(config.text('bindAddress'))}:{config.text('haListenPort')}"
+    def _serve_log(self) -> bool:
+        """Whether slaves find the log at the HA port; `haListenPort=0` says that none is to."""
+        config, port = self.config, self.config.number("haListenPort")
+        if port <= 0:
+            return False
+        is_checked = self._access is not None or self._check is not None
+        address = f"{bracketed(config.text('bindAddress'))}:{port}"
         try:
-            self.tables.data_plane.native.serve_log(address, **options)
+            self.tables.data_plane.native.serve_log(address, **ha_options(config, is_checked=is_checked))
         except RemotingError as error:
             # no send would ever find a slave
             if config.text("brokerRole") == "SYNC_MASTER":
                 raise
             _log.warning("no listener for slaves: %s", error)
+            return False
+        return True
 
     def _options(self) -> ServerOptions:
         idle = float(self.config.number("serverChannelMaxIdleTimeSeconds"))

@@ -33,9 +33,15 @@ def timers_of(
     housekeeping = [*_saves(tables), *_scans(tables, clients), *_figures(tables)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))
-    return [
+    timers = [
         Timer("rmqfast-housekeeping", housekeeping),
         Timer("rmqfast-notices", [Job(tables.notifier.run_once, 0.2, lambda: 0.2)]),
+    ]
+    if tables.config().is_slave:
+        # what is due, and who has to end a transaction, is its master's affair
+        return timers
+    return [
+        *timers,
         Timer("rmqfast-delay", [Job(lambda: _deliver(tables, is_stopped), FIRST_DELIVERY, lambda: 0.05)]),
         Timer("rmqfast-transactions", [_check_transactions(tables)]),
     ]

@@ -27,6 +27,7 @@ __all__ = [
 
 #: A frame that a slave of RocketMQ takes: it reads into a buffer of 4 MiB.
 _MAX_FRAME = 1 << 20
+_MIN_FRAME = 1 << 10
 
 
 def append_options(config: BrokerConfig) -> AppendOptions:
@@ -88,6 +89,8 @@ def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rig
         hands_over_all=checks_rights,
         accepts_sends_from=config.number("startAcceptSendRequestTimeStamp"),
         slave_read=config.flag("slaveReadEnable"),
+        is_slave=config.is_slave,
+        checks_offsets_in_slave=config.flag("offsetCheckInSlave"),
         sync_replication=_sync_replication(config),
     )
 
@@ -101,19 +104,20 @@ class HaOptions(TypedDict):
     housekeeping: float
 
 
-def ha_options(config: BrokerConfig) -> HaOptions:
+def ha_options(config: BrokerConfig, *, is_checked: bool) -> HaOptions:
     """How the log is served to slaves, and to which.
 
-    The HA port knows no accounts: where a broker has some, nobody gets its log who is not named.
+    The HA port knows no accounts: where requests are checked, nobody gets the log who is not named.
     """
     named = [address.strip() for address in config.text("haSlaveAddresses").split(",") if address.strip()]
     # RocketMQ's default costs a slave a report, and both a system call, for each 32 KiB
     max_frame = config.number("haTransferBatchSize") if "haTransferBatchSize" in config.explicit else _MAX_FRAME
     return HaOptions(
-        slaves=named if named or config.flag("aclEnable") else None,
-        max_frame=min(max(max_frame, 1), _MAX_FRAME),
-        heartbeat=config.number("haSendHeartbeatInterval") / 1000,
-        housekeeping=config.number("haHousekeepingInterval") / 1000,
+        slaves=named if named or is_checked else None,
+        max_frame=min(max(max_frame, _MIN_FRAME), _MAX_FRAME),
+        # with less, nothing but empty frames would be sent, and no slave could report in time
+        heartbeat=max(config.number("haSendHeartbeatInterval"), 100) / 1000,
+        housekeeping=max(config.number("haHousekeepingInterval"), 1000) / 1000,
     )
 
 
@@ -147,7 +151,7 @@ def physical_memory() -> int:
 def _sync_replication(config: BrokerConfig) -> tuple[float, int] | None:
     if config.text("brokerRole") != "SYNC_MASTER":
         return None
-    return config.number("slaveTimeout") / 1000, config.number("haSlaveFallbehindMax")
+    return max(config.number("slaveTimeout"), 0) / 1000, max(config.number("haSlaveFallbehindMax"), 0)
 
 
 def _is_sync(config: BrokerConfig) -> bool:

@@ -37,7 +37,8 @@ class ReservedPorts:
     def __init__(self, host: str) -> None:
         for _ in range(_TRIES):
             self._sockets = [_socket(host), _socket(host), _socket(host)]
-            with suppress(OSError):
+            # the last port has none above it
+            with suppress(OSError, OverflowError):
                 self._sockets[0].bind((host, 0))
                 self.port: int = self._sockets[0].getsockname()[1]
                 self._sockets[1].bind((host, self.port - VIP_DISTANCE))

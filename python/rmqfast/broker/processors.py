@@ -6,7 +6,7 @@ Source: `BrokerController.registerProcessor`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from rmqfast.broker.access import access_processors
 from rmqfast.broker.clean_processor import CleanProcessor
@@ -30,7 +30,8 @@ from rmqfast.broker.tables import BrokerTables
 from rmqfast.broker.topics.subscription_group_processor import SubscriptionGroupProcessor
 from rmqfast.broker.topics.topic_processor import TopicProcessor
 from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
-from rmqfast.remoting import Processor
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
@@ -55,7 +56,24 @@ def processors_of(
     processors: dict[int, Processor] = {}
     for part in parts:
         processors |= part
+    if tables.config().is_slave:
+        processors |= dict.fromkeys(_OF_MASTERS, _refuse_on_slave)
     return processors, clients
+
+
+#: What changes topics and groups: a slave has those of its master.
+_OF_MASTERS = (
+    RequestCode.UPDATE_AND_CREATE_TOPIC,
+    RequestCode.DELETE_TOPIC_IN_BROKER,
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+    RequestCode.DELETE_SUBSCRIPTIONGROUP,
+)
+
+
+def _refuse_on_slave(_request: Request) -> NoReturn:
+    """As `AdminBrokerProcessor.validateSlave`."""
+    remark = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
+    raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
 
 def _clients(tables: BrokerTables) -> ClientProcessor:

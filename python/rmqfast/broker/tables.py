@@ -51,6 +51,8 @@ __all__ = ["BrokerTables"]
 class BrokerTables:
     """The parts of a broker that answer nobody by themselves; `processors_of` has those that do.
 
+    `store` is one that is open already, and stays open; else that below `storePathRootDir` is opened.
+
     Raises:
         StoreError: The store cannot be opened for appending.
     """
@@ -66,6 +68,7 @@ class BrokerTables:
         steady: Callable[[], int],
         on_topic_change: Callable[[Sequence[TopicConfig] | None], object],
         progress: Callable[[int, int], object] | None = None,
+        store: WritableStore | None = None,
     ) -> None:
         self.root = Path(config.text("storePathRootDir"))
         self.now = now
@@ -74,7 +77,8 @@ class BrokerTables:
         # kept for `take`: these two never change while the broker runs
         self._options = partial(data_plane_options, vip_port=vip_port, checks_rights=checks_rights)
         options = append_options(config)  # before anything is opened: it may be refused
-        self.store: WritableStore = open_store(
+        self._is_borrowed = store is not None
+        self.store: WritableStore = store or open_store(
             self.root, mode="a", options=options, retention=retention_options(config), progress=progress
         )
         try:
@@ -135,7 +139,8 @@ class BrokerTables:
             if hasattr(self, "metadata"):
                 self.metadata.close()
         finally:
-            self.store.close()
+            if not self._is_borrowed:
+                self.store.close()
 
     def _open_data_plane(self, mailbox: Mailbox, config: BrokerConfig) -> None:
         self.live = self.store.live

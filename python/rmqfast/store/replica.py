@@ -210,6 +210,7 @@ class Replica:
         lists: bool = True,
         cold_rate: int = 0,
         cold_before: int = 0,
+        counts: bool = False,
     ) -> Following:
         """Begins to take a master's log.
 
@@ -220,6 +221,7 @@ class Replica:
             lists: Whether queues and index list what comes.
             cold_rate: Bytes a second for what is old, as a master reads that from its disk; 0 for no limit.
             cold_before: What stands before this is old.
+            counts: The copy is a slave's, and the master is told what it has: sends may wait for that.
 
         Source: `HAClient`.
         """
@@ -232,6 +234,7 @@ class Replica:
             lists=lists,
             cold_rate=cold_rate,
             cold_before=cold_before,
+            counts=counts,
         )
         return Following(follower)
 

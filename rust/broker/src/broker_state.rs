@@ -2,7 +2,7 @@
 //!
 //! Source: `BrokerController`.
 use crate::counters::{Counter, Counters};
-use crate::group_commit::{GroupCommit, NotFlushed};
+use crate::group_commit::{GroupCommit, NotFlushed, SlaveWait};
 use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
 use crate::parked_pulls::ParkedPulls;
@@ -96,20 +96,27 @@ impl BrokerState {
         }
     }
 
-    /// Whether the answer to a send waits: for the disk, or for a slave.
-    pub fn holds_answers(&self) -> bool {
-        self.flush == Flush::Sync || self.options.sync_replication.is_some()
+    /// What the answer to a send of what ends at `position` has to do with a slave.
+    ///
+    /// Source: `HAService.isSlaveOK`.
+    pub fn slave_wait(&self, position: u64) -> SlaveWait {
+        let Some(sync) = self.options.sync_replication else { return SlaveWait::None };
+        if !self.replicas.is_near(position, sync.most_behind) {
+            return SlaveWait::NotAvailable;
+        }
+        // slaves get nothing that the disk does not have, where sends wait for the disk
+        SlaveWait::Until((self.flush == Flush::Async).then(|| Instant::now() + sync.timeout))
     }
 
-    /// Waits until a slave has the log up to `position`, for a message that came in at `since`; nobody waits on an `ASYNC_MASTER`.
-    /// Returns the code of the answer: the message is stored in any case.
+    /// Waits until a slave has the log up to `position`, until `deadline`, or for `slaveTimeout` from now. Returns the code of the
+    /// answer: the message is stored in any case.
     ///
-    /// Source: `CommitLog.submitReplicaRequest`, `HAService.isSlaveOK`.
-    pub fn wait_replicated(&self, position: u64, since: Instant) -> i32 {
+    /// Source: `CommitLog.submitReplicaRequest`.
+    pub fn wait_replicated(&self, position: u64, deadline: Option<Instant>) -> i32 {
         let Some(sync) = self.options.sync_replication else { return response::SUCCESS };
-        match self.replicas.wait(position, since + sync.timeout, sync.most_behind) {
+        let timeout = deadline.map_or(sync.timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        match self.replicas.wait(position, timeout) {
             Replicated::Yes => response::SUCCESS,
-            Replicated::NotAvailable => response::SLAVE_NOT_AVAILABLE,
             Replicated::Late => response::FLUSH_SLAVE_TIMEOUT,
         }
     }

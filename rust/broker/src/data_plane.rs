@@ -53,7 +53,7 @@ impl DataPlane {
         let committing = state.clone();
         let commit = move || {
             let wait_flushed = |position| committing.wait_flushed(position, flush.1);
-            let wait_replicated = |position, since| committing.wait_replicated(position, since);
+            let wait_replicated = |position, deadline| committing.wait_replicated(position, deadline);
             committing.group_commit.run(&committing.options, wait_flushed, wait_replicated);
         };
         let thread = std::thread::Builder::new().name("rmqfast-group-commit".into()).spawn(commit)?;
@@ -99,12 +99,13 @@ impl DataPlane {
     /// Answers the sends that wait, and then no more; new messages wake no pulls any more, and slaves get none.
     pub fn close(&self) {
         self.state.appender.set_arrival_listener(None);
+        // producers are gone by now: nobody hears whether a slave has it
+        self.state.replicas.close();
         self.state.group_commit.close();
         if let Some(thread) = self.group_commit.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // a panic of it has been printed by then
             let _ = thread.join();
         }
-        // behind the answers: some wait for a slave
         drop(self.ha.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 

@@ -64,9 +64,20 @@ fn refuse(remark: &str, answer: &Answer) {
 #[derive(Debug)]
 struct Pending {
     position: u64,
-    since: Instant,
+    slave: SlaveWait,
     answer: Answer,
     receipt: SendReceipt,
+}
+
+/// What an answer has to do with a slave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlaveWait {
+    /// Nothing: it waits for the disk alone.
+    None,
+    /// There was none to wait for when the message came in.
+    NotAvailable,
+    /// It waits for one, until then, or for as long as is allowed from when the disk has the message.
+    Until(Option<Instant>),
 }
 
 /// Why the disk does not have what was appended.
@@ -93,18 +104,18 @@ struct Queue {
 
 impl GroupCommit {
     /// Sends the receipt once the log is safe up to `position`.
-    pub fn push(&self, position: u64, answer: Answer, receipt: SendReceipt) {
-        self.lock().pending.push(Pending { position, since: Instant::now(), answer, receipt });
+    pub fn push(&self, position: u64, slave: SlaveWait, answer: Answer, receipt: SendReceipt) {
+        self.lock().pending.push(Pending { position, slave, answer, receipt });
         self.changed.notify_one();
     }
 
     /// Answers what is pending again and again, until [`close`](Self::close). `wait_flushed` waits until the disk has the log up to
-    /// a position; `wait_replicated` until a slave has, for a message that came in then, and gives the code of the answer.
+    /// a position; `wait_replicated` until a slave has, and gives the code of the answer.
     pub fn run(
         &self,
         options: &BrokerOptions,
         wait_flushed: impl Fn(u64) -> Result<(), NotFlushed>,
-        wait_replicated: impl Fn(u64, Instant) -> i32,
+        wait_replicated: impl Fn(u64, Option<Instant>) -> i32,
     ) {
         while let Some(pending) = self.take() {
             // the log is flushed from its front: one wait for the last of them serves all
@@ -118,11 +129,15 @@ impl GroupCommit {
                 // the message is stored all the same, so the producer gets its receipt
                 Err(NotFlushed::InTime) => response::FLUSH_DISK_TIMEOUT,
             };
-            for Pending { position, since, answer, receipt } in pending {
-                // in their order: when the first has waited in vain, so have those behind it, each for its own time
-                let replicated = wait_replicated(position, since);
-                // what a slave lacks tells more than what the disk lacks
-                let code = if replicated == response::SUCCESS { flushed } else { replicated };
+            for Pending { position, slave, answer, receipt } in pending {
+                let code = match slave {
+                    SlaveWait::None => flushed,
+                    SlaveWait::NotAvailable => response::SLAVE_NOT_AVAILABLE,
+                    // what the disk does not have no slave gets
+                    SlaveWait::Until(_) if flushed != response::SUCCESS => flushed,
+                    // in their order: when the first has waited in vain, so have those behind it, each until its own time
+                    SlaveWait::Until(deadline) => wait_replicated(position, deadline),
+                };
                 receipt.send(code, options, &answer);
             }
         }

@@ -30,6 +30,8 @@ pub struct BrokerOptions {
     pub vip_port: Option<u16>,
     /// Every request goes to the control plane first, as where rights are to be checked.
     pub hands_over_all: bool,
+    /// It is a slave (`brokerRole=SLAVE`): it takes no messages, and offsets are its master's.
+    pub is_slave: bool,
     /// That a send waits for a slave (`brokerRole=SYNC_MASTER`), and how.
     pub sync_replication: Option<SyncReplication>,
     /// How long a pull waits for the heartbeat that registers its subscription.
@@ -60,6 +62,8 @@ pub struct Settings {
     pub property_filter: bool,
     /// Each body is compared with its CRC when it is given for the first time (`checkCRCOnDelivery`).
     pub checks_bodies: bool,
+    /// On a slave: a pull of an offset that there is not is told so as by a master (`offsetCheckInSlave`).
+    pub checks_offsets_in_slave: bool,
     /// Who reads far behind the log's end is told to read from a slave (`slaveReadEnable`).
     pub slave_read: bool,
     /// `rejectTransactionMessage`.

@@ -229,10 +229,10 @@ impl Pulling<'_> {
         (pulled, records): (&Pulled, &mut Places),
         reply: &mut Reply<'_>,
     ) {
-        let code = code_of(pulled.status, header.queue_offset);
+        let code = self.code(header, pulled);
         // the first look has committed the offset: a woken pull must not put back what was committed since
         let may_wait = self.look != Look::Last;
-        if may_wait && header.commits_offset() {
+        if may_wait && header.commits_offset() && !self.state.options.is_slave {
             self.state.offsets.commit(header.group, header.topic, header.queue_id, header.commit_offset);
         }
         if code == response::PULL_NOT_FOUND && may_wait && header.may_be_parked() {
@@ -247,6 +247,15 @@ impl Pulling<'_> {
             response::SUCCESS => reply.write_records(code, pulled.status.name(), &fields, records),
             // Java's client reads the four numbers of every answer
             _ => reply.write(code, Some(pulled.status.name()), &fields, b""),
+        }
+    }
+
+    /// What the answer says. A slave may be behind, so its clients ask again where it does not have an offset.
+    fn code(&self, header: &PullHeader<'_>, pulled: &Pulled) -> i32 {
+        let asks_again = self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave;
+        match code_of(pulled.status, header.queue_offset) {
+            response::PULL_OFFSET_MOVED if asks_again => response::PULL_RETRY_IMMEDIATELY,
+            code => code,
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::batch_body;
 use crate::broker_state::BrokerState;
 use crate::counters::Counter;
-use crate::group_commit::SendReceipt;
+use crate::group_commit::{SendReceipt, SlaveWait};
 use crate::parsed_send::{
     DELAY, HALF_TOPIC, ParsedBatch, ParsedSend, Property, TRAN_MSG, WAIT, value, with_cluster, without_wait,
 };
@@ -16,7 +16,7 @@ use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
 use rmqfast_store::Error;
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::names::FORBIDDEN_TOPICS;
-use rmqfast_store::store::append::{Place, PutMessageStatus, Rows};
+use rmqfast_store::store::append::{Flush, Place, PutMessageStatus, Rows};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -29,6 +29,9 @@ const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 
 /// Why nothing is stored: a code and what a person reads.
 type Refusal = (i32, String);
+
+/// What a producer gets at once, with its code.
+type Receipt = (i32, SendReceipt);
 
 /// One request to send.
 pub struct Sending<'a> {
@@ -56,6 +59,11 @@ impl Sending<'_> {
     /// [`HandOver`] where the topic is unknown, and for messages that are sent back.
     pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
+        if self.state.options.is_slave {
+            // before a topic is made for it
+            reply.end(response::SERVICE_NOT_AVAILABLE, &self.state.not_available());
+            return Ok(());
+        }
         // a batch has the short names, too
         let mut header = match SendHeader::read(self.request, self.request.code != request::SEND_MESSAGE) {
             Ok(header) => header,
@@ -74,13 +82,13 @@ impl Sending<'_> {
         match self.store(header, topic) {
             Err((code, remark)) => reply.end(code, &remark),
             Ok(None) => {}
-            Ok(Some(receipt)) => receipt.write(response::SUCCESS, &self.state.options, &mut reply),
+            Ok(Some((code, receipt))) => receipt.write(code, &self.state.options, &mut reply),
         }
         Ok(())
     }
 
     /// `None` where the answer waits for the disk, or for a slave.
-    fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<SendReceipt>, Refusal> {
+    fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<Receipt>, Refusal> {
         self.check(&header, topic)?;
         if self.request.code == request::SEND_BATCH_MESSAGE && self.prepared.is_some() {
             check_batch(SendHeader::read(self.request, true).map_or("", |own| own.topic))?;
@@ -122,7 +130,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    fn store_one(&self, header: SendHeader<'_>) -> Result<Option<SendReceipt>, Refusal> {
+    fn store_one(&self, header: SendHeader<'_>) -> Result<Option<Receipt>, Refusal> {
         let properties = with_cluster(&header, &self.state.options.cluster_name);
         check_timer(&properties)?;
         // a producer that says nothing waits
@@ -164,7 +172,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    fn store_batch(&self, header: SendHeader<'_>) -> Result<Option<SendReceipt>, Refusal> {
+    fn store_batch(&self, header: SendHeader<'_>) -> Result<Option<Receipt>, Refusal> {
         let Some(messages) = batch_body::messages(self.request.body) else {
             return Err((response::MESSAGE_ILLEGAL, self.illegal()));
         };
@@ -180,15 +188,19 @@ impl Sending<'_> {
         Ok(self.receipt(&header, &places, position, waits))
     }
 
-    fn receipt(&self, header: &SendHeader<'_>, places: &[Place], position: u64, waits: bool) -> Option<SendReceipt> {
+    fn receipt(&self, header: &SendHeader<'_>, places: &[Place], position: u64, waits: bool) -> Option<Receipt> {
         places.first()?;
         let receipt = SendReceipt::new(self.state.options.address, places, header.queue_id);
-        // answered by another thread: this one goes on with the connection's next request
-        if waits && self.state.holds_answers() {
-            self.state.group_commit.push(position, Answer::to(self.connection, self.request), receipt);
-            return None;
+        let slave = if waits { self.state.slave_wait(position) } else { SlaveWait::None };
+        match (waits && self.state.flush == Flush::Sync, slave) {
+            (false, SlaveWait::None) => Some((response::SUCCESS, receipt)),
+            (false, SlaveWait::NotAvailable) => Some((response::SLAVE_NOT_AVAILABLE, receipt)),
+            // answered by another thread: this one goes on with the connection's next request
+            _ => {
+                self.state.group_commit.push(position, slave, Answer::to(self.connection, self.request), receipt);
+                None
+            }
         }
-        Some(receipt)
     }
 
     /// Counts messages in the topic that they were stored in: that of delays, of half messages, or their own.

@@ -67,6 +67,8 @@ pub struct PyDataPlaneOptions {
     hands_over_all: bool,
     accepts_sends_from: i64,
     slave_read: bool,
+    is_slave: bool,
+    checks_offsets_in_slave: bool,
     sync_replication: Option<(f64, u64)>,
 }
 
@@ -92,6 +94,7 @@ impl PyDataPlaneOptions {
             rejects_transactions: self.rejects_transactions,
             accepts_sends_from: self.accepts_sends_from,
             slave_read: self.slave_read,
+            checks_offsets_in_slave: self.checks_offsets_in_slave,
         };
         Ok(BrokerOptions {
             settings,
@@ -105,6 +108,7 @@ impl PyDataPlaneOptions {
             new_names: self.new_names,
             vip_port: self.vip_port,
             hands_over_all: self.hands_over_all,
+            is_slave: self.is_slave,
             sync_replication: self
                 .sync_replication
                 .map(|(timeout, most_behind)| SyncReplication { timeout: seconds(timeout), most_behind }),
@@ -151,16 +155,10 @@ impl DataPlane {
         let failed = |error: std::io::Error| RemotingError::new_err(format!("listening at {address}: {error}"));
         let bound =
             address.to_socket_addrs().map_err(failed)?.next().ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
-        let peers = slaves.map_or(Ok(Peers::Loopback), |slaves| parsed(&slaves).map(Peers::Listed))?;
+        let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parsed(&slaves).map(Peers::listed))?;
         let (heartbeat, housekeeping) = (seconds(heartbeat), seconds(housekeeping));
         let options = HaOptions { peers, max_frame, heartbeat, housekeeping };
         py.detach(|| self.inner.serve_log(bound, options)).map(drop).map_err(failed)
-    }
-
-    /// `ip:port` of the slaves that are connected, and up to where each has the log, as it reported.
-    fn replicas(&self) -> Vec<(String, Option<u64>)> {
-        let all = self.inner.state().replicas.all();
-        all.into_iter().map(|replica| (replica.peer.to_string(), replica.acked)).collect()
     }
 
     /// Answers a call once more, for which what was missing is there by now.

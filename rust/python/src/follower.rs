@@ -25,7 +25,7 @@ pub struct Follower {
 #[pymethods]
 impl Follower {
     #[staticmethod]
-    #[pyo3(signature = (copy, path, address, start, *, max_record, lists=true, cold_rate=0, cold_before=0))]
+    #[pyo3(signature = (copy, path, address, start, *, max_record, lists=true, cold_rate=0, cold_before=0, counts=false))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
     fn start(
         py: Python<'_>,
@@ -37,9 +37,10 @@ impl Follower {
         lists: bool,
         cold_rate: u64,
         cold_before: u64,
+        counts: bool,
     ) -> PyResult<Self> {
         let cold = (cold_rate > 0).then_some(ColdRead { rate: cold_rate, before: cold_before });
-        let follow = Follow { address, from: start, max_record, lists, cold };
+        let follow = Follow { address, from: start, max_record, lists, cold, counts };
         let copy = copy.shared();
         let inner = py.detach(|| follower::Follower::start(copy, &path, follow)).map_err(|end| match end {
             End::Store(error) => to_python(error),

@@ -37,6 +37,8 @@ pub struct Follow {
     pub cold: Option<ColdRead>,
     /// Whether queues and index list what comes.
     pub lists: bool,
+    /// Whether it is a slave, which reports what it has: sends may wait for that.
+    pub counts: bool,
 }
 
 /// How far a follower is.
@@ -195,9 +197,9 @@ impl Shared {
     fn copy(&self, follow: &Follow, mut log: LogCopy) -> Result<(), End> {
         let _ending = ListingEnd(&self.listing);
         self.connected(follow).and_then(|mut connection| {
-            let handle = connection.handle()?;
+            self.keeper.begin(connection.handle()?);
             thread::scope(|scope| {
-                let keeping = scope.spawn(|| self.keeper.keep(handle).inspect_err(|_| self.cut_off()));
+                let keeping = scope.spawn(|| self.keeper.keep().inspect_err(|_| self.cut_off()));
                 let copied = self.copy_all(follow, &mut connection, &mut log);
                 self.keeper.end();
                 // why it ended the connection tells more than that this ended
@@ -228,6 +230,10 @@ impl Shared {
             self.compared_to.store(log.compared_to(), Ordering::Release);
             self.position.store(log.position(), Ordering::Release);
             taken?;
+            if follow.counts && connection.has_heard() {
+                // before all was compared, the copy may have other bytes than its master
+                self.keeper.has_copied(if log.is_compared() { log.position() } else { log.compared_to() })?;
+            }
             if let Some(cold) = follow.cold.filter(|cold| cold.rate > 0 && connection.position() < cold.before) {
                 self.pause(Duration::from_secs_f64(count as f64 / cold.rate as f64));
             }

@@ -21,18 +21,47 @@ pub struct HaOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peers {
     /// Who is on this machine.
-    Loopback,
-    /// Who has one of these addresses.
+    Machine,
+    /// Who has one of these addresses; see [`listed`](Self::listed).
     Listed(Vec<IpAddr>),
 }
 
 impl Peers {
-    /// Whether one of them has this address.
-    pub fn has(&self, ip: IpAddr) -> bool {
-        let ip = ip.to_canonical();
+    /// Those of a list.
+    pub fn listed(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        Self::Listed(addresses.into_iter().map(|address| address.to_canonical()).collect())
+    }
+
+    /// Whether one of them has the address `peer`; it has connected to `own`.
+    pub fn has(&self, peer: IpAddr, own: IpAddr) -> bool {
+        let peer = peer.to_canonical();
         match self {
-            Self::Loopback => ip.is_loopback(),
-            Self::Listed(listed) => listed.contains(&ip),
+            // from this machine to an address of its own comes what has that address, too
+            Self::Machine => peer.is_loopback() || peer == own.to_canonical(),
+            Self::Listed(listed) => listed.contains(&peer),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_on_this_machine_comes_from_the_address_that_it_connects_to() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        for (peer, own, expected) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("::1", "::1", true),
+            ("::ffff:127.0.0.5", "::ffff:127.0.0.1", true),
+            ("10.0.0.1", "::ffff:10.0.0.1", true),
+            ("10.0.0.2", "10.0.0.1", false),
+            ("fe80::2", "fe80::1", false),
+        ] {
+            assert_eq!(Peers::Machine.has(ip(peer), ip(own)), expected, "{peer} {own}");
+        }
+        let listed = Peers::listed([ip("::ffff:10.0.0.2")]);
+        assert!(listed.has(ip("10.0.0.2"), ip("10.0.0.1")));
+        assert!(!listed.has(ip("127.0.0.1"), ip("127.0.0.1")), "a list is all");
     }
 }

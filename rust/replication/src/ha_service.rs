@@ -11,14 +11,14 @@ use rmqfast_store::store::append::Appender;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Connections at the same time, at most: each has two threads.
 const MAX_SLAVES: usize = 64;
-/// Between two lines that tell of refused connections.
+/// Between two lines that tell of connections.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 /// After an error of the operating system, as where the process has no file left.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -29,6 +29,7 @@ pub type Tell = dyn Fn(String) + Send + Sync;
 /// A listener, and the connections that it accepted.
 pub struct HaService {
     shared: Arc<Shared>,
+    listener: Arc<TcpListener>,
     address: SocketAddr,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
@@ -45,9 +46,10 @@ struct Shared {
 #[derive(Default)]
 struct Connections {
     is_closed: bool,
-    open: HashMap<SocketAddr, TcpStream>,
-    /// Refused ones of which no line has told.
-    refused: u64,
+    last_number: u64,
+    open: HashMap<u64, TcpStream>,
+    /// Lines that were not told, as another was a moment ago.
+    untold: u64,
     told_at: Option<Instant>,
 }
 
@@ -55,7 +57,7 @@ impl HaService {
     /// Listens at `address` and serves the log of `appender`.
     ///
     /// # Errors
-    /// What the operating system says where it cannot listen there.
+    /// What the operating system says where it cannot listen there; what the store says where it cannot be flushed.
     pub fn start(
         address: SocketAddr,
         appender: Arc<Appender>,
@@ -63,7 +65,7 @@ impl HaService {
         options: HaOptions,
         tell: Box<Tell>,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        let listener = Arc::new(TcpListener::bind(address)?);
         if appender.sendable_to() < appender.live().log_bounds().1 {
             // nobody has asked the disk yet for what was there before
             appender.flush().map_err(io::Error::other)?;
@@ -72,11 +74,11 @@ impl HaService {
         let (connections, ended) = (Mutex::default(), Condvar::new());
         let shared = Arc::new(Shared { appender, replicas, options, tell, connections, ended });
         let accept = {
-            let shared = shared.clone();
+            let (shared, listener) = (shared.clone(), listener.clone());
             move || shared.accept_all(&listener)
         };
         let thread = thread::Builder::new().name("rmqfast-ha-accept".into()).spawn(accept)?;
-        Ok(Self { shared, address, accepting: Some(thread).into() })
+        Ok(Self { shared, listener, address, accepting: Some(thread).into() })
     }
 
     /// Where it listens.
@@ -84,13 +86,19 @@ impl HaService {
         self.address
     }
 
+    /// How many are connected.
+    pub fn connections(&self) -> usize {
+        self.shared.connections().open.len()
+    }
+
     /// Ends all connections. Returns once nobody reads the log any more. A second call does nothing.
     pub fn close(&self) {
         self.shared.connections().is_closed = true;
         let thread = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // who accepts sleeps until somebody comes
-            let _ = TcpStream::connect_timeout(&self.own_address(), LINE_EVERY);
+            // who accepts sleeps until somebody comes, or nobody can; where this does not wake it, a connection does
+            let _ = rustix::net::shutdown(&*self.listener, rustix::net::Shutdown::Both);
+            while !thread.is_finished() && TcpStream::connect_timeout(&self.address, PAUSE).is_ok() {}
             // a panic of it has been printed by then
             let _ = thread.join();
         }
@@ -101,15 +109,6 @@ impl HaService {
         }
         let is_served = |connections: &mut Connections| !connections.open.is_empty();
         drop(self.shared.ended.wait_while(connections, is_served).unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn own_address(&self) -> SocketAddr {
-        let ip = match self.address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        };
-        (ip, self.address.port()).into()
     }
 }
 
@@ -125,6 +124,19 @@ impl fmt::Debug for HaService {
     }
 }
 
+/// A connection in the table; dropped at its end, be that a panic.
+struct Entry {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.shared.connections().open.remove(&self.number);
+        self.shared.ended.notify_all();
+    }
+}
+
 impl Shared {
     fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
         loop {
@@ -133,65 +145,60 @@ impl Shared {
                 return;
             }
             match accepted {
-                Ok((socket, peer)) => self.begin(socket, peer),
+                Ok((socket, peer)) => {
+                    if let Err(reason) = self.begin(socket, peer) {
+                        self.tell(&format!("{peer} was refused the log: {reason}"));
+                    }
+                }
                 Err(_) => thread::sleep(PAUSE),
             }
         }
     }
 
-    fn begin(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
-        if !self.options.peers.has(peer.ip()) {
-            return self.refuse(peer, "it is not among those that may connect (haSlaveAddresses)");
+    fn begin(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) -> Result<(), String> {
+        let text = |error: io::Error| error.to_string();
+        if !self.options.peers.has(peer.ip(), socket.local_addr().map_err(text)?.ip()) {
+            return Err("it is not among those that may connect (haSlaveAddresses)".into());
         }
-        if self.connections().open.len() >= MAX_SLAVES {
-            return self.refuse(peer, &format!("{MAX_SLAVES} are connected"));
-        }
-        let begun = self.prepare(&socket, peer).and_then(|()| {
-            let shared = self.clone();
-            let serve = move || shared.serve(&socket, peer);
-            thread::Builder::new().name("rmqfast-ha-send".into()).spawn(serve)
-        });
-        if let Err(error) = begun {
-            self.forget(peer);
-            self.refuse(peer, &error.to_string());
-        }
+        socket.set_nodelay(true).map_err(text)?;
+        socket.set_read_timeout(Some(self.options.housekeeping)).map_err(text)?;
+        socket.set_write_timeout(Some(self.options.housekeeping)).map_err(text)?;
+        let entry = self.enter(socket.try_clone().map_err(text)?)?;
+        let serve = move || entry.shared.serve(&socket, peer, entry.number);
+        thread::Builder::new().name("rmqfast-ha-send".into()).spawn(serve).map(drop).map_err(text)
     }
 
-    fn prepare(&self, socket: &TcpStream, peer: SocketAddr) -> io::Result<()> {
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(self.options.housekeeping))?;
-        socket.set_write_timeout(Some(self.options.housekeeping))?;
-        self.connections().open.insert(peer, socket.try_clone()?);
-        Ok(())
-    }
-
-    fn serve(&self, socket: &TcpStream, peer: SocketAddr) {
-        let slave = Slave::new(self.appender.clone(), self.replicas.clone(), peer);
-        let reason = slave.serve(socket, &self.options);
-        drop(slave);
-        if let Some(reason) = reason.filter(|_| !self.connections().is_closed) {
-            (self.tell)(format!("the connection of the slave {peer} ended: {reason}"));
-        }
-        self.forget(peer);
-    }
-
-    fn forget(&self, peer: SocketAddr) {
-        self.connections().open.remove(&peer);
-        self.ended.notify_all();
-    }
-
-    /// Tells of it, unless a line has told of another one a moment ago.
-    fn refuse(&self, peer: SocketAddr, reason: &str) {
+    fn enter(self: &Arc<Self>, socket: TcpStream) -> Result<Entry, String> {
         let mut connections = self.connections();
-        connections.refused += 1;
+        if connections.open.len() >= MAX_SLAVES {
+            return Err(format!("{MAX_SLAVES} are connected"));
+        }
+        connections.last_number += 1;
+        let number = connections.last_number;
+        connections.open.insert(number, socket);
+        Ok(Entry { shared: self.clone(), number })
+    }
+
+    fn serve(&self, socket: &TcpStream, peer: SocketAddr, number: u64) {
+        let slave = Slave::new(self.appender.clone(), self.replicas.clone(), number);
+        let reason = slave.serve(socket, &self.options);
+        if let Some(reason) = reason.filter(|_| !self.connections().is_closed) {
+            self.tell(&format!("the connection of the slave {peer} ended: {reason}"));
+        }
+    }
+
+    /// Tells of a connection, unless another line came a moment ago: peers are to fill no log.
+    fn tell(&self, line: &str) {
+        let mut connections = self.connections();
         if connections.told_at.is_some_and(|at| at.elapsed() < LINE_EVERY) {
+            connections.untold += 1;
             return;
         }
         connections.told_at = Some(Instant::now());
-        let more = std::mem::take(&mut connections.refused) - 1;
+        let untold = std::mem::take(&mut connections.untold);
         drop(connections);
-        let more = if more > 0 { format!("; {more} more since the last time") } else { String::new() };
-        (self.tell)(format!("{peer} was refused the log: {reason}{more}"));
+        let more = if untold > 0 { format!(" ({untold} such lines before it were not told)") } else { String::new() };
+        (self.tell)(format!("{line}{more}"));
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {

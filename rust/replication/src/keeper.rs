@@ -1,13 +1,14 @@
 //! Keeps a connection while its thread reads and writes: sends what a master wants to hear, and ends a connection that nobody reads.
 //!
-//! A follower is no replica: after its request it reports a position below all that a send waits for. Only once something came, as
-//! of two reports in one read a master takes the second for the request.
+//! A follower is no replica, unless it is told to count: after its request it reports a position below all that a send waits for.
+//! Only once something came, as of two reports in one read a master takes the second for the request.
 //!
 //! Source: `HAConnection.ReadSocketService`, `HAClient.isTimeToReportOffset`.
 use crate::end::End;
 use crate::frame::{NO_REPLICA, report};
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,10 +20,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What the thread that reads tells.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Keeper {
     state: Mutex<State>,
     changed: Condvar,
+    /// What is reported: of one that counts, up to where it has the log.
+    position: AtomicI64,
+    /// Two threads report: whoever has it writes a whole one.
+    socket: Mutex<Option<TcpStream>>,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        let (state, changed, socket) = (Mutex::default(), Condvar::new(), Mutex::default());
+        Self { state, changed, position: AtomicI64::new(NO_REPLICA), socket }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -54,11 +66,32 @@ impl Keeper {
         self.changed.notify_all();
     }
 
+    /// Reports go here.
+    pub fn begin(&self, socket: TcpStream) {
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
+    }
+
+    /// Reports now that the copy has all before `position`, as a slave does, and so from now on.
+    ///
+    /// # Errors
+    /// [`End::Closed`].
+    pub fn has_copied(&self, position: u64) -> Result<(), End> {
+        let position = i64::try_from(position).unwrap_or(i64::MAX);
+        if self.position.swap(position, Ordering::Relaxed) == position { Ok(()) } else { self.report() }
+    }
+
+    fn report(&self) -> Result<(), End> {
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        // under the lock: the last report is the newest
+        let position = self.position.load(Ordering::Relaxed);
+        socket.as_mut().map_or(Ok(()), |socket| socket.write_all(&report(position)).map_err(End::Closed))
+    }
+
     /// Keeps the connection until it is over.
     ///
     /// # Errors
     /// [`End::Stalled`], [`End::Closed`].
-    pub fn keep(&self, mut socket: TcpStream) -> Result<(), End> {
+    pub fn keep(&self) -> Result<(), End> {
         let mut last_report: Option<Instant> = None;
         loop {
             let state = self.changed.wait_timeout(self.state(), LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
@@ -71,7 +104,7 @@ impl Keeper {
             let is_due = state.has_read && last_report.is_none_or(|last| last.elapsed() >= REPORT_EVERY);
             drop(state);
             if is_due {
-                socket.write_all(&report(NO_REPLICA)).map_err(End::Closed)?;
+                self.report()?;
                 last_report = Some(Instant::now());
             }
         }

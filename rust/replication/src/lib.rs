@@ -32,5 +32,5 @@ pub use follower::{Follow, Follower, Progress};
 pub use ha_options::{HaOptions, Peers};
 pub use ha_service::HaService;
 pub use log_reader::{LogReader, LogStep, LogStretch};
-pub use replicas::{Replica, Replicas, Replicated};
+pub use replicas::{Replicas, Replicated};
 pub use source::{Sends, Source};

@@ -66,6 +66,11 @@ impl LogCopy {
         self.compared_to
     }
 
+    /// Whether all that the copy had was compared.
+    pub fn is_compared(&self) -> bool {
+        self.start >= self.position
+    }
+
     /// Store time of the last record that was appended.
     pub fn last_store_ms(&self) -> i64 {
         self.last_store_ms

@@ -1,26 +1,21 @@
 //! How far the replicas of a master are, for sends that wait for one (`SYNC_MASTER`).
 //!
 //! Source: `HAService.isSlaveOK`, `HAService.notifyTransferSome`, `HAService.GroupTransferService`, `CommitLog.submitReplicaRequest`.
-use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// The connections over which slaves get the log.
+/// The connections over which slaves get the log, by their numbers.
 #[derive(Debug, Default)]
 pub struct Replicas {
-    table: Mutex<Vec<Replica>>,
+    table: Mutex<Table>,
     moved: Condvar,
 }
 
-/// One of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replica {
-    /// Who it is.
-    pub peer: SocketAddr,
-    /// What it reported last, of what it was sent. None before, and of a reader that is no replica.
-    ///
-    /// In RocketMQ the first report counts, too, and so does whoever asks for the log's end without having any of it.
-    pub acked: Option<u64>,
+#[derive(Debug, Default)]
+struct Table {
+    /// What each reported last. In RocketMQ the first report counts, too, and what was reported counts for ever.
+    acked: Vec<(u64, u64)>,
+    is_closed: bool,
 }
 
 /// What came of waiting for a replica.
@@ -28,106 +23,110 @@ pub struct Replica {
 pub enum Replicated {
     /// One has it.
     Yes,
-    /// There is none, or none that is near: nobody waited.
-    NotAvailable,
     /// None has it in time.
     Late,
 }
 
 impl Replicas {
-    /// One more, which has reported nothing.
-    pub fn connected(&self, peer: SocketAddr) {
-        self.table().push(Replica { peer, acked: None });
-    }
-
-    /// It reports that it has all before a position; `None` where it is none.
-    pub fn reported(&self, peer: SocketAddr, acked: Option<u64>) {
-        if let Some(replica) = self.table().iter_mut().find(|replica| replica.peer == peer) {
-            replica.acked = acked;
-        }
+    /// A connection reports that its slave has all before a position; `None` where it is no slave.
+    pub fn reported(&self, connection: u64, acked: Option<u64>) {
+        let mut table = self.table();
+        table.acked.retain(|(of, _)| *of != connection);
+        table.acked.extend(acked.map(|acked| (connection, acked)));
         self.moved.notify_all();
     }
 
-    /// It is gone, and with it what it reported.
-    pub fn gone(&self, peer: SocketAddr) {
-        self.table().retain(|replica| replica.peer != peer);
+    /// A connection is gone, and with it what it reported.
+    pub fn gone(&self, connection: u64) {
+        self.reported(connection, None);
     }
 
-    /// All of them.
-    pub fn all(&self) -> Vec<Replica> {
-        self.table().clone()
+    /// Whether a connection is that of a slave.
+    pub fn has(&self, connection: u64) -> bool {
+        self.table().acked.iter().any(|(of, _)| *of == connection)
     }
 
-    /// Waits until one has all before `position`, or until `deadline`. Nobody waits where none has all but `most_behind` bytes.
-    pub fn wait(&self, position: u64, deadline: Instant, most_behind: u64) -> Replicated {
-        let mut table = self.table();
-        if !has(&table, position.saturating_sub(most_behind.saturating_sub(1))) {
-            return Replicated::NotAvailable;
-        }
+    /// Whether a slave has all but `most_behind` bytes of what is before `position`: only then it is worth waiting.
+    pub fn is_near(&self, position: u64, most_behind: u64) -> bool {
+        most_behind > 0 && self.table().has(position.saturating_sub(most_behind - 1))
+    }
+
+    /// Waits until one has all before `position`, for `timeout` at most.
+    pub fn wait(&self, position: u64, timeout: Duration) -> Replicated {
+        let (mut table, deadline) = (self.table(), Instant::now() + timeout);
         loop {
-            if has(&table, position) {
+            if table.has(position) {
                 return Replicated::Yes;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || table.is_closed {
                 return Replicated::Late;
             }
             table = self.moved.wait_timeout(table, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Vec<Replica>> {
+    /// Has nobody wait any more.
+    pub fn close(&self) {
+        self.table().is_closed = true;
+        self.moved.notify_all();
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether one has all before `position`.
-fn has(table: &[Replica], position: u64) -> bool {
-    table.iter().any(|replica| replica.acked.is_some_and(|acked| acked >= position))
+impl Table {
+    /// Whether one has all before `position`.
+    fn has(&self, position: u64) -> bool {
+        self.acked.iter().any(|(_, acked)| *acked >= position)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
-    fn peer(port: u16) -> SocketAddr {
-        ([127, 0, 0, 1], port).into()
-    }
+    const FAR: Duration = Duration::from_secs(60);
 
     #[test]
     fn who_reported_nothing_or_is_far_behind_is_not_waited_for() {
         let replicas = Replicas::default();
-        let soon = || Instant::now() + Duration::from_millis(5);
-        let wait = |position| replicas.wait(position, soon(), 100);
-        assert_eq!(wait(10), Replicated::NotAvailable);
-        replicas.connected(peer(1));
-        assert_eq!(wait(0), Replicated::NotAvailable);
-        replicas.reported(peer(1), Some(50));
-        assert_eq!(
-            [50, 51, 149, 150].map(wait),
-            [Replicated::Yes, Replicated::Late, Replicated::Late, Replicated::NotAvailable]
-        );
-        replicas.reported(peer(1), None);
-        assert_eq!(wait(10), Replicated::NotAvailable);
+        assert!(!replicas.is_near(0, 100));
+        replicas.reported(1, Some(50));
+        assert_eq!([0, 50, 149, 150].map(|position| replicas.is_near(position, 100)), [true, true, true, false]);
+        assert!(!replicas.is_near(0, 0));
+        assert_eq!((replicas.has(1), replicas.has(2)), (true, false));
+        replicas.reported(1, None);
+        assert!(!replicas.is_near(0, 100) && !replicas.has(1));
     }
 
     #[test]
     fn one_of_several_is_enough_and_none_counts_that_is_gone() {
         let replicas = Replicas::default();
-        for (port, acked) in [(1, 10), (2, 30)] {
-            replicas.connected(peer(port));
-            replicas.reported(peer(port), Some(acked));
-        }
-        assert_eq!(replicas.wait(30, Instant::now(), 100), Replicated::Yes);
-        replicas.gone(peer(2));
-        assert_eq!(replicas.wait(30, Instant::now(), 100), Replicated::Late);
-        let far = Instant::now() + Duration::from_secs(60);
+        replicas.reported(1, Some(10));
+        replicas.reported(2, Some(30));
+        assert_eq!(replicas.wait(30, Duration::ZERO), Replicated::Yes);
+        replicas.gone(2);
+        assert_eq!(replicas.wait(30, Duration::ZERO), Replicated::Late);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| replicas.wait(30, far, 100));
-            replicas.reported(peer(1), Some(29));
-            replicas.reported(peer(1), Some(30));
+            let waiting = scope.spawn(|| replicas.wait(30, FAR));
+            replicas.reported(1, Some(29));
+            replicas.reported(1, Some(30));
             assert_eq!(waiting.join().expect("no panic"), Replicated::Yes);
         });
+    }
+
+    #[test]
+    fn nobody_waits_behind_the_end() {
+        let replicas = Replicas::default();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| replicas.wait(1, FAR));
+            replicas.close();
+            assert_eq!(waiting.join().expect("no panic"), Replicated::Late);
+        });
+        replicas.reported(1, Some(1));
+        assert_eq!(replicas.wait(1, FAR), Replicated::Yes);
     }
 }

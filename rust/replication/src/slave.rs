@@ -6,10 +6,8 @@ use crate::ha_options::HaOptions;
 use crate::replicas::Replicas;
 use rmqfast_store::store::append::Appender;
 use rmqfast_store::store::serve::Live;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::unix::fs::FileExt;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,8 +15,6 @@ use std::time::Instant;
 
 /// Bytes of reports that are read at once. A slave sends one for each frame.
 const REPORTS_LEN: usize = 4096;
-/// A shorter frame is read and sent at once; of a longer one the system copies the file to the socket by itself.
-const SHORT: usize = 64 << 10;
 /// Before anything was asked for.
 const NOTHING: u64 = u64::MAX;
 
@@ -31,7 +27,8 @@ pub struct Slave {
     appender: Arc<Appender>,
     live: Live,
     replicas: Arc<Replicas>,
-    peer: SocketAddr,
+    /// Its number among the connections.
+    number: u64,
     /// Where it asked to begin.
     asked: AtomicU64,
     /// Up to where it was sent the log, or is being sent it.
@@ -42,12 +39,12 @@ pub struct Slave {
 
 impl Slave {
     /// One that has asked for nothing.
-    pub fn new(appender: Arc<Appender>, replicas: Arc<Replicas>, peer: SocketAddr) -> Self {
+    pub fn new(appender: Arc<Appender>, replicas: Arc<Replicas>, number: u64) -> Self {
         Self {
             live: appender.live(),
             appender,
             replicas,
-            peer,
+            number,
             asked: AtomicU64::new(NOTHING),
             sent_to: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
@@ -55,9 +52,8 @@ impl Slave {
         }
     }
 
-    /// Serves it until the connection ends. Returns why, where this side ended it or it was a replica.
+    /// Serves it until the connection ends. Returns why, where that is worth a word: where this side ended it, or it was a replica.
     pub fn serve(&self, socket: &TcpStream, options: &HaOptions) -> Option<Reason> {
-        self.replicas.connected(self.peer);
         thread::scope(|scope| {
             let hear = || self.over(socket, self.hear(socket, options));
             match thread::Builder::new().name("rmqfast-ha-hear".into()).spawn_scoped(scope, hear) {
@@ -65,19 +61,22 @@ impl Slave {
                 Err(error) => self.over(socket, Err(error.to_string())),
             }
         });
-        self.replicas.gone(self.peer);
+        self.replicas.gone(self.number);
         self.reason().take()
     }
 
-    /// Ends both threads. The first reason counts.
+    /// Ends both threads. Only the first one tells why: to the other the connection just ends.
     fn over(&self, socket: &TcpStream, end: Result<(), Reason>) {
-        if let Err(reason) = end {
-            self.reason().get_or_insert(reason);
+        if !self.is_over.swap(true, Ordering::SeqCst) {
+            *self.reason() = end.err();
         }
-        self.is_over.store(true, Ordering::SeqCst);
         // already closed is as good
         let _ = socket.shutdown(Shutdown::Both);
         self.live.growth().tell();
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
     }
 
     /// Hears reports until the slave closes the connection.
@@ -88,8 +87,8 @@ impl Slave {
                 Ok(0) => return self.left("it closed the connection"),
                 Ok(count) => len += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Err(format!("nothing was heard of it for {} s", options.housekeeping.as_secs()));
+                Err(error) if is_timeout(&error) => {
+                    return Err(format!("nothing was heard of it for {} ms", options.housekeeping.as_millis()));
                 }
                 Err(error) => return self.left(&error.to_string()),
             }
@@ -105,8 +104,7 @@ impl Slave {
 
     /// Worth a word only of a replica: readers come and go.
     fn left(&self, how: &str) -> Result<(), Reason> {
-        let is_replica = self.replicas.all().iter().any(|other| other.peer == self.peer && other.acked.is_some());
-        if is_replica { Err(how.to_owned()) } else { Ok(()) }
+        if self.replicas.has(self.number) { Err(how.to_owned()) } else { Ok(()) }
     }
 
     /// Takes a report: the first one asks for the log, the others tell how much of it is there.
@@ -123,7 +121,7 @@ impl Slave {
             Ok(acked) if acked > sent => Err(format!("it reports {acked}, and was sent the log up to {sent}")),
             // below zero: a reader that is no replica
             acked => {
-                self.replicas.reported(self.peer, acked.ok());
+                self.replicas.reported(self.number, acked.ok());
                 Ok(())
             }
         }
@@ -134,7 +132,8 @@ impl Slave {
         let (min, max) = self.live.log_bounds();
         match u64::try_from(asked) {
             Ok(0) => Ok(min),
-            Ok(asked) if (min..=max).contains(&asked) => Ok(asked),
+            // of an empty log, too, the second byte: whoever asks for that wants all, and 0 says something else
+            Ok(asked) if (min..=max.max(1)).contains(&asked) => Ok(asked),
             // RocketMQ says nothing, sends keep-alives, and then bytes from the middle of a record
             _ => Err(format!(
                 "it asks for {asked}, and the log goes from {min} to {max}: its copy is of another log, of an end that this one lost, or too old; begin a new one"
@@ -143,30 +142,37 @@ impl Slave {
     }
 
     fn send_all(&self, socket: &TcpStream, options: &HaOptions) -> Result<(), Reason> {
-        let mut sending = Sending { socket, file: None, buffer: Vec::new() };
+        self.wait_for_request(options)?;
         let mut last = Instant::now();
-        loop {
-            let asked = self.asked.load(Ordering::Acquire);
-            let position = if asked == NOTHING { NOTHING } else { self.sent_to.load(Ordering::Acquire) };
+        while !self.is_over() {
+            let position = self.sent_to.load(Ordering::Acquire);
             let due = options.heartbeat.saturating_sub(last.elapsed());
-            self.live.growth().wait(due, || {
-                self.is_over.load(Ordering::SeqCst)
-                    || self.asked.load(Ordering::Acquire) != asked
-                    || self.appender.sendable_to() > position
-            });
-            if self.is_over.load(Ordering::SeqCst) {
-                return Ok(());
-            }
+            self.live.growth().wait(due, || self.is_over() || self.appender.sendable_to() > position);
             let end = self.appender.sendable_to();
-            if position == NOTHING || end <= position && last.elapsed() < options.heartbeat {
+            if self.is_over() || end <= position && last.elapsed() < options.heartbeat {
                 continue;
+            }
+            if let Some((path, harm)) = self.appender.harm() {
+                return Err(format!("another process has changed {}: {harm}", path.display()));
             }
             let size = self.frame_size(position, end, options);
             // before: a slave may report it as soon as it has it
             self.sent_to.store(position + size as u64, Ordering::Release);
-            sending.frame(&self.live, position, size).map_err(|error| self.explained(&error, position, options))?;
+            if let Err(error) = self.send(socket, position, size) {
+                return self.failed(&error, position, options);
+            }
             last = Instant::now();
         }
+        Ok(())
+    }
+
+    fn wait_for_request(&self, options: &HaOptions) -> Result<(), Reason> {
+        let is_asked = || self.asked.load(Ordering::Acquire) != NOTHING;
+        self.live.growth().wait(options.housekeeping, || self.is_over() || is_asked());
+        if self.is_over() || is_asked() {
+            return Ok(());
+        }
+        Err(format!("it asked for nothing for {} ms", options.housekeeping.as_millis()))
     }
 
     /// Bytes of the next frame: none where it only keeps the connection, and none behind the end of a file.
@@ -176,13 +182,25 @@ impl Slave {
         usize::try_from(left).unwrap_or(usize::MAX).min(options.max_frame)
     }
 
-    fn explained(&self, error: &io::Error, position: u64, options: &HaOptions) -> Reason {
+    /// Sends `size` bytes of the log, which stand at `position` and in one file. The system copies them from the file's map: where
+    /// another process cuts the file off amid that, it is an error and no signal.
+    fn send(&self, socket: &TcpStream, position: u64, size: usize) -> io::Result<()> {
+        let header = Header { offset: position, size }.encode();
+        if size == 0 {
+            return write_all(socket, &header, &[]);
+        }
+        // looked up for each frame: a file that is gone is not kept by who reads slowly
+        let file = self.live.log_file(position).map_err(io::Error::other)?.ok_or(ErrorKind::NotFound)?;
+        let bytes = file.slice(position, size).filter(|_| file.has(position + size as u64));
+        write_all(socket, &header, bytes.ok_or(ErrorKind::UnexpectedEof)?)
+    }
+
+    fn failed(&self, error: &io::Error, position: u64, options: &HaOptions) -> Result<(), Reason> {
         match error.kind() {
-            ErrorKind::NotFound => format!("the log does not have {position} any more: it was too old"),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                format!("it took nothing for {} s", options.housekeeping.as_secs())
-            }
-            _ => format!("sending it {position}: {error}"),
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.left(&error.to_string()),
+            ErrorKind::NotFound => Err(format!("the log does not have {position} any more: it was too old")),
+            _ if is_timeout(error) => Err(format!("it took nothing for {} ms", options.housekeeping.as_millis())),
+            _ => Err(format!("sending it {position}: {error}")),
         }
     }
 
@@ -191,38 +209,22 @@ impl Slave {
     }
 }
 
-/// The sending side of a connection.
-struct Sending<'a> {
-    socket: &'a TcpStream,
-    /// The file that was sent from last, by where it begins.
-    file: Option<(u64, File)>,
-    buffer: Vec<u8>,
+/// Of a socket with a limit.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-impl Sending<'_> {
-    /// Sends `size` bytes of the log, which stand at `position` and in one file.
-    fn frame(&mut self, live: &Live, position: u64, size: usize) -> io::Result<()> {
-        let header = Header { offset: position, size }.encode();
-        if size == 0 {
-            return self.socket.write_all(&header);
+/// Writes both, one behind the other.
+fn write_all(mut socket: &TcpStream, header: &[u8], bytes: &[u8]) -> io::Result<()> {
+    let mut slices = &mut [IoSlice::new(header), IoSlice::new(bytes)][..];
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match socket.write_vectored(slices) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut slices, count),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        let base = position - position % live.log_file_size();
-        if self.file.as_ref().is_none_or(|(of, _)| *of != base) {
-            let file = live.open_log_file(position).map_err(io::Error::other)?;
-            self.file = Some((base, file.ok_or(ErrorKind::NotFound)?));
-        }
-        let Some((_, file)) = &mut self.file else { return Ok(()) };
-        if size <= SHORT {
-            self.buffer.clear();
-            self.buffer.extend_from_slice(&header);
-            self.buffer.resize(header.len() + size, 0);
-            file.read_exact_at(&mut self.buffer[header.len()..], position - base)?;
-            return self.socket.write_all(&self.buffer);
-        }
-        self.socket.write_all(&header)?;
-        file.seek(SeekFrom::Start(position - base))?;
-        let sent = io::copy(&mut file.take(size as u64), &mut self.socket)?;
-        // a file that another process has cut off
-        if sent == size as u64 { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
+    Ok(())
 }

@@ -96,6 +96,27 @@ class BrokerConfig(Mapping[str, str]):
         """The address that name servers and clients are told: `brokerIP1:listenPort`."""
         return f"{self.text('brokerIP1')}:{self.text('listenPort')}"
 
+    @property
+    def is_slave(self) -> bool:
+        """Whether it follows a master (`brokerRole=SLAVE`)."""
+        return self.text("brokerRole") == "SLAVE"
+
+    @property
+    def broker_id(self) -> int:
+        """0 for a master, whatever `brokerId` says, as in RocketMQ; more for a slave.
+
+        Raises:
+            ArgumentError: A slave without an id of its own.
+
+        Source: `BrokerStartup.createBrokerController`.
+        """
+        if not self.is_slave:
+            return 0
+        broker_id = self.number("brokerId")
+        if broker_id <= 0:
+            raise ArgumentError(f"brokerId: expected 1 or more for brokerRole=SLAVE, got {broker_id}")
+        return broker_id
+
     def to_text(self) -> str:
         """All values as lines `key=value`, by name: what `-p` prints."""
         return "".join(f"{key}={self[key]}\n" for key in sorted(self))
@@ -109,7 +130,11 @@ class BrokerConfig(Mapping[str, str]):
 
     def _derived(self) -> dict[str, str]:
         port = self._set.get("listenPort") or CONFIG_KEYS["listenPort"].default or "0"
-        return {"haListenPort": str(int(port) + HA_DISTANCE)}
+        derived = {"haListenPort": str(int(port) + HA_DISTANCE)}
+        if "brokerIP1" in self._set:
+            # slaves on other machines find the HA port where clients find the broker
+            derived["brokerIP2"] = self._set["brokerIP1"]
+        return derived
 
     def __getitem__(self, key: str) -> str:
         return self._table[key]

@@ -34,7 +34,7 @@ class Kind(Enum):
     INT = "a whole number of 32 bits"
     LONG = "a whole number of 64 bits"
     FLAG = "true or false"
-    ROLE = "ASYNC_MASTER or SYNC_MASTER"
+    ROLE = "ASYNC_MASTER or SYNC_MASTER or SLAVE"
     FLUSH = "ASYNC_FLUSH or SYNC_FLUSH"
     ACL_MODE = "java or strict"
     RATIO = "a ratio of 0.01 to 1"
@@ -95,7 +95,7 @@ _TABLE = (
     ConfigKey("brokerIP2", TEXT, "127.0.0.1", START),
     ConfigKey("brokerName", TEXT, _HOST_NAME, START),
     ConfigKey("brokerClusterName", TEXT, "DefaultCluster", START),
-    ConfigKey("brokerId", LONG, "0", UNUSED),
+    ConfigKey("brokerId", LONG, "0", START),
     ConfigKey("brokerPermission", INT, "6", LIVE),
     ConfigKey("defaultTopicQueueNums", INT, "8", START),
     ConfigKey("autoCreateTopicEnable", FLAG, "true", LIVE),
@@ -254,7 +254,7 @@ _TABLE = (
     ConfigKey("flushDelayOffsetInterval", LONG, "10000", LIVE),
     ConfigKey("cleanFileForciblyEnable", FLAG, "true", START),
     ConfigKey("warmMapedFileEnable", FLAG, "false", UNUSED),
-    ConfigKey("offsetCheckInSlave", FLAG, "false", UNUSED),
+    ConfigKey("offsetCheckInSlave", FLAG, "false", LIVE),
     ConfigKey("debugLockEnable", FLAG, "false", UNUSED),
     ConfigKey("duplicationEnable", FLAG, "false", UNUSED),
     ConfigKey("diskFallRecorded", FLAG, "true", UNUSED),

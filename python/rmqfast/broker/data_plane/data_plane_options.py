@@ -20,6 +20,8 @@ class DataPlaneOptions:
         hands_over_all: Every request goes to the control plane first, as where rights are checked.
         accepts_sends_from: `startAcceptSendRequestTimeStamp`, in milliseconds.
         slave_read: `slaveReadEnable`: who reads what is not in memory is told to read from a slave.
+        is_slave: `brokerRole=SLAVE`: it takes no messages, and offsets are its master's.
+        checks_offsets_in_slave: `offsetCheckInSlave`.
         sync_replication: `slaveTimeout` and `haSlaveFallbehindMax` on a `SYNC_MASTER`, where a send waits for a slave.
 
     Source: `BrokerConfig`, `MessageStoreConfig`.
@@ -49,4 +51,6 @@ class DataPlaneOptions:
     hands_over_all: bool = False
     accepts_sends_from: int = 0
     slave_read: bool = False
+    is_slave: bool = False
+    checks_offsets_in_slave: bool = False
     sync_replication: tuple[float, int] | None = None

@@ -104,6 +104,14 @@ class ScheduleMessageService:
         self._metadata.flush()
         self._saved = offsets
 
+    def take(self, table: DelayOffsetTable) -> None:
+        """Has how far a master has delivered; it is saved with the next `persist`.
+
+        Source: `SlaveSynchronize.syncDelayOffset`.
+        """
+        with self._lock:
+            self._table = table
+
     def offsets(self) -> dict[int, int]:
         """The next offset to deliver by level, as `delayOffset.json` has them."""
         with self._lock:

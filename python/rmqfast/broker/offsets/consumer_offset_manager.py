@@ -105,6 +105,16 @@ class ConsumerOffsetManager:
         """
         self._data_plane.commit_offset(group, topic, queue_id, offset)
 
+    def take(self, table: ConsumerOffsetTable) -> None:
+        """Has the offsets of a master; those that the master does not have stay.
+
+        Source: `SlaveSynchronize.syncConsumerOffset`.
+        """
+        for (topic, group), queues in table.items():
+            for queue_id, offset in queues.items():
+                if self._data_plane.offset(group, topic, queue_id) != offset:
+                    self._data_plane.commit_offset(group, topic, queue_id, offset)
+
     def table(self) -> dict[str, dict[int, int]]:
         """All offsets: by `topic@group`, then by queue."""
         return self._data_plane.offsets()

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["NameServers"]
 
 _log = logging.getLogger(__name__)
-#: A master's, which every broker is here; RocketMQ, too, passes over another `brokerId` of a master.
-_MASTER_ID = "0"
 #: Where name servers keep which topics are ordered (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`).
 _ORDERED_TOPICS = "ORDER_TOPIC_CONFIG"
 #: Seconds that a broker waits at its end.
@@ -34,12 +32,21 @@ _LEAVE_TIMEOUT = 1.0
 class NameServers:
     """All name servers of a cluster; one that does not answer keeps nobody from the others.
 
+    They tell slaves where the HA port is, unless `has_ha` says that nobody listens there.
+
     Raises:
         ArgumentError: Its properties of TLS contradict each other.
     """
 
-    def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Signer | None = None) -> None:
-        self._config = config
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        config: BrokerConfig,
+        credentials: Signer | None = None,
+        *,
+        has_ha: bool = True,
+    ) -> None:
+        self._config, self._has_ha = config, has_ha
         tls = client_tls(config, use_tls=config.flag("useTLS")) if addresses else None
         self._links = [_Link(RemotingClient(address, tls=tls), credentials) for address in addresses]
 
@@ -113,14 +120,15 @@ class NameServers:
 
     def _registration(self) -> dict[str, str]:
         ha_address = f"{self._config.text('brokerIP2')}:{self._config.text('haListenPort')}"
+        ha = {"haServerAddr": ha_address} if self._has_ha else {}
         # `compressedRegister` is off in 4.9.4, too, unless it is set
-        return self._identity() | {"haServerAddr": ha_address, "compressed": "false", "bodyCrc32": "0"}
+        return self._identity() | ha | {"compressed": "false", "bodyCrc32": "0"}
 
     def _identity(self) -> dict[str, str]:
         config = self._config
         return {
             "brokerAddr": config.broker_address,
-            "brokerId": _MASTER_ID,
+            "brokerId": str(config.broker_id),
             "brokerName": config.text("brokerName"),
             "clusterName": config.text("brokerClusterName"),
         }

@@ -96,6 +96,25 @@ class SubscriptionGroupManager:
             self._put(group)
         self._metadata.flush_or_log()
 
+    def take(self, table: SubscriptionGroupTable) -> None:
+        """Has the groups of a master in place of its own, and its version.
+
+        Source: `SlaveSynchronize.syncSubscriptionGroupConfig`.
+        """
+        with self._lock:
+            for name in [name for name in self._table if name not in table]:
+                self._table.remove(name, now=self._now())
+                self._data_plane.remove_group(name)
+                self._metadata.put(SubscriptionGroupTable, name, None)
+            for group in table.values():
+                if self._table.get(group.group_name) != group:
+                    self._table.put(group, now=self._now())
+                    self._data_plane.put_group(group)
+                    self._metadata.put(SubscriptionGroupTable, group.group_name, group.to_json())
+            self._table.data_version = table.data_version
+            self._put_version()
+        self._metadata.flush_or_log()
+
     def delete(self, name: str) -> None:
         """Removes a group; one that is not there is no change.
 

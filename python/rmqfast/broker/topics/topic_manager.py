@@ -113,6 +113,27 @@ class TopicManager:
             self._put_version()
         self._metadata.flush_or_log()
 
+    def take(self, table: TopicConfigTable) -> None:
+        """Has the topics of a master in place of its own, and its version.
+
+        Source: `SlaveSynchronize.syncTopicConfig`.
+        """
+        with self._lock:
+            gone = [name for name in self._table if name not in table]
+            changed = [topic for topic in table.values() if self._table.get(topic.topic_name) != topic]
+            for name in gone:
+                self._table.remove(name, now=self._now())
+                self._data_plane.remove_topic(name)
+                self._metadata.put(TopicConfigTable, name, None)
+            for topic in changed:
+                self._table.put(topic, now=self._now())
+                self._metadata.put(TopicConfigTable, topic.topic_name, topic.to_json())
+            self._table.data_version = table.data_version
+            self._put_version()
+        self._settle(changed)
+        if gone or changed:
+            self._on_change(None)
+
     def create_for_send(
         self,
         name: str,

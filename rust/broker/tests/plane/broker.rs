@@ -69,6 +69,7 @@ fn options() -> BrokerOptions {
         new_names: (10_000, 100),
         vip_port: None,
         hands_over_all: false,
+        is_slave: false,
         sync_replication: None,
         early_pull_wait: EARLY_PULL_WAIT,
         settings: Settings {
@@ -78,6 +79,7 @@ fn options() -> BrokerOptions {
             property_filter: true,
             checks_bodies: false,
             slave_read: false,
+            checks_offsets_in_slave: false,
             rejects_transactions: false,
             accepts_sends_from: 0,
         },

@@ -2,7 +2,7 @@
 use crate::broker::{
     Broker, COMMIT, Fields, GROUP, OWN, PULL, RW, SUSPEND, broker, broker_with, field, pull, records, with,
 };
-use rmqfast_broker::{Group, Settings, Subscription, Topic};
+use rmqfast_broker::{Group, Settings, Subscription, Topic, response};
 use rmqfast_remoting::{SerializeType, Value};
 use rmqfast_store::format::tag::tags_code;
 use rmqfast_store::store::append::AppendOptions;
@@ -146,6 +146,18 @@ fn who_reads_what_is_not_in_memory_is_sent_to_a_slave_where_slaves_may_be_read()
     assert_eq!([suggested(0, false, 2), suggested(2, false, 2)], ["0", "0"], "slaveReadEnable is off");
     assert_eq!([suggested(0, true, 0), suggested(2, true, 0)], ["3", "0"]);
     assert_eq!([suggested(0, true, 2), suggested(2, true, 2)], ["3", "2"], "the group's own");
+}
+
+#[test]
+fn a_slave_takes_no_offsets_and_asks_again_where_it_may_be_behind() {
+    let broker = broker_with(|options| options.is_slave = true, AppendOptions::default());
+    let (mut peer, state) = (broker.connect(), broker.plane.state());
+    let mut code = |offset, checks| {
+        state.set_settings(Settings { checks_offsets_in_slave: checks, ..state.settings() });
+        peer.ask(PULL, &pull(0, offset, OWN | COMMIT | SUSPEND), b"").code
+    };
+    assert_eq!([code(5, false), code(5, true)], [response::PULL_RETRY_IMMEDIATELY, response::PULL_OFFSET_MOVED]);
+    assert_eq!(state.offsets.get("g", "T", 0), None);
 }
 
 #[test]

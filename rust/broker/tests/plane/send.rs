@@ -8,7 +8,6 @@ use rmqfast_remoting::{Event, Header, ONEWAY, SerializeType, Value};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::AppendOptions;
 use rmqfast_waiting::{PATIENCE, until};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -325,9 +324,8 @@ fn sync_master(timeout: Duration, append: AppendOptions) -> Broker {
     broker_with(|options| options.sync_replication = sync_replication, append)
 }
 
-fn slave() -> SocketAddr {
-    ([127, 0, 0, 1], 7).into()
-}
+/// The number of its connection.
+const SLAVE: u64 = 7;
 
 #[test]
 fn a_send_to_a_sync_master_is_answered_by_what_its_slave_has() {
@@ -336,18 +334,16 @@ fn a_send_to_a_sync_master_is_answered_by_what_its_slave_has() {
     let replicas = &broker.plane.state().replicas;
     let mut code = |properties, size| peer.ask(SEND_V2, &short("T", 0, properties), &vec![0; size]).code;
     assert_eq!(code("", 1), response::SLAVE_NOT_AVAILABLE, "nobody is there");
-    replicas.connected(slave());
-    assert_eq!(code("", 1), response::SLAVE_NOT_AVAILABLE, "one that has reported nothing");
-    replicas.reported(slave(), Some(0));
+    replicas.reported(SLAVE, Some(0));
     assert_eq!(code("", 1), response::FLUSH_SLAVE_TIMEOUT);
     assert_eq!(code("", 10_000), response::SLAVE_NOT_AVAILABLE, "so far behind is no slave");
     assert_eq!(code("WAIT\u{1}false", 1), 0, "a producer that does not want to wait");
-    replicas.reported(slave(), Some(u64::MAX));
+    replicas.reported(SLAVE, Some(u64::MAX));
     let answer = peer.ask(SEND_V2, &short("T", 0, ""), b"body");
-    assert_eq!((answer.code, field(&answer, "queueOffset")), (0, "5"), "each of them was stored");
+    assert_eq!((answer.code, field(&answer, "queueOffset")), (0, "4"), "each of them was stored");
     let batch = batch(&[(0, b"one", ""), (0, b"two", "")]);
     assert_eq!(peer.ask(SEND_BATCH, &short("T", 1, ""), &batch).code, 0);
-    replicas.gone(slave());
+    replicas.gone(SLAVE);
     let answer = peer.ask(SEND_BATCH, &short("T", 1, ""), &batch);
     assert_eq!((answer.code, field(&answer, "queueOffset")), (response::SLAVE_NOT_AVAILABLE, "2"));
 }
@@ -356,31 +352,56 @@ fn a_send_to_a_sync_master_is_answered_by_what_its_slave_has() {
 fn a_send_is_answered_once_the_slave_reports_it_and_others_go_on_meanwhile() {
     let broker = sync_master(PATIENCE, AppendOptions::default());
     let (mut peer, state) = (broker.connect(), broker.plane.state());
-    state.replicas.connected(slave());
-    state.replicas.reported(slave(), Some(0));
+    state.replicas.reported(SLAVE, Some(0));
     let numbers: Vec<i32> = (0..3).map(|_| peer.send(SEND_V2, &short("T", 0, ""), b"body")).collect();
     until("they are stored", || state.live.queue("T", 0).is_some_and(|queue| queue.max_offset() == 3));
-    assert!(peer.next(Duration::from_millis(1)).is_none());
-    let ends: Vec<u64> = (1..=3).map(|count| state.live.log_bounds().1 / 3 * count).collect();
-    for (number, end) in numbers.into_iter().zip(ends) {
-        state.replicas.reported(slave(), Some(end));
+    // the slave is gone, and whoever asks now waits for nobody: not for those that wait, either
+    state.replicas.gone(SLAVE);
+    assert_eq!(broker.connect().ask(SEND_V2, &short("T", 1, ""), b"").code, response::SLAVE_NOT_AVAILABLE);
+    let size = state.live.log_bounds().1 / 4;
+    for (number, end) in numbers.into_iter().zip(1..) {
+        assert!(peer.next(Duration::from_millis(1)).is_none());
+        state.replicas.reported(SLAVE, Some(end * size + 20));
         let answer = peer.next(PATIENCE).expect("an answer");
         assert_eq!((answer.opaque, answer.code), (number, 0));
     }
 }
 
 #[test]
-fn what_the_slave_lacks_counts_for_more_than_what_the_disk_lacks() {
-    let broker = sync_master(PATIENCE, sync());
-    let mut peer = broker.connect();
+fn a_send_that_waits_for_both_says_what_the_disk_lacks_and_only_then_what_the_slave_lacks() {
+    let broker = sync_master(Duration::from_millis(30), sync());
+    let gate = Arc::new(Gate { is_shut: Mutex::new(true), ..Gate::default() });
     let replicas = &broker.plane.state().replicas;
-    replicas.connected(slave());
-    replicas.reported(slave(), Some(u64::MAX));
-    assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, 0, "both have it");
-    let end = broker.appender.live().log_bounds().1;
-    assert_eq!(broker.appender.flushed_to(), end);
-    replicas.gone(slave());
+    replicas.reported(SLAVE, Some(0));
+    let mut peer = broker.connect();
+    {
+        let _watch = disk::watch(broker.path(), gate.clone());
+        let number = peer.send(SEND_V2, &short("T", 0, ""), b"body");
+        // longer than a slave is waited for: its time begins when the disk has the message
+        assert!(peer.next(Duration::from_millis(100)).is_none());
+        replicas.reported(SLAVE, Some(u64::MAX));
+        *gate.is_shut.lock().expect("no panic") = false;
+        gate.changed.notify_all();
+        let answer = peer.next(PATIENCE).expect("an answer");
+        assert_eq!((answer.opaque, answer.code), (number, 0));
+    }
+    replicas.reported(SLAVE, Some(0));
+    assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::FLUSH_SLAVE_TIMEOUT);
+    replicas.gone(SLAVE);
     assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::SLAVE_NOT_AVAILABLE);
+    assert_eq!(broker.appender.flushed_to(), broker.appender.live().log_bounds().1);
+}
+
+#[test]
+fn the_end_of_a_sync_master_waits_for_no_slave() {
+    let broker = sync_master(PATIENCE, AppendOptions::default());
+    let state = broker.plane.state();
+    state.replicas.reported(SLAVE, Some(0));
+    let mut peer = broker.connect();
+    peer.send(SEND_V2, &short("T", 0, ""), b"body");
+    until("it is stored", || state.live.queue("T", 0).is_some_and(|queue| queue.max_offset() == 1));
+    broker.plane.close();
+    assert_eq!(peer.next(PATIENCE).expect("an answer").code, response::FLUSH_SLAVE_TIMEOUT);
 }
 
 #[test]

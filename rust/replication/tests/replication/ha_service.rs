@@ -2,13 +2,16 @@
 use crate::peers::{FILE, files, options};
 use rmqfast_replication::frame::{HEADER_LEN, Header, NO_REPLICA};
 use rmqfast_replication::{Follow, Follower, HaOptions, HaService, Peers, Replicas, Replicated};
+use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::retain::clock::Clock;
 use rmqfast_store::store::retain::decision::Situation;
 use rmqfast_store::store::retain::options::RetainOptions;
-use rmqfast_waiting::{deadline, until};
-use std::io::{ErrorKind, Read, Write};
+use rmqfast_waiting::{PATIENCE, deadline, until};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,9 +28,10 @@ struct Master {
 
 fn usual() -> HaOptions {
     HaOptions {
-        peers: Peers::Loopback,
+        peers: Peers::Machine,
         max_frame: 1 << 20,
-        heartbeat: Duration::from_secs(5),
+        // longer than a test waits: what is sent was woken by an append
+        heartbeat: Duration::from_secs(600),
         housekeeping: Duration::from_secs(20),
     }
 }
@@ -139,12 +143,12 @@ fn a_follower_copies_the_log_while_it_grows_and_no_send_takes_it_for_a_replica()
     let appender = Appender::open(copy.path(), AppendOptions { replica_from: Some(0), ..options() }).expect("new");
     let appender = Arc::new(appender);
     let address = master.service.address().to_string();
-    let follow = Follow { address, from: 0, max_record: 8 << 20, cold: None, lists: true };
+    let follow = Follow { address, from: 0, max_record: 8 << 20, cold: None, lists: true, counts: false };
     let follower = Follower::start(appender.clone(), copy.path(), follow).expect("started");
     until("the first part is there", || follower.progress().listed_to == master.end());
     for _ in 0..200 {
         let end = master.send(300);
-        assert_eq!(master.replicas.wait(end, Instant::now(), u64::MAX), Replicated::NotAvailable);
+        assert!(!master.replicas.is_near(end, u64::MAX));
     }
     until("all of it is there", || follower.progress().listed_to == master.end());
     follower.stop();
@@ -180,23 +184,23 @@ fn frames_are_consecutive_and_end_with_the_files() {
 fn a_slave_counts_by_what_it_reports_of_what_it_was_sent() {
     let master = Master::new();
     master.fill(10, 300);
-    let end = master.end();
-    let now = |position| master.replicas.wait(position, Instant::now(), 1 << 20);
+    let (end, replicas) = (master.end(), &master.replicas);
+    let is_slave = || replicas.is_near(1, 1);
     let mut slave = master.asking(0);
     slave.read_to(end);
-    assert_eq!(now(end), Replicated::NotAvailable, "it has reported nothing yet");
+    assert!(!is_slave(), "it has reported nothing yet");
     slave.report(end as i64 - 5);
-    until("it is a replica", || now(1) == Replicated::Yes);
-    assert_eq!(now(end), Replicated::Late);
+    until("it is a replica", is_slave);
+    assert_eq!(replicas.wait(end, Duration::ZERO), Replicated::Late);
     slave.report(end as i64);
-    assert_eq!(master.replicas.wait(end, deadline(), 1 << 20), Replicated::Yes);
+    assert_eq!(replicas.wait(end, PATIENCE), Replicated::Yes);
     slave.report(NO_REPLICA);
-    until("it is none any more", || now(1) == Replicated::NotAvailable);
+    until("it is none any more", || !is_slave());
     slave.report(end as i64);
-    until("it is one again", || now(end) == Replicated::Yes);
+    until("it is one again", is_slave);
     let peer = slave.socket.local_addr().expect("bound");
     drop(slave);
-    until("it is gone", || now(1) == Replicated::NotAvailable);
+    until("it is gone", || !is_slave());
     assert_eq!(master.line(), format!("the connection of the slave {peer} ended: it closed the connection"));
 }
 
@@ -209,7 +213,19 @@ fn a_first_report_is_where_to_begin_and_counts_for_nothing() {
     let mut slave = master.asking(end as i64);
     let next = master.send(100);
     assert_eq!(slave.read_to(next).len() as u64, next - end);
-    assert_eq!(master.replicas.wait(1, Instant::now(), 1 << 20), Replicated::NotAvailable);
+    assert!(!master.replicas.is_near(1, u64::MAX));
+}
+
+#[test]
+fn a_log_without_a_message_is_waited_for_from_either_of_its_first_bytes() {
+    for asked in [0, 1] {
+        let master = Master::new();
+        let mut slave = master.asking(asked);
+        slave.position = Some(asked as u64);
+        until("it is connected", || master.service.connections() == 1);
+        let end = master.send(10);
+        assert_eq!(slave.read_to(end).len() as u64, end - asked as u64);
+    }
 }
 
 #[test]
@@ -225,82 +241,106 @@ fn a_report_in_pieces_is_one_and_of_several_the_last_counts() {
     assert_eq!(slave.read_to(end).len() as u64, end - 7);
     let several: Vec<u8> = [9, end as i64, 8].iter().flat_map(|report: &i64| report.to_be_bytes()).collect();
     slave.socket.write_all(&several).expect("sent");
-    until("they were heard", || master.replicas.all().iter().any(|replica| replica.acked == Some(8)));
+    until("they were heard", || master.replicas.is_near(8, 1));
+    assert_eq!(master.replicas.wait(9, Duration::ZERO), Replicated::Late);
 }
 
 #[test]
-fn who_asks_for_what_the_log_does_not_have_or_reports_what_it_was_not_sent_is_closed_with_a_line() {
-    let master = Master::new();
-    master.fill(10, 300);
-    let end = master.end();
-    for asked in [end as i64 + 1, 1 << 40, i64::MAX, -1, -2, i64::MIN] {
+fn who_asks_for_what_the_log_does_not_have_is_closed_with_a_line() {
+    for asked in [1 << 40, i64::MAX, -1, -2, i64::MIN] {
+        let master = Master::new();
+        let end = master.send(300);
         master.asking(asked).ends();
-        let expected = format!("it asks for {asked}, and the log goes from 0 to {end}: ");
         let line = master.line();
-        assert!(line.contains(&expected), "{line}");
+        assert!(line.contains(&format!("it asks for {asked}, and the log goes from 0 to {end}: ")), "{line}");
     }
-    for acked in [end as i64 + 1, i64::MAX] {
+}
+
+#[test]
+fn who_reports_what_it_was_not_sent_is_closed_with_a_line() {
+    for more in [1, 1 << 40] {
+        let master = Master::new();
+        let end = master.send(300);
         let mut slave = master.asking(0);
         slave.read_to(end);
+        let acked = end as i64 + more;
         slave.report(acked);
         slave.ends();
         let line = master.line();
         assert!(line.contains(&format!("it reports {acked}, and was sent the log up to {end}")), "{line}");
-        assert_eq!(master.replicas.wait(1, Instant::now(), 1 << 20), Replicated::NotAvailable);
+        assert!(!master.replicas.is_near(1, u64::MAX));
     }
 }
 
 #[test]
-fn a_quiet_log_is_kept_alive_and_a_quiet_slave_is_not() {
-    let brief = HaOptions { heartbeat: Duration::from_millis(20), housekeeping: Duration::from_millis(400), ..usual() };
-    let master = Master::with(options(), brief);
-    master.fill(10, 300);
-    let end = master.end();
+fn a_quiet_log_is_kept_alive() {
+    let master = Master::with(options(), HaOptions { heartbeat: Duration::from_millis(5), ..usual() });
+    let end = master.send(300);
     let mut slave = master.asking(0);
     slave.read_to(end);
     for _ in 0..5 {
         assert!(slave.frame().is_empty());
     }
-    // it says nothing more, as does one that never asked
-    let silent = master.connect();
+}
+
+#[test]
+fn who_says_nothing_is_closed_whatever_it_was_sent() {
+    let brief = HaOptions { housekeeping: Duration::from_millis(50), ..usual() };
+    let master = Master::with(options(), brief.clone());
+    let end = master.send(300);
+    let mut slave = master.asking(0);
+    slave.read_to(end);
     slave.ends();
-    silent.ends();
-    for _ in 0..2 {
-        assert!(master.line().ends_with("nothing was heard of it for 0 s"));
+    assert!(master.line().ends_with("nothing was heard of it for 50 ms"));
+    // bytes of a request that never is whole
+    let master = Master::with(options(), brief);
+    let mut half = master.connect();
+    for _ in 0..7 {
+        // it may be closed by then
+        let _ = half.socket.write_all(&[0]);
+        std::thread::sleep(Duration::from_millis(10));
     }
+    half.ends();
+    assert!(master.line().ends_with(" for 50 ms"));
 }
 
 #[test]
 fn a_slave_that_takes_nothing_is_closed_and_holds_up_nobody() {
-    let brief = HaOptions { housekeeping: Duration::from_millis(300), ..usual() };
+    let brief = HaOptions { housekeeping: Duration::from_secs(2), ..usual() };
     let master = Master::with(AppendOptions { file_size: 16 << 20, ..options() }, brief);
     // more than two sockets hold
     for _ in 0..40 {
         master.send(1 << 20);
     }
-    let mut stalled = master.asking(0);
-    // it reports, so that only what it does not take ends it
-    let end = deadline();
-    let line = loop {
-        let _ = stalled.socket.write_all(&1_i64.to_be_bytes());
-        if let Ok(line) = master.lines.recv_timeout(Duration::from_millis(20)) {
-            break line;
+    let stalled = master.asking(0);
+    let mut reporting = stalled.socket.try_clone().expect("a handle");
+    let is_closed = std::thread::spawn(move || {
+        // it reports, so that only what it does not take ends it
+        while reporting.write_all(&1_i64.to_be_bytes()).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
         }
-        assert!(Instant::now() < end, "not in time");
-    };
-    assert!(line.ends_with("it took nothing for 0 s"), "{line}");
+    });
+    // gone before it is to report
+    master.asking(0).read_to(master.end());
+    let line = master.line();
+    assert!(line.ends_with("it took nothing for 2000 ms"), "{line}");
+    is_closed.join().expect("no panic");
 }
 
 #[test]
 fn only_who_may_connects() {
-    let listed = Peers::Listed(vec![IpAddr::from([10, 0, 0, 1])]);
-    let master = Master::with(options(), HaOptions { peers: listed, ..usual() });
-    master.connect().ends();
-    assert!(master.line().ends_with("was refused the log: it is not among those that may connect (haSlaveAddresses)"));
-    let listed = Peers::Listed(vec![IpAddr::from([127, 0, 0, 1])]);
-    let master = Master::with(options(), HaOptions { peers: listed, ..usual() });
-    let end = master.send(10);
-    assert_eq!(master.asking(0).read_to(end).len() as u64, end);
+    for (listed, is_in) in [([10, 0, 0, 1], false), ([127, 0, 0, 1], true)] {
+        let peers = Peers::listed([IpAddr::from(listed)]);
+        let master = Master::with(options(), HaOptions { peers, ..usual() });
+        let end = master.send(10);
+        if is_in {
+            assert_eq!(master.asking(0).read_to(end).len() as u64, end);
+        } else {
+            master.connect().ends();
+            let expected = "was refused the log: it is not among those that may connect (haSlaveAddresses)";
+            assert!(master.line().ends_with(expected));
+        }
+    }
 }
 
 #[test]
@@ -318,23 +358,46 @@ fn of_a_thousand_connections_some_are_served_and_the_master_goes_on() {
     let end = master.send(10);
     served.iter_mut().for_each(|slave| drop(slave.read_to(end)));
     served.clear();
-    until("others find room", || {
-        let mut slave = master.connect();
-        slave.socket.write_all(&1_i64.to_be_bytes()).is_ok() && slave.socket.read_exact(&mut [0; HEADER_LEN]).is_ok()
-    });
+    until("there is room again", || master.service.connections() == 0);
+    assert_eq!(master.asking(0).read_to(end).len() as u64, end);
+}
+
+/// Holds flushes of the log back until it is open.
+#[derive(Default)]
+struct Gate {
+    is_open: AtomicBool,
+}
+
+impl Watcher for Gate {
+    fn before(&self, call: Call, _: &Path) -> io::Result<()> {
+        while matches!(call, Call::Sync) && !self.is_open.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn after(&self, _: Call, _: &Path) {}
 }
 
 #[test]
 fn what_the_disk_does_not_have_is_not_sent_where_sends_wait_for_the_disk() {
-    let master = Master::with(AppendOptions { flush: Flush::Sync, ..options() }, usual());
+    let heartbeat = Duration::from_millis(5);
+    let master = Master::with(AppendOptions { flush: Flush::Sync, ..options() }, HaOptions { heartbeat, ..usual() });
     let first = master.send(100);
     master.appender.wait_flushed(first, None).expect("flushed");
     let mut slave = master.asking(0);
     assert_eq!(slave.read_to(first).len() as u64, first);
+    let gate = Arc::new(Gate::default());
+    let watch = disk::watch(master.dir.path(), gate.clone());
     let second = master.send(100);
-    assert_eq!(master.appender.sendable_to(), first);
+    // frames come, and none has what is not on the disk
+    for _ in 0..20 {
+        assert!(slave.frame().is_empty());
+    }
+    gate.is_open.store(true, Ordering::SeqCst);
     master.appender.wait_flushed(second, None).expect("flushed");
     assert_eq!(slave.read_to(second).len() as u64, second - first);
+    drop(watch);
 }
 
 #[test]
@@ -357,7 +420,6 @@ fn what_retention_takes_is_not_sent() {
     let line = master.line();
     assert!(line.ends_with("any more: it was too old"), "{line}");
     master.asking(1).ends();
-    assert!(master.line().contains(&format!("it asks for 1, and the log goes from {min} to ")));
     let mut new = master.asking(0);
     let first = new.frame().len() as u64;
     assert_eq!(new.position.map(|position| position - first), Some(min), "from the first file on");
@@ -371,11 +433,12 @@ fn closing_ends_all_connections_and_gives_the_port_back() {
     let mut slave = master.asking(0);
     slave.read_to(end);
     let silent = master.connect();
+    until("both are there", || master.service.connections() == 2);
     let address = master.service.address();
     master.service.close();
+    assert_eq!(master.service.connections(), 0);
     slave.ends();
     silent.ends();
     assert!(TcpStream::connect(address).is_err());
     assert!(master.lines.try_recv().is_err());
-    master.appender.close().expect("nobody reads the log any more");
 }

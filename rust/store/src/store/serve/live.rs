@@ -8,12 +8,12 @@ use super::live_log::{LiveLog, LiveRecord};
 use super::live_queue::LiveQueue;
 use super::live_queues::LiveQueues;
 use super::log_growth::LogGrowth;
+use super::map_cache::FileMap;
 use super::places::Records;
 use super::pull_filter::PullFilter;
 use super::time;
 use crate::Result;
 use crate::store::get_limits::GetLimits;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -86,12 +86,12 @@ impl Live {
         (min_offset, self.parts.log.end().max(min_offset))
     }
 
-    /// The file that holds the log's byte at `offset`, for who sends it as it is; `None` where it is gone.
+    /// The file that holds the log's byte at `offset`, for who sends its bytes as they are; `None` where it is gone.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn open_log_file(&self, offset: u64) -> Result<Option<File>> {
-        self.parts.log.open_file(offset)
+    pub fn log_file(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
+        self.parts.log.file_of(offset)
     }
 
     /// Who waits for the log to grow.

@@ -2,12 +2,9 @@
 //!
 //! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`.
 use super::map_cache::{FileMap, MapCache};
-use crate::file::name;
+use crate::Result;
 use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_LEN, Message};
-use crate::{Error, Result};
-use std::fs::File;
-use std::io::ErrorKind;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -91,22 +88,6 @@ impl LiveLog {
         self.files.file_of(offset)
     }
 
-    /// As [`file_of`](Self::file_of), opened anew and not mapped.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
-    pub fn open_file(&self, offset: u64) -> Result<Option<File>> {
-        let base = offset - offset % self.file_size();
-        if base < self.min_offset() {
-            return Ok(None);
-        }
-        let path = self.directory().join(name::of_offset(base));
-        match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            opened => opened.map(Some).map_err(|error| Error::io(&path, error)),
-        }
-    }
-
     /// The record at `offset`, or `None` where none is published.
     ///
     /// # Errors
@@ -174,6 +155,7 @@ impl Deref for LiveRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::name;
     use crate::format::host::Host;
     use crate::format::message::NewMessage;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
