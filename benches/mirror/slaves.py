@@ -37,6 +37,7 @@ class Slave(RocketMQ):
 
     def __init__(self, master: Side) -> None:
         super().__init__((f"namesrvAddr={master.name_server}", NAME, "brokerId=1", "brokerRole=SLAVE", *KEEPS))
+        self.name_server_port, self.name_server = master.name_server_port, master.name_server
 
     def accepts(self) -> float:
         """It accepts none: that it is known to the name server is enough."""
