@@ -97,6 +97,7 @@ __all__ = [
     "ScanRequest",
     "SendResult",
     "SendStatus",
+    "Slave",
     "StoreError",
     "StoreInfo",
     "Tail",
@@ -137,6 +138,7 @@ _LATER = {
     "Mirror": "rmqfast.mirror",
     "MirrorOptions": "rmqfast.mirror",
     "MirrorStatus": "rmqfast.mirror",
+    "Slave": "rmqfast.slave",
 }
 
 

@@ -8,11 +8,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmqfast.cli.output import say
+
+if TYPE_CHECKING:
+    from rmqfast.broker import BrokerConfig, ConfigFile
 
 __all__ = ["broker", "namesrv", "server"]
 
@@ -150,9 +153,23 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
+    if settings.is_slave:
+        _run_slave(settings, file)
+        return
     with _until_stopped(), Broker(settings, config_file=file, progress=_stop_recovery) as running:
         print(f"ready broker={running.address}", flush=True)
         _wait()
+    say("stopped")
+
+
+def _run_slave(settings: BrokerConfig, file: ConfigFile | None) -> None:
+    from rmqfast.slave import Slave
+
+    with _until_stopped(), Slave(settings, config_file=file) as running:
+        print(f"ready broker={running.address}", flush=True)
+        while not _stopped.wait(_SIGNAL_INTERVAL):
+            if running.error is not None:
+                raise running.error
     say("stopped")
 
 

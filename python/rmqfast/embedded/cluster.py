@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.errors import ArgumentError, ForkError
@@ -20,6 +20,9 @@ from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import Request
 from rmqfast.remoting.credentials import Signer
 from rmqfast.remoting.tls_properties import TLS_KEYS
+
+if TYPE_CHECKING:
+    from rmqfast.slave import Slave
 
 __all__ = ["EmbeddedCluster"]
 
@@ -41,6 +44,7 @@ class EmbeddedCluster:
         store_dir: Where the brokers keep their stores, each in a directory of its name, a single one in this itself.
             Without it the stores are thrown away at the end, and their files are small.
         brokers: How many brokers.
+        replicas: How many slaves each of them has.
         name_servers: How many name servers; all brokers tell all of them.
         name_server_port: Port of the first name server, the next one's being one more; any that are free unless given.
         broker_port: Port of the first broker, the next one's being ten more; any that are free unless given.
@@ -53,7 +57,8 @@ class EmbeddedCluster:
 
     Attributes:
         name_server: `ip:port` of the name server, for clients; of several with `;` between.
-        brokers: The brokers.
+        brokers: The brokers, each a master.
+        slaves: Their slaves: those of the first broker, then those of the next.
 
     Example:
         >>> from rmqfast import EmbeddedCluster
@@ -67,6 +72,7 @@ class EmbeddedCluster:
         store_dir: str | os.PathLike[str] | None = None,
         *,
         brokers: int = 1,
+        replicas: int = 0,
         name_servers: int = 1,
         name_server_port: int = 0,
         broker_port: int = 0,
@@ -78,7 +84,9 @@ class EmbeddedCluster:
         if min(brokers, name_servers) < 1:
             raise ArgumentError(f"brokers, name_servers: expected at least 1, got {brokers}, {name_servers}")
         self._root = None if store_dir is None else Path(store_dir)
-        self._counts = (name_servers, brokers)
+        if replicas < 0:
+            raise ArgumentError(f"replicas: expected 0 or more, got {replicas}")
+        self._counts, self._replicas = (name_servers, brokers), replicas
         self._ports = (name_server_port, broker_port)
         self._config = dict(config or {})
         self._config_file = config_file
@@ -89,6 +97,7 @@ class EmbeddedCluster:
         self._scratch: Scratch | None = None
         self._name_servers: list[NameServer] = []
         self.brokers: list[Broker] = []
+        self.slaves: list[Slave] = []
         self.name_server = ""
 
     def start(self) -> Self:
@@ -112,6 +121,9 @@ class EmbeddedCluster:
                 self._start_name_server(number, root)
             for number in range(self._counts[1]):
                 self._start_broker(number, root)
+            for number in range(self._counts[1]):
+                for replica in range(1, self._replicas + 1):
+                    self._start_slave(number, replica, root)
         except BaseException:
             self.stop()
             raise
@@ -133,7 +145,9 @@ class EmbeddedCluster:
                 stack.callback(name_server.stop)
             for broker in self.brokers:
                 stack.callback(broker.stop)
-            self._name_servers, self.brokers = [], []
+            for slave in self.slaves:
+                stack.callback(slave.stop)
+            self._name_servers, self.brokers, self.slaves = [], [], []
 
     def __enter__(self) -> Self:
         return self.start()
@@ -180,6 +194,22 @@ class EmbeddedCluster:
         )
         self.brokers.append(broker)
         broker.start()
+
+    def _start_slave(self, number: int, replica: int, root: Path) -> None:
+        from rmqfast.slave import Slave  # a cluster without starts sooner without
+
+        config = self._config_of(number, root)
+        port = config.number("listenPort")
+        own = {
+            "brokerRole": "SLAVE",
+            "brokerId": str(replica),
+            # behind those of all masters
+            "listenPort": str(port + 10 * self._counts[1] * replica if port else 0),
+            "storePathRootDir": str(root / f"{config.text('brokerName')}-slave-{replica}"),
+        }
+        slave = Slave(config.replaced(own))
+        self.slaves.append(slave)
+        slave.start()
 
     def _signer(self, config: BrokerConfig) -> Signer | None:
         """Who signs what a broker asks the name servers of this cluster."""

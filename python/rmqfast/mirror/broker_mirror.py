@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.errors import ClientError, MirrorError, RemotingError, RmqError, StoreIOError
@@ -80,16 +79,24 @@ class BrokerMirror:
     Args:
         client: Asks name server and brokers.
         broker_name: The broker.
-        directory: The store to copy it to.
+        copy: The store to copy it to.
         options: How.
         once: End where the log ended when the mirror caught up with it.
+        as_slave: Report what the copy has, as a slave does.
     """
 
     def __init__(
-        self, client: AdminClient, broker_name: str, directory: Path, options: MirrorOptions, *, once: bool = False
+        self,
+        client: AdminClient,
+        broker_name: str,
+        copy: CopyDirectory,
+        options: MirrorOptions,
+        *,
+        once: bool = False,
+        as_slave: bool = False,
     ) -> None:
         self.broker_name = broker_name
-        self._copy = CopyDirectory(directory, options)
+        self._copy, self._as_slave = copy, as_slave
         self.error: RmqError | None = None
         self._client, self._options, self._once = client, options, once
         self._config = ConfigCopy(client)
@@ -198,7 +205,12 @@ class BrokerMirror:
 
     def _found_source(self) -> Source | None:
         try:
-            return find_source(self._client, self.broker_name, let_sends_time_out=self._options.let_sends_time_out)
+            return find_source(
+                self._client,
+                self.broker_name,
+                let_sends_time_out=self._options.let_sends_time_out,
+                as_slave=self._as_slave,
+            )
         except MirrorError as error:
             if not self._has_followed:
                 raise
@@ -230,7 +242,7 @@ class BrokerMirror:
         return max(bounds.begin, replica.compare_from(min(end, bounds.end), self._overlap))
 
     def _seconds_to_settle(self, source: Source, start: int) -> float:
-        if not source.waits_for_slaves:
+        if self._as_slave or not source.waits_for_slaves:
             return 0.0
         slave_timeout = int(source.config.get("slaveTimeout", "3000")) / 1000
         return max(self._settled.settled_by(start, slave_timeout) - time.monotonic(), 0.0)
@@ -245,6 +257,7 @@ class BrokerMirror:
             max_record=self._options.max_record,
             cold_rate=self._options.cold_rate,
             cold_before=max(attempt.bounds.end // size - 1, 0) * size,
+            counts=self._as_slave,
         )
         with self._lock:
             self._following = following
@@ -359,7 +372,7 @@ class BrokerMirror:
         self._next_config = time.monotonic() + CONFIG_EVERY
         # the messages of a topic that is made later stand behind this
         known_to = log_bounds(self._client, source.master_address).end
-        topics = self._config.update(source.master_address, self._copy.path)
+        topics = self._config.update(source.master_address, self._copy.take)
         if topics is not None:
             self._unpruned = _Unpruned(topics, known_to, time.monotonic() + PRUNE_AFTER)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from rmqfast.admin.admin_client import AdminClient
@@ -30,18 +30,18 @@ REQUESTS: tuple[tuple[int, type[ConfigFile]], ...] = (
 
 
 class ConfigCopy:
-    """Writes what a master answers to the files below `config/` of a copy."""
+    """Gives what a master answers to who keeps a copy, as often as it changes."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
-        self._written: dict[str, Any] = {}
+        self._taken: dict[str, Any] = {}
 
-    def update(self, address: str, root: Path) -> frozenset[str] | None:
-        """Writes what changed; what is not answered stays as it was, and the log says so.
+    def update(self, address: str, take: Callable[[ConfigFile], object]) -> frozenset[str] | None:
+        """Gives what changed; what is not answered stays as it was, and the log says so.
 
         Args:
             address: Of the master, `host:port`.
-            root: The copy's directory.
+            take: Keeps a table.
 
         Returns:
             The topics that the master has, where they changed.
@@ -54,10 +54,11 @@ class ConfigCopy:
                 _log.warning("%s: the configuration of %s is not copied now: %s", table.FILE_NAME, address, error)
                 continue
             text = json.dumps(members, sort_keys=True)
-            if self._written.get(table.FILE_NAME) == text:
+            if self._taken.get(table.FILE_NAME) == text:
                 continue
-            table.of_members(members).save(root)
-            self._written[table.FILE_NAME] = text
-            if table is TopicConfigTable:
-                topics = frozenset(TopicConfigTable.load(root))
+            content = table.of_members(members)
+            take(content)
+            self._taken[table.FILE_NAME] = text
+            if isinstance(content, TopicConfigTable):
+                topics = frozenset(content)
         return topics

@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.broker.configuration.config import BrokerConfig
@@ -16,9 +17,10 @@ from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
 from rmqfast.mirror.start import first_offset
 from rmqfast.store.append_options import AppendOptions
+from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, newest_copy
 
-__all__ = ["CopyDirectory"]
+__all__ = ["CopyDirectory", "CopyUser"]
 
 _log = logging.getLogger(__name__)
 #: Says whose copy a directory is.
@@ -33,21 +35,46 @@ SIZES = (
 )
 
 
+class CopyUser(Protocol):
+    """Uses a copy while it is open."""
+
+    def opened(self, replica: Replica) -> None:
+        """It is open."""
+
+    def closes(self) -> None:
+        """It is closed as soon as this returns."""
+
+    def take(self, table: ConfigFile) -> None:
+        """Keeps a part of its master's configuration."""
+
+
 class CopyDirectory:
     """Where a broker's copy is, and the copy while it is open.
 
     Args:
         path: The directory; where copies were begun anew beside it, the last of those is taken.
         options: Where a new copy begins, and how long its files stay.
+        user: Who uses the copy; without one the configuration goes to the files below `config/`.
 
     Attributes:
         path: The directory of now.
     """
 
-    def __init__(self, path: Path, options: MirrorOptions) -> None:
+    def __init__(self, path: Path, options: MirrorOptions, user: CopyUser | None = None) -> None:
         self.path = newest_copy(path)
-        self._first, self._options = path, options
+        self._first, self._options, self._user = path, options, user
         self._replica: Replica | None = None
+
+    def open_alone(self, sizes: AppendOptions) -> None:
+        """Opens the copy without its master, whose files have these sizes, and begins at 0 where it is new."""
+        self._used(Replica(self.path, sizes, retention=self._options.retention))
+
+    def take(self, table: ConfigFile) -> None:
+        """Keeps a part of the master's configuration."""
+        if self._user is None:
+            table.save(self.path)
+        else:
+            self._user.take(table)
 
     def open(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
         """The copy, made where there is none; once more the one that is open.
@@ -57,24 +84,22 @@ class CopyDirectory:
             StoreError: It cannot be opened.
         """
         self._check_name(source)
-        if self._replica is None:
-            begin = 0
-            if not any((self.path / "commitlog").glob("[0-9]*")):
-                begin = first_offset(client, source, bounds, self._options)
-            self._replica = Replica(self.path, _sizes(source), begin=begin, retention=self._options.retention)
-            self._write_name(source)
-        own = self._replica.file_size
+        replica = self._replica or self._opened(client, source, bounds)
+        self._write_name(source)
+        own = replica.file_size
         if own != source.log.file_size:
             raise MirrorError(
                 f"{self.path}: expected files of {source.log.file_size} bytes, as {source.broker_name} has, got {own}",
                 next_step="mirror it into a new directory",
             )
-        return self._replica
+        return replica
 
     def close(self) -> None:
         """Closes the copy, if it is open."""
         replica, self._replica = self._replica, None
         if replica is not None:
+            if self._user is not None:
+                self._user.closes()
             try:
                 replica.close()
             except StoreError as error:
@@ -102,6 +127,18 @@ class CopyDirectory:
             number += 1
         self.path = self._first.parent / f"{self._first.name}.{number}"
         self._options = replace(self._options, start="earliest")
+
+    def _opened(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
+        begin = 0
+        if not any((self.path / "commitlog").glob("[0-9]*")):
+            begin = first_offset(client, source, bounds, self._options)
+        return self._used(Replica(self.path, _sizes(source), begin=begin, retention=self._options.retention))
+
+    def _used(self, replica: Replica) -> Replica:
+        self._replica = replica
+        if self._user is not None:
+            self._user.opened(replica)
+        return replica
 
     def _check_name(self, source: Source) -> None:
         path = self.path / NAME

@@ -13,6 +13,7 @@ from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import MirrorError
 from rmqfast.mirror.broker_mirror import BrokerMirror
+from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.status import MirrorState, MirrorStatus
 
@@ -82,7 +83,14 @@ class Mirror:
             self._client.shutdown()
             raise
         self._mirrors = [
-            BrokerMirror(self._client, name, self._directory / name, self._options, once=self._once) for name in names
+            BrokerMirror(
+                self._client,
+                name,
+                CopyDirectory(self._directory / name, self._options),
+                self._options,
+                once=self._once,
+            )
+            for name in names
         ]
         for mirror in self._mirrors:
             mirror.start()

@@ -63,8 +63,12 @@ class Source:
         return not self.is_slave and self.log.waited_for != "nobody"
 
 
-def find_source(client: AdminClient, broker_name: str, *, let_sends_time_out: bool = False) -> Source | None:
+def find_source(
+    client: AdminClient, broker_name: str, *, let_sends_time_out: bool = False, as_slave: bool = False
+) -> Source | None:
     """The log of a broker to follow; None while the name server knows no master of that name.
+
+    A slave follows its master in any case: sends wait for it because they are to.
 
     Raises:
         MirrorError: Its log cannot be followed, or sends would wait for whoever does.
@@ -76,7 +80,7 @@ def find_source(client: AdminClient, broker_name: str, *, let_sends_time_out: bo
         return None
     source = _source(client, master, master)
     # 5.x counts reports, and a mirror reports none
-    if source.log.waited_for != "connections":
+    if as_slave or source.log.waited_for != "connections":
         return source
     for row in rows:
         if not row.is_master:

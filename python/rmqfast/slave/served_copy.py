@@ -1,0 +1,50 @@
+"""Serves a copy while it is open: a broker, which ends before the copy is closed."""
+
+from __future__ import annotations
+
+from rmqfast.broker import Broker, BrokerConfig, ConfigFile
+from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
+from rmqfast.store.config.file import ConfigFile as ConfigTable
+from rmqfast.store.replica import Replica
+
+__all__ = ["ServedCopy"]
+
+
+class ServedCopy:
+    """The user of a slave's copy: see `CopyUser`.
+
+    Attributes:
+        config: How the broker is set up; from its first start on with the port that it has.
+    """
+
+    def __init__(self, config: BrokerConfig, config_file: ConfigFile | None) -> None:
+        self.config = config
+        self._config_file = config_file
+        self._broker: Broker | None = None
+
+    def opened(self, replica: Replica) -> None:
+        """Starts a broker that serves it."""
+        broker = Broker(self.config, config_file=self._config_file, store=replica.store)
+        broker.start()
+        self.config, self._broker = broker.config, broker
+
+    def closes(self) -> None:
+        """Ends the broker."""
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            broker.stop()
+
+    def take(self, table: ConfigTable) -> None:
+        """Gives the broker what its master has, in place of its own."""
+        if self._broker is None:
+            return
+        tables = self._broker.tables
+        match table:
+            case TopicConfigTable():
+                tables.topics.take(table)
+            case SubscriptionGroupTable():
+                tables.groups.take(table)
+            case ConsumerOffsetTable():
+                tables.offsets.take(table)
+            case DelayOffsetTable():
+                tables.schedule.take(table)

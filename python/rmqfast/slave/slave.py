@@ -1,0 +1,121 @@
+"""Runs a slave: a copy of the master's store that is kept up to date, and a broker that gives out what is in it.
+
+Source: `BrokerController` with `brokerRole=SLAVE`, `SlaveSynchronize`, `HAClient`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from rmqfast.admin.admin_client import TIMEOUT, AdminClient
+from rmqfast.broker import BrokerConfig, ConfigFile
+from rmqfast.broker.options_of_config import append_options, retention_options
+from rmqfast.client.instance import ClientConfig
+from rmqfast.errors import ArgumentError, RmqError
+from rmqfast.mirror.broker_mirror import BrokerMirror
+from rmqfast.mirror.copy_directory import CopyDirectory
+from rmqfast.mirror.options import MirrorOptions
+from rmqfast.mirror.status import MirrorStatus
+from rmqfast.slave.served_copy import ServedCopy
+
+__all__ = ["Slave"]
+
+
+class Slave:
+    """A broker with `brokerRole=SLAVE`: follows the master of its name, RocketMQ's or ours, and serves its messages.
+
+    It takes no messages. While its master is gone it serves what it has, and follows on when it is back. Where the
+    master has lost the end of its log, what the slave has of that is withdrawn: a slave of RocketMQ keeps it, and goes
+    on with other messages than its master. To promote it, start a `Broker` with `brokerRole=ASYNC_MASTER` on its store.
+
+    Args:
+        config: How it is set up; `broker.conf` says the same. `brokerName` is the master's, `brokerId` is 1 or more,
+            and `namesrvAddr` leads to a name server that knows the master. `listenPort` 0 is any port that is free.
+        config_file: Where the configuration comes from: what is changed while it runs is written there.
+
+    Raises:
+        ArgumentError: It is no slave by its configuration, or has no name server.
+
+    Example:
+        >>> from rmqfast import EmbeddedCluster
+        >>> with EmbeddedCluster(replicas=1) as cluster:
+        ...     slave = cluster.slaves[0]
+        ...     slave.config.broker_id, slave.status.broker_name
+        (1, 'broker-a')
+
+    Source: `BrokerController`, `SlaveSynchronize`, `HAClient`.
+    """
+
+    def __init__(self, config: BrokerConfig, *, config_file: ConfigFile | None = None) -> None:
+        if not config.broker_id:
+            raise ArgumentError(f"brokerRole: expected SLAVE, got {config.text('brokerRole')}")
+        name_server = config.text("namesrvAddr").strip()
+        if not name_server:
+            raise ArgumentError("namesrvAddr: expected a name server that knows the master, got none")
+        self._served = ServedCopy(config, config_file)
+        self._sizes = replace(append_options(config), flush="async", busy_after=None)
+        self._client = AdminClient(ClientConfig(name_server=name_server), TIMEOUT)
+        # a slave that lags costs more than a master that reads from its disk
+        options = MirrorOptions(retention=retention_options(config), if_broken="withdraw", cold_rate=0)
+        self._copy = CopyDirectory(Path(config.text("storePathRootDir")), options, self._served)
+        self._mirror = BrokerMirror(self._client, config.text("brokerName"), self._copy, options, as_slave=True)
+        self._is_begun = False
+
+    def start(self) -> str:
+        """Opens its copy, serves what is in it, and begins to follow.
+
+        Returns:
+            Its address, as clients are told.
+
+        Raises:
+            StoreError: The copy cannot be opened.
+            RemotingError: A port cannot be had.
+            ClientError: It was started before.
+        """
+        self._client.start()
+        try:
+            # first what it has: its master may be gone
+            self._copy.open_alone(self._sizes)
+        except BaseException:
+            self._copy.close()
+            self._client.shutdown()
+            raise
+        self._mirror.start()
+        self._is_begun = True
+        return self.address
+
+    def stop(self) -> None:
+        """Takes its leave of the name servers, and closes the copy. A second call does nothing."""
+        if self._is_begun:
+            self._is_begun = False
+            self._mirror.stop()
+            self._client.shutdown()
+
+    @property
+    def config(self) -> BrokerConfig:
+        """How it is set up; once it runs, with the port that it has."""
+        return self._served.config
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it, as `ip:port`."""
+        return self.config.broker_address
+
+    @property
+    def status(self) -> MirrorStatus:
+        """How far it is."""
+        return self._mirror.status
+
+    @property
+    def error(self) -> RmqError | None:
+        """Why it ended by itself, as where its files have another size than the master's; None while it runs."""
+        return self._mirror.error
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
