@@ -23,12 +23,15 @@ from rmqfast.errors import ArgumentError
 from rmqfast.mirror import broker_mirror
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RemotingClient, RequestCode, ResponseCode
+from rmqfast.store.config import TopicConfigTable
 from tests.broker.harmed_files import pulled as pulled_at
 from tests.broker.live_server import Wire, send_fields
 from tests.mirror.copies import SMALL, assert_same, lose_tail
 from tests.waiting import until
 
 CONFIG = dict(line.split("=") for line in SMALL)
+#: A send waits for as long as a test does.
+MASTER = CONFIG | {"brokerRole": "SYNC_MASTER", "slaveTimeout": "60000"}
 COUNT = 40
 
 
@@ -36,7 +39,7 @@ COUNT = 40
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedCluster]:
     """A master whose sends wait for its slave, which looks at the configuration all the time."""
     monkeypatch.setattr(broker_mirror, "CONFIG_EVERY", 0.1)
-    with EmbeddedCluster(tmp_path, replicas=1, config=CONFIG | {"brokerRole": "SYNC_MASTER"}) as embedded:
+    with EmbeddedCluster(tmp_path, replicas=1, config=MASTER) as embedded:
         with Admin(name_server=embedded.name_server) as admin:
             admin.topics.create("orders", queues=1, cluster="DefaultCluster")
             admin.create_group("readers", cluster="DefaultCluster")
@@ -49,6 +52,13 @@ def send(name_server: str, count: int = COUNT, body: bytes = b"old") -> None:
         until(lambda: producer.send(Message("orders", b"first")).status is SendStatus.SEND_OK)
         for number in range(count):
             assert producer.send(Message("orders", b"%s %d " % (body, number) * 20)).status is SendStatus.SEND_OK
+
+
+def send_alone(name_server: str) -> None:
+    """Some messages of another topic, to a broker without a slave."""
+    with Producer("p", name_server=name_server) as producer:
+        for number in range(COUNT):
+            producer.send(Message("other", b"%d" % number))
 
 
 def pulled(name_server: str) -> list[bytes]:
@@ -99,6 +109,10 @@ def test_a_slave_has_topics_groups_and_offsets_of_its_master(cluster: EmbeddedCl
     until(lambda: knows_orders(slave))
     until(lambda: b'"readers"' in asked(slave, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG))
     until(lambda: b'"orders@readers":{0:2}' in asked(slave, RequestCode.GET_ALL_CONSUMER_OFFSET))
+    with Producer("p", name_server=cluster.name_server) as producer:
+        producer.send(Message("orders", b"later", delay_level=1))
+    # delivered by the master, and noted by both
+    until(lambda: b"{1:1}" in asked(slave, RequestCode.GET_ALL_DELAY_OFFSET).replace(b'"', b""))
     with Admin(name_server=cluster.name_server) as admin:
         admin.topics.delete("orders", cluster="DefaultCluster")
         admin.create_topic("later", queues=1)
@@ -156,7 +170,7 @@ def test_a_slave_is_promoted_by_its_configuration_and_its_master_comes_back_as_a
     config, expected = slave.config, bodies_of(slave.status.directory)
     with Producer("p", name_server=cluster.name_server) as producer:
         # which nobody but the old master has
-        assert producer.send(Message("orders", b"alone")).status is SendStatus.SLAVE_NOT_AVAILABLE
+        until(lambda: producer.send(Message("orders", b"alone")).status is SendStatus.SLAVE_NOT_AVAILABLE)
     master.stop()
     promoted = {"brokerRole": "SYNC_MASTER", "brokerId": "0", "storePathRootDir": str(slave.status.directory)}
     with (
@@ -172,7 +186,7 @@ def test_a_slave_is_promoted_by_its_configuration_and_its_master_comes_back_as_a
 
 
 def test_a_slave_serves_what_it_has_though_there_is_no_master(tmp_path: Path) -> None:
-    with EmbeddedCluster(tmp_path / "stores", replicas=1, config=CONFIG | {"brokerRole": "SYNC_MASTER"}) as embedded:
+    with EmbeddedCluster(tmp_path / "stores", replicas=1, config=MASTER) as embedded:
         with Admin(name_server=embedded.name_server) as admin:
             admin.topics.create("orders", queues=1, cluster="DefaultCluster")
         send(embedded.name_server)
@@ -205,4 +219,26 @@ def test_what_is_no_slave_and_what_cannot_follow_says_so(tmp_path: Path) -> None
         other = CONFIG | slave | {"namesrvAddr": embedded.name_server, "listenPort": "0", "brokerName": "broker-a"}
         with Slave(BrokerConfig(other | {"mappedFileSizeCommitLog": "2097152"})) as follower:
             until(lambda: follower.error is not None)
-            assert "expected files of 1048576 bytes, as broker-a has, got 2097152" in str(follower.error)
+            expected = "mappedFileSizeCommitLog: expected 1048576, as broker-a has, got 2097152"
+            assert expected in str(follower.error)
+    for config in ({"aclEnable": "true"}, {"useTLS": "true"}):
+        with pytest.raises(ArgumentError, match="a slave has no account"):
+            EmbeddedCluster(replicas=1, config=config)
+
+
+def test_a_slave_keeps_what_it_has_where_a_broker_of_its_masters_name_has_none_of_it(tmp_path: Path) -> None:
+    with EmbeddedCluster(tmp_path / "stores", replicas=1, config=MASTER) as embedded:
+        send(embedded.name_server)
+        config, copy = embedded.slaves[0].config, embedded.slaves[0].status.directory
+    expected = bodies_of(copy)
+    with EmbeddedCluster(tmp_path / "empty", config=CONFIG) as other:
+        with Slave(config.replaced({"namesrvAddr": other.name_server})) as slave:
+            until(lambda: slave.error is not None)
+            assert "has nothing of the copy" in str(slave.error)
+        send_alone(other.name_server)
+        with Slave(config.replaced({"namesrvAddr": other.name_server})) as slave:
+            until(lambda: slave.error is not None)
+            assert "the copy has" in str(slave.error)
+            assert "all of it" in str(slave.error)
+    assert bodies_of(copy) == expected
+    assert TopicConfigTable.load(copy).get("other") is None

@@ -133,8 +133,8 @@ class Broker:
         try:
             self._open()
             self._listen()
-            has_ha = self._serve_log()
-            self._register(NameServers(self._name_servers(), self.config, signer, has_ha=has_ha))
+            self._serve_log()
+            self._register(NameServers(self._name_servers(), self.config, signer))
             self._timers = timers_of(self.tables, self._clients, self._access, self._stopped.is_set)
         except BaseException:
             self.stop()
@@ -265,22 +265,22 @@ class Broker:
             # only clients of long ago, and those that ask for it, come to this port
             _log.warning("no second listener: %s", error)
 
-    def _serve_log(self) -> bool:
-        """Whether slaves find the log at the HA port; `haListenPort=0` says that none is to."""
+    def _serve_log(self) -> None:
+        """Slaves find the log at the HA port; `haListenPort=0` says that none is to."""
         config, port = self.config, self.config.number("haListenPort")
         if port <= 0:
-            return False
+            if config.is_sync_master:
+                raise ArgumentError("haListenPort: expected a port for brokerRole=SYNC_MASTER, got 0")
+            return
         is_checked = self._access is not None or self._check is not None
         address = f"{bracketed(config.text('bindAddress'))}:{port}"
         try:
             self.tables.data_plane.native.serve_log(address, **ha_options(config, is_checked=is_checked))
         except RemotingError as error:
             # no send would ever find a slave
-            if config.text("brokerRole") == "SYNC_MASTER":
+            if config.is_sync_master:
                 raise
             _log.warning("no listener for slaves: %s", error)
-            return False
-        return True
 
     def _options(self) -> ServerOptions:
         idle = float(self.config.number("serverChannelMaxIdleTimeSeconds"))

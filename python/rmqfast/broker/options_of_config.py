@@ -149,7 +149,7 @@ def physical_memory() -> int:
 
 
 def _sync_replication(config: BrokerConfig) -> tuple[float, int] | None:
-    if config.text("brokerRole") != "SYNC_MASTER":
+    if not config.is_sync_master:
         return None
     return max(config.number("slaveTimeout"), 0) / 1000, max(config.number("haSlaveFallbehindMax"), 0)
 

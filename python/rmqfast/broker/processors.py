@@ -31,7 +31,7 @@ from rmqfast.broker.topics.subscription_group_processor import SubscriptionGroup
 from rmqfast.broker.topics.topic_processor import TopicProcessor
 from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
 from rmqfast.errors import ResponseError
-from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
+from rmqfast.remoting import Again, Processor, Request, RequestCode, ResponseCode
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
@@ -57,23 +57,36 @@ def processors_of(
     for part in parts:
         processors |= part
     if tables.config().is_slave:
-        processors |= dict.fromkeys(_OF_MASTERS, _refuse_on_slave)
+        processors |= _of_slave()
     return processors, clients
 
 
-#: What changes topics and groups: a slave has those of its master.
-_OF_MASTERS = (
-    RequestCode.UPDATE_AND_CREATE_TOPIC,
-    RequestCode.DELETE_TOPIC_IN_BROKER,
-    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-    RequestCode.DELETE_SUBSCRIPTIONGROUP,
-)
+def _of_slave() -> dict[int, Processor]:
+    """What is answered otherwise on a slave: topics and groups are its master's, and so are messages."""
+    changes = (
+        RequestCode.UPDATE_AND_CREATE_TOPIC,
+        RequestCode.DELETE_TOPIC_IN_BROKER,
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+        RequestCode.DELETE_SUBSCRIPTIONGROUP,
+    )
+    sends = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+    return {
+        **dict.fromkeys(changes, _refuse_change),
+        # the data plane refuses them; no topic is made for them before
+        **dict.fromkeys(sends, lambda _: Again()),
+        RequestCode.END_TRANSACTION: _refuse_end,
+    }
 
 
-def _refuse_on_slave(_request: Request) -> NoReturn:
-    """As `AdminBrokerProcessor.validateSlave`."""
+def _refuse_change(_request: Request) -> NoReturn:
+    """Source: `AdminBrokerProcessor.validateSlave`."""
     remark = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
     raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def _refuse_end(_request: Request) -> NoReturn:
+    """Source: `EndTransactionProcessor.processRequest`."""
+    raise ResponseError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transaction")
 
 
 def _clients(tables: BrokerTables) -> ClientProcessor:

@@ -86,6 +86,10 @@ class EmbeddedCluster:
         self._root = None if store_dir is None else Path(store_dir)
         if replicas < 0:
             raise ArgumentError(f"replicas: expected 0 or more, got {replicas}")
+        shared = BrokerConfig(config or {})
+        if replicas and (check is not None or shared.flag("aclEnable") or shared.flag("useTLS")):
+            # what it serves would be open to everybody, or it would be refused
+            raise ArgumentError("replicas: a slave has no account: expected neither check nor aclEnable nor useTLS")
         self._counts, self._replicas = (name_servers, brokers), replicas
         self._ports = (name_server_port, broker_port)
         self._config = dict(config or {})

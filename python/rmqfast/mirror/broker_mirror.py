@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.errors import ClientError, MirrorError, RemotingError, RmqError, StoreIOError
@@ -107,7 +108,10 @@ class BrokerMirror:
         self._following: Following | None = None
         self._addresses_tried = 0
         self._overlap = OVERLAP
+        #: Where the copy began when it was looked at last.
+        self._begin = 0
         self._next_config = 0.0
+        self._told = ""
         self._unpruned: _Unpruned | None = None
         self._has_followed = False
         self._thread = threading.Thread(target=self._run, name=f"rmqfast-mirror-{broker_name}", daemon=True)
@@ -198,7 +202,8 @@ class BrokerMirror:
         wait = self._seconds_to_settle(source, start)
         if wait > 0:
             return self._wait(min(wait, POLL), f"begins in {wait:.0f} s, so that it ends no send that waits")
-        self._copy_config(source)
+        if not self._as_slave:
+            self._copy_config(source)
         # asked again: what the configuration speaks of stands before this
         bounds = log_bounds(self._client, source.address)
         return self._follow(_Attempt(source, bounds, start, replica.bounds[1]), replica)
@@ -234,6 +239,11 @@ class BrokerMirror:
             # it is behind its master, which was followed before
             self._wait(RETRY, f"the slave at {source.address} ends at {bounds.end}, the copy at {end}")
             return None
+        if self._as_slave and bounds.end <= begin < end:
+            raise MirrorError(
+                f"the log of {self.broker_name} ends at {bounds.end}, and has nothing of the copy, {begin} to {end}",
+                next_step="is it another broker, or one that lost its store? a slave of that begins with a new store",
+            )
         if bounds.end < begin:
             reason = f"the log of {self.broker_name} ends at {bounds.end}; the copy begins at {begin}"
             self._begin_anew(reason, "the broker has lost its log")
@@ -290,6 +300,12 @@ class BrokerMirror:
                 # it sends keep-alives for ever; where to go on is found out anew
                 return FollowEnd("closed", f"retention of {self.broker_name} removed what comes next", None)
             is_there = is_compared and progress.listed_to >= bounds.end
+            if is_compared:
+                self._config.give_held(progress.listed_to, self._copy.take)
+            if is_compared and self._as_slave:
+                # not before: the broker of its name may be another one, with an empty log
+                with suppress(RemotingError, ClientError):
+                    self._copy_config(attempt.source)
             self._show(MirrorState.FOLLOWING if is_there else MirrorState.CATCHING_UP, note="")
             if is_there and self._once:
                 return FollowEnd("stopped", "", None)
@@ -327,6 +343,7 @@ class BrokerMirror:
                 f"{self.broker_name}: {end.text}", next_step="its own log is damaged there: look at the master's disk"
             )
         begin, position = replica.bounds
+        self._begin = begin
         if end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin):
             # the first record that was compared differs: where they begin to is further back
             self._overlap *= 16
@@ -341,6 +358,11 @@ class BrokerMirror:
             f"{self.broker_name} lost the end of its log, and goes on with other messages from {at} on; the copy has "
             f"{position - at} bytes that the master has not"
         )
+        if self._as_slave and at < self._begin + HEAD:
+            raise MirrorError(
+                f"{reason}: all of it",
+                next_step="is it another broker, or one that lost its store? a slave of that begins with a new store",
+            )
         if self._options.if_broken != "withdraw":
             self._begin_anew(reason, "--if-broken withdraw removes them from the copy, and goes on")
             return
@@ -372,7 +394,8 @@ class BrokerMirror:
         self._next_config = time.monotonic() + CONFIG_EVERY
         # the messages of a topic that is made later stand behind this
         known_to = log_bounds(self._client, source.master_address).end
-        topics = self._config.update(source.master_address, self._copy.take)
+        end = partial(_end_of_log, self._client, source.master_address)
+        topics = self._config.update(source.master_address, self._copy.take, end)
         if topics is not None:
             self._unpruned = _Unpruned(topics, known_to, time.monotonic() + PRUNE_AFTER)
 
@@ -384,6 +407,10 @@ class BrokerMirror:
             self._unpruned = None
 
     def _wait(self, seconds: float, note: str) -> bool:
+        # nobody looks at the status of a slave; a mirror shows it
+        if self._as_slave and note != self._told:
+            _log.warning("the slave of %s waits: %s", self.broker_name, note)
+            self._told = note
         self._show(MirrorState.WAITING, note=note)
         return self._stopping.wait(seconds)
 
@@ -393,3 +420,7 @@ class BrokerMirror:
                 changes["state"] = state
             for name, value in changes.items():
                 setattr(self._progress, name, value)
+
+
+def _end_of_log(client: AdminClient, address: str) -> int:
+    return log_bounds(client, address).end

@@ -29,24 +29,34 @@ REQUESTS: tuple[tuple[int, type[ConfigFile]], ...] = (
 )
 
 
+#: What speaks of messages: it is kept once the copy has those.
+OFFSETS = (ConsumerOffsetTable, DelayOffsetTable)
+
+
 class ConfigCopy:
-    """Gives what a master answers to who keeps a copy, as often as it changes."""
+    """Gives what a master answers to who keeps a copy, where it changed; offsets once the copy has the messages."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
         self._taken: dict[str, Any] = {}
+        #: Offsets that wait, and up to where the copy is to list the log for them.
+        self._held: list[ConfigFile] = []
+        self._held_to = 0
 
-    def update(self, address: str, take: Callable[[ConfigFile], object]) -> frozenset[str] | None:
+    def update(
+        self, address: str, take: Callable[[ConfigFile], object], end: Callable[[], int]
+    ) -> frozenset[str] | None:
         """Gives what changed; what is not answered stays as it was, and the log says so.
 
         Args:
             address: Of the master, `host:port`.
             take: Keeps a table.
+            end: Asks the master where its log ends.
 
         Returns:
             The topics that the master has, where they changed.
         """
-        topics = None
+        topics, held_any = None, False
         for code, table in REQUESTS:
             try:
                 members = decode(self._client.ask(address, code).body)
@@ -57,8 +67,23 @@ class ConfigCopy:
             if self._taken.get(table.FILE_NAME) == text:
                 continue
             content = table.of_members(members)
-            take(content)
+            if isinstance(content, OFFSETS):
+                # the last one of a kind is the newest
+                self._held = [held for held in self._held if not isinstance(held, table)] + [content]
+                held_any = True
+            else:
+                take(content)
             self._taken[table.FILE_NAME] = text
             if isinstance(content, TopicConfigTable):
                 topics = frozenset(content)
+        if held_any:
+            # asked behind the offsets: they speak of what stands before it
+            self._held_to = end()
         return topics
+
+    def give_held(self, listed_to: int, take: Callable[[ConfigFile], object]) -> None:
+        """Gives the offsets that waited for the copy to list the log so far."""
+        if self._held and listed_to >= self._held_to:
+            held, self._held = self._held, []
+            for table in held:
+                take(table)

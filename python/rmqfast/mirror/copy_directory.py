@@ -12,7 +12,7 @@ from typing import Protocol
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.options_of_config import append_options
-from rmqfast.errors import MirrorError, StoreError
+from rmqfast.errors import MirrorError, RmqError, StoreError
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
 from rmqfast.mirror.start import first_offset
@@ -20,39 +20,45 @@ from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, newest_copy
 
-__all__ = ["CopyDirectory", "CopyUser"]
+__all__ = ["CopyDirectory", "CopyUser", "copy_options"]
 
 _log = logging.getLogger(__name__)
 #: Says whose copy a directory is.
 NAME = "mirror.json"
-#: What of a broker's configuration the sizes of its files come from.
-SIZES = (
-    "mappedFileSizeCommitLog",
-    "mappedFileSizeConsumeQueue",
-    "maxHashSlotNum",
-    "maxIndexNum",
-    "messageDelayLevel",
-)
+#: Options of a copy, and what of its master's configuration they come from.
+_FIELDS = {
+    "file_size": "mappedFileSizeCommitLog",
+    "queue_file_size": "mappedFileSizeConsumeQueue",
+    "index_slots": "maxHashSlotNum",
+    "index_entries": "maxIndexNum",
+    "delay_levels": "messageDelayLevel",
+}
 
 
 class CopyUser(Protocol):
-    """Uses a copy while it is open."""
+    """Uses a copy while it is open; called on the thread that opens and closes it.
+
+    Attributes:
+        sizes: Of the files of the copy, which are to be those of its master.
+    """
+
+    sizes: AppendOptions
 
     def opened(self, replica: Replica) -> None:
-        """It is open."""
+        """The copy is open. Where this raises, whatever it raises, the copy is closed again."""
 
     def closes(self) -> None:
-        """It is closed as soon as this returns."""
+        """The copy is closed as soon as this returns, or raises."""
 
     def take(self, table: ConfigFile) -> None:
-        """Keeps a part of its master's configuration."""
+        """Keeps a part of the master's configuration; called while the copy is open."""
 
 
 class CopyDirectory:
     """Where a broker's copy is, and the copy while it is open.
 
     Args:
-        path: The directory; where copies were begun anew beside it, the last of those is taken.
+        path: The directory; where copies were begun anew beside it, the last of those is taken, unless there is a user.
         options: Where a new copy begins, and how long its files stay.
         user: Who uses the copy; without one the configuration goes to the files below `config/`.
 
@@ -61,13 +67,14 @@ class CopyDirectory:
     """
 
     def __init__(self, path: Path, options: MirrorOptions, user: CopyUser | None = None) -> None:
-        self.path = newest_copy(path)
+        self.path = newest_copy(path) if user is None else path
         self._first, self._options, self._user = path, options, user
         self._replica: Replica | None = None
 
-    def open_alone(self, sizes: AppendOptions) -> None:
-        """Opens the copy without its master, whose files have these sizes, and begins at 0 where it is new."""
-        self._used(Replica(self.path, sizes, retention=self._options.retention))
+    def open_alone(self) -> None:
+        """Opens the user's copy without its master; where it is new, it begins at 0."""
+        if self._user is not None:
+            self._used(Replica(self.path, self._user.sizes, retention=self._options.retention))
 
     def take(self, table: ConfigFile) -> None:
         """Keeps a part of the master's configuration."""
@@ -84,6 +91,7 @@ class CopyDirectory:
             StoreError: It cannot be opened.
         """
         self._check_name(source)
+        self._check_sizes(source)
         replica = self._replica or self._opened(client, source, bounds)
         self._write_name(source)
         own = replica.file_size
@@ -97,9 +105,14 @@ class CopyDirectory:
     def close(self) -> None:
         """Closes the copy, if it is open."""
         replica, self._replica = self._replica, None
-        if replica is not None:
+        if replica is None:
+            return
+        try:
             if self._user is not None:
                 self._user.closes()
+        except RmqError as error:
+            _log.error("%s: who used the copy has not ended as it should: %s", self.path, error)
+        finally:
             try:
                 replica.close()
             except StoreError as error:
@@ -117,7 +130,7 @@ class CopyDirectory:
     def cut(self, source: Source, at: int) -> int:
         """Closes the copy, and cuts it behind its last record that ends at `at` or before; where it ends then."""
         self.close()
-        return Replica.cut(self.path, at, _sizes(source))
+        return Replica.cut(self.path, at, self._sizes(source))
 
     def begin_anew(self) -> None:
         """Closes the copy; the next one is opened in a directory beside it, and begins with the log."""
@@ -132,13 +145,32 @@ class CopyDirectory:
         begin = 0
         if not any((self.path / "commitlog").glob("[0-9]*")):
             begin = first_offset(client, source, bounds, self._options)
-        return self._used(Replica(self.path, _sizes(source), begin=begin, retention=self._options.retention))
+        return self._used(Replica(self.path, self._sizes(source), begin=begin, retention=self._options.retention))
 
     def _used(self, replica: Replica) -> Replica:
-        self._replica = replica
         if self._user is not None:
-            self._user.opened(replica)
+            try:
+                self._user.opened(replica)
+            except BaseException:
+                replica.close()
+                raise
+        self._replica = replica
         return replica
+
+    def _sizes(self, source: Source) -> AppendOptions:
+        return _sizes_of(source) if self._user is None else self._user.sizes
+
+    def _check_sizes(self, source: Source) -> None:
+        """A user has sizes of its own: queues and index would not be those of the master."""
+        if self._user is None:
+            return
+        own, theirs = self._user.sizes, _sizes_of(source)
+        for field, key in _FIELDS.items():
+            if getattr(own, field) != getattr(theirs, field):
+                raise MirrorError(
+                    f"{key}: expected {getattr(theirs, field)}, as {source.broker_name} has, got {getattr(own, field)}",
+                    next_step=f"set {key} as the master has it, and begin a new store",
+                )
 
     def _check_name(self, source: Source) -> None:
         path = self.path / NAME
@@ -157,10 +189,14 @@ class CopyDirectory:
             new.rename(path)
 
 
-def _sizes(source: Source) -> AppendOptions:
-    """Those of the master."""
-    config = BrokerConfig({key: source.config[key] for key in SIZES if key in source.config})
+def copy_options(config: BrokerConfig) -> AppendOptions:
+    """How a copy is written whose files are those of this configuration."""
     return replace(append_options(config), flush="async", busy_after=None)
+
+
+def _sizes_of(source: Source) -> AppendOptions:
+    """Those of the master."""
+    return copy_options(BrokerConfig({key: source.config[key] for key in _FIELDS.values() if key in source.config}))
 
 
 def _name(source: Source) -> dict[str, str]:

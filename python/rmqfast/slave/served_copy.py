@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
+from rmqfast.mirror.copy_directory import copy_options
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from rmqfast.store.config.file import ConfigFile as ConfigTable
 from rmqfast.store.replica import Replica
@@ -15,16 +16,18 @@ class ServedCopy:
 
     Attributes:
         config: How the broker is set up; from its first start on with the port that it has.
+        sizes: Of the files of the copy.
     """
 
     def __init__(self, config: BrokerConfig, config_file: ConfigFile | None) -> None:
-        self.config = config
+        self.config, self.sizes = config, copy_options(config)
         self._config_file = config_file
         self._broker: Broker | None = None
 
     def opened(self, replica: Replica) -> None:
         """Starts a broker that serves it."""
         broker = Broker(self.config, config_file=self._config_file, store=replica.store)
+        # a start that fails leaves nothing behind
         broker.start()
         self.config, self._broker = broker.config, broker
 
@@ -32,6 +35,8 @@ class ServedCopy:
         """Ends the broker."""
         broker, self._broker = self._broker, None
         if broker is not None:
+            # what was changed while it ran, and its port
+            self.config = broker.tables.config()
             broker.stop()
 
     def take(self, table: ConfigTable) -> None:

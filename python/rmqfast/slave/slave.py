@@ -5,13 +5,13 @@ Source: `BrokerController` with `brokerRole=SLAVE`, `SlaveSynchronize`, `HAClien
 
 from __future__ import annotations
 
-from dataclasses import replace
+import threading
 from pathlib import Path
 from typing import Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.broker import BrokerConfig, ConfigFile
-from rmqfast.broker.options_of_config import append_options, retention_options
+from rmqfast.broker.options_of_config import retention_options
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.mirror.broker_mirror import BrokerMirror
@@ -36,7 +36,7 @@ class Slave:
         config_file: Where the configuration comes from: what is changed while it runs is written there.
 
     Raises:
-        ArgumentError: It is no slave by its configuration, or has no name server.
+        ArgumentError: It is no slave by its configuration, has no name server, or is to use TLS.
 
     Example:
         >>> from rmqfast import EmbeddedCluster
@@ -54,13 +54,15 @@ class Slave:
         name_server = config.text("namesrvAddr").strip()
         if not name_server:
             raise ArgumentError("namesrvAddr: expected a name server that knows the master, got none")
+        if config.flag("useTLS"):
+            raise ArgumentError("useTLS: a slave follows its master over plain connections, got true")
         self._served = ServedCopy(config, config_file)
-        self._sizes = replace(append_options(config), flush="async", busy_after=None)
         self._client = AdminClient(ClientConfig(name_server=name_server), TIMEOUT)
         # a slave that lags costs more than a master that reads from its disk
         options = MirrorOptions(retention=retention_options(config), if_broken="withdraw", cold_rate=0)
         self._copy = CopyDirectory(Path(config.text("storePathRootDir")), options, self._served)
         self._mirror = BrokerMirror(self._client, config.text("brokerName"), self._copy, options, as_slave=True)
+        self._lock = threading.Lock()
         self._is_begun = False
 
     def start(self) -> str:
@@ -74,24 +76,30 @@ class Slave:
             RemotingError: A port cannot be had.
             ClientError: It was started before.
         """
-        self._client.start()
-        try:
-            # first what it has: its master may be gone
-            self._copy.open_alone(self._sizes)
-        except BaseException:
-            self._copy.close()
-            self._client.shutdown()
-            raise
-        self._mirror.start()
-        self._is_begun = True
+        with self._lock:
+            self._client.start()
+            try:
+                # first what it has: its master may be gone
+                self._copy.open_alone()
+                self._is_begun = True
+                self._mirror.start()
+            except BaseException:
+                self._is_begun = False
+                self._copy.close()
+                self._client.shutdown()
+                raise
         return self.address
 
     def stop(self) -> None:
         """Takes its leave of the name servers, and closes the copy. A second call does nothing."""
-        if self._is_begun:
+        with self._lock:
+            if not self._is_begun:
+                return
+            try:
+                self._mirror.stop()
+            finally:
+                self._client.shutdown()
             self._is_begun = False
-            self._mirror.stop()
-            self._client.shutdown()
 
     @property
     def config(self) -> BrokerConfig:

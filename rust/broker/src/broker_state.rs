@@ -105,16 +105,16 @@ impl BrokerState {
             return SlaveWait::NotAvailable;
         }
         // slaves get nothing that the disk does not have, where sends wait for the disk
-        SlaveWait::Until((self.flush == Flush::Async).then(|| Instant::now() + sync.timeout))
+        SlaveWait::Since((self.flush == Flush::Async).then(Instant::now))
     }
 
-    /// Waits until a slave has the log up to `position`, until `deadline`, or for `slaveTimeout` from now. Returns the code of the
-    /// answer: the message is stored in any case.
+    /// Waits until a slave has the log up to `position`, for `slaveTimeout` from `since` on. Returns the code of the answer: the message
+    /// is stored in any case.
     ///
     /// Source: `CommitLog.submitReplicaRequest`.
-    pub fn wait_replicated(&self, position: u64, deadline: Option<Instant>) -> i32 {
+    pub fn wait_replicated(&self, position: u64, since: Instant) -> i32 {
         let Some(sync) = self.options.sync_replication else { return response::SUCCESS };
-        let timeout = deadline.map_or(sync.timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = sync.timeout.saturating_sub(since.elapsed());
         match self.replicas.wait(position, timeout) {
             Replicated::Yes => response::SUCCESS,
             Replicated::Late => response::FLUSH_SLAVE_TIMEOUT,

@@ -53,7 +53,7 @@ impl DataPlane {
         let committing = state.clone();
         let commit = move || {
             let wait_flushed = |position| committing.wait_flushed(position, flush.1);
-            let wait_replicated = |position, deadline| committing.wait_replicated(position, deadline);
+            let wait_replicated = |position, since| committing.wait_replicated(position, since);
             committing.group_commit.run(&committing.options, wait_flushed, wait_replicated);
         };
         let thread = std::thread::Builder::new().name("rmqfast-group-commit".into()).spawn(commit)?;

@@ -76,8 +76,8 @@ pub enum SlaveWait {
     None,
     /// There was none to wait for when the message came in.
     NotAvailable,
-    /// It waits for one, until then, or for as long as is allowed from when the disk has the message.
-    Until(Option<Instant>),
+    /// It waits for one for some time from then on, or from when the disk has the message.
+    Since(Option<Instant>),
 }
 
 /// Why the disk does not have what was appended.
@@ -110,12 +110,12 @@ impl GroupCommit {
     }
 
     /// Answers what is pending again and again, until [`close`](Self::close). `wait_flushed` waits until the disk has the log up to
-    /// a position; `wait_replicated` until a slave has, and gives the code of the answer.
+    /// a position; `wait_replicated` until a slave has, for some time from the given one on, and gives the code of the answer.
     pub fn run(
         &self,
         options: &BrokerOptions,
         wait_flushed: impl Fn(u64) -> Result<(), NotFlushed>,
-        wait_replicated: impl Fn(u64, Option<Instant>) -> i32,
+        wait_replicated: impl Fn(u64, Instant) -> i32,
     ) {
         while let Some(pending) = self.take() {
             // the log is flushed from its front: one wait for the last of them serves all
@@ -129,14 +129,16 @@ impl GroupCommit {
                 // the message is stored all the same, so the producer gets its receipt
                 Err(NotFlushed::InTime) => response::FLUSH_DISK_TIMEOUT,
             };
+            // one time for all of them: what the disk got together waits together
+            let now = Instant::now();
             for Pending { position, slave, answer, receipt } in pending {
                 let code = match slave {
                     SlaveWait::None => flushed,
                     SlaveWait::NotAvailable => response::SLAVE_NOT_AVAILABLE,
                     // what the disk does not have no slave gets
-                    SlaveWait::Until(_) if flushed != response::SUCCESS => flushed,
-                    // in their order: when the first has waited in vain, so have those behind it, each until its own time
-                    SlaveWait::Until(deadline) => wait_replicated(position, deadline),
+                    SlaveWait::Since(_) if flushed != response::SUCCESS => flushed,
+                    // in their order: when the first has waited in vain, those behind it have waited, too
+                    SlaveWait::Since(since) => wait_replicated(position, since.unwrap_or(now)),
                 };
                 receipt.send(code, options, &answer);
             }

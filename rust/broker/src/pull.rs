@@ -213,6 +213,7 @@ impl Pulling<'_> {
             Ok(pulled) => {
                 self.state.skipped_messages.add((header.topic, header.queue_id), records.skipped());
                 self.state.times.note_get(started.elapsed().as_millis() as u64);
+                let pulled = self.as_of_slave(header, pulled);
                 self.reply(header, subscription, (&pulled, &mut records), reply);
             }
             Err(error) => reply.end(response::SYSTEM_ERROR, &error.to_string()),
@@ -250,7 +251,21 @@ impl Pulling<'_> {
         }
     }
 
-    /// What the answer says. A slave may be behind, so its clients ask again where it does not have an offset.
+    /// A slave may be behind: who asks for an offset that it does not have is to ask for that again.
+    ///
+    /// Source: `DefaultMessageStore.nextOffsetCorrection`.
+    fn as_of_slave(&self, header: &PullHeader<'_>, pulled: Pulled) -> Pulled {
+        let settings = self.state.settings();
+        let is_found = matches!(pulled.status, GetMessageStatus::Found | GetMessageStatus::NoMatchedMessage);
+        if !self.state.options.is_slave || settings.checks_offsets_in_slave || is_found {
+            return pulled;
+        }
+        Pulled { next_begin_offset: header.queue_offset, ..pulled }
+    }
+
+    /// What the answer says.
+    ///
+    /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
     fn code(&self, header: &PullHeader<'_>, pulled: &Pulled) -> i32 {
         let asks_again = self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave;
         match code_of(pulled.status, header.queue_offset) {

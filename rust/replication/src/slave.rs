@@ -143,13 +143,14 @@ impl Slave {
 
     fn send_all(&self, socket: &TcpStream, options: &HaOptions) -> Result<(), Reason> {
         self.wait_for_request(options)?;
-        let mut last = Instant::now();
+        // a frame at once, be it without bytes: a slave of ours reports what it has when it hears something
+        let mut due = Instant::now();
         while !self.is_over() {
             let position = self.sent_to.load(Ordering::Acquire);
-            let due = options.heartbeat.saturating_sub(last.elapsed());
-            self.live.growth().wait(due, || self.is_over() || self.appender.sendable_to() > position);
+            let wait = due.saturating_duration_since(Instant::now());
+            self.live.growth().wait(wait, || self.is_over() || self.appender.sendable_to() > position);
             let end = self.appender.sendable_to();
-            if self.is_over() || end <= position && last.elapsed() < options.heartbeat {
+            if self.is_over() || end <= position && Instant::now() < due {
                 continue;
             }
             if let Some((path, harm)) = self.appender.harm() {
@@ -161,7 +162,7 @@ impl Slave {
             if let Err(error) = self.send(socket, position, size) {
                 return self.failed(&error, position, options);
             }
-            last = Instant::now();
+            due = Instant::now() + options.heartbeat;
         }
         Ok(())
     }

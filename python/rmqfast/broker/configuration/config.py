@@ -102,6 +102,11 @@ class BrokerConfig(Mapping[str, str]):
         return self.text("brokerRole") == "SLAVE"
 
     @property
+    def is_sync_master(self) -> bool:
+        """Whether sends wait for a slave (`brokerRole=SYNC_MASTER`)."""
+        return self.text("brokerRole") == "SYNC_MASTER"
+
+    @property
     def broker_id(self) -> int:
         """0 for a master, whatever `brokerId` says, as in RocketMQ; more for a slave.
 

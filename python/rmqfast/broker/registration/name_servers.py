@@ -32,21 +32,12 @@ _LEAVE_TIMEOUT = 1.0
 class NameServers:
     """All name servers of a cluster; one that does not answer keeps nobody from the others.
 
-    They tell slaves where the HA port is, unless `has_ha` says that nobody listens there.
-
     Raises:
         ArgumentError: Its properties of TLS contradict each other.
     """
 
-    def __init__(
-        self,
-        addresses: Sequence[str],
-        config: BrokerConfig,
-        credentials: Signer | None = None,
-        *,
-        has_ha: bool = True,
-    ) -> None:
-        self._config, self._has_ha = config, has_ha
+    def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Signer | None = None) -> None:
+        self._config = config
         tls = client_tls(config, use_tls=config.flag("useTLS")) if addresses else None
         self._links = [_Link(RemotingClient(address, tls=tls), credentials) for address in addresses]
 
@@ -120,9 +111,8 @@ class NameServers:
 
     def _registration(self) -> dict[str, str]:
         ha_address = f"{self._config.text('brokerIP2')}:{self._config.text('haListenPort')}"
-        ha = {"haServerAddr": ha_address} if self._has_ha else {}
-        # `compressedRegister` is off in 4.9.4, too, unless it is set
-        return self._identity() | ha | {"compressed": "false", "bodyCrc32": "0"}
+        # without an address RocketMQ refuses a registration; `compressedRegister` is off in 4.9.4, too, unless set
+        return self._identity() | {"haServerAddr": ha_address, "compressed": "false", "bodyCrc32": "0"}
 
     def _identity(self) -> dict[str, str]:
         config = self._config

@@ -154,9 +154,11 @@ fn a_slave_takes_no_offsets_and_asks_again_where_it_may_be_behind() {
     let (mut peer, state) = (broker.connect(), broker.plane.state());
     let mut code = |offset, checks| {
         state.set_settings(Settings { checks_offsets_in_slave: checks, ..state.settings() });
-        peer.ask(PULL, &pull(0, offset, OWN | COMMIT | SUSPEND), b"").code
+        let answer = peer.ask(PULL, &pull(0, offset, OWN | COMMIT | SUSPEND), b"");
+        (answer.code, field(&answer, "nextBeginOffset").to_owned())
     };
-    assert_eq!([code(5, false), code(5, true)], [response::PULL_RETRY_IMMEDIATELY, response::PULL_OFFSET_MOVED]);
+    assert_eq!(code(5, false), (response::PULL_RETRY_IMMEDIATELY, "5".into()), "it may be behind");
+    assert_eq!(code(5, true), (response::PULL_OFFSET_MOVED, "0".into()));
     assert_eq!(state.offsets.get("g", "T", 0), None);
 }
 

@@ -393,6 +393,26 @@ fn a_send_that_waits_for_both_says_what_the_disk_lacks_and_only_then_what_the_sl
 }
 
 #[test]
+fn sends_that_the_disk_got_together_wait_for_the_slave_together() {
+    // each for itself, they would wait longer than this test does
+    let broker = sync_master(PATIENCE / 50, sync());
+    let gate = Arc::new(Gate { is_shut: Mutex::new(true), ..Gate::default() });
+    broker.plane.state().replicas.reported(SLAVE, Some(0));
+    let mut peer = broker.connect();
+    let _watch = disk::watch(broker.path(), gate.clone());
+    // the first holds the disk, the others come meanwhile
+    for _ in 0..60 {
+        peer.send(SEND_V2, &short("T", 0, ""), b"x");
+    }
+    until("they are stored", || broker.plane.state().bounds("T", 0) == (0, 60));
+    *gate.is_shut.lock().expect("no panic") = false;
+    gate.changed.notify_all();
+    for _ in 0..60 {
+        assert_eq!(peer.next(PATIENCE).expect("an answer").code, response::FLUSH_SLAVE_TIMEOUT);
+    }
+}
+
+#[test]
 fn the_end_of_a_sync_master_waits_for_no_slave() {
     let broker = sync_master(PATIENCE, AppendOptions::default());
     let state = broker.plane.state();
