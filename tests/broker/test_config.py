@@ -86,7 +86,7 @@ def test_an_unknown_key_warns_and_stays(caplog: pytest.LogCaptureFixture) -> Non
         ("brokerId", "9223372036854775808"),
         ("autoCreateTopicEnable", "yes"),
         ("flushDiskType", "NEVER"),
-        ("brokerRole", "SLAVE"),
+        ("brokerRole", "FOLLOWER"),
         ("brokerName", "a\nlistenPort=1"),
         ("unknown", "a\rb"),
     ],

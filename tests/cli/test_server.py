@@ -169,7 +169,7 @@ def test_a_store_that_somebody_has_ends_with_3_and_says_what_to_do(tmp_path: Pat
         ("listenPort=many\n", "listenPort: expected a whole number of 32 bits, got 'many'"),
         ("messageDelayLevel=soon\n", "messageDelayLevel"),
         ("listenPort=65536\n", "listenPort: expected a port"),
-        ("brokerRole=SLAVE\n", "brokerRole: expected ASYNC_MASTER or SYNC_MASTER"),
+        ("brokerRole=FOLLOWER\n", "brokerRole: expected ASYNC_MASTER or SYNC_MASTER or SLAVE"),
         ("aclEnable=true\n", "rocketmqHome"),
         ("brokerName=a\\u00\n", "hexadecimal"),
     ],
