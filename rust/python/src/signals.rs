@@ -49,14 +49,18 @@ pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
 /// an exception is set. So Ctrl-C comes once more, to be raised where Python goes on.
 pub fn leave_ctrl_c_to_python() {
     Python::attach(|py| match PyErr::take(py) {
-        Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => {
-            // as the signal's own handler would, once the library has returned
-            let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-            again.map_or_else(|e| e.restore(py), drop);
-        }
+        Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => come_again(py, &e),
         Some(e) => e.restore(py),
         None => {}
     });
+}
+
+/// Has Ctrl-C come once more where this exception is one, and is not raised: as the signal's own handler would.
+pub fn come_again(py: Python<'_>, exception: &PyErr) {
+    if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
+        let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+        again.map_or_else(|e| e.restore(py), drop);
+    }
 }
 
 /// Looks for Ctrl-C while this thread waits for a peer; to be called now and then.

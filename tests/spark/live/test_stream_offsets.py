@@ -257,6 +257,26 @@ def test_ctrl_c_ends_a_question_that_nobody_answers(
     gate.close()
 
 
+def test_ctrl_c_ends_a_question_while_an_address_is_translated(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    comes: list[str] = []
+
+    def translate(address: str) -> str:
+        if comes:
+            raise KeyboardInterrupt(comes.pop())
+        return address
+
+    of = stream(cluster, config=ClientConfig(name_server=cluster.name_server, translate_address=translate))
+    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    comes.append("now")
+    with pytest.raises(KeyboardInterrupt, match="now"):
+        of.latest(at(100), is_limited=True)
+    assert [record for record in caplog.records if record.name == "rmqfast.spark"] == []
+    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    of.close()
+
+
 def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,6 +5,7 @@ use super::message_queue::PulledQueue;
 use crate::error::client;
 use crate::process::check_opened_here;
 use crate::remoting::tls::PyTlsOptions;
+use crate::signals;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use rmqfast_client::puller::{
@@ -257,7 +258,10 @@ pub fn signer(callable: Py<PyAny>) -> Arc<Sign> {
         let signed = Python::try_attach(|py| {
             let by_name = PyDict::new(py);
             fields.iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;
-            callable.bind(py).call1((code, by_name, PyBytes::new(py, body)))?.extract::<HashMap<String, String>>()
+            let signed = callable.bind(py).call1((code, by_name, PyBytes::new(py, body)));
+            // Ctrl-C that came meanwhile comes again where Python goes on
+            let signed = signed.inspect_err(|error| signals::come_again(py, error));
+            signed?.extract::<HashMap<String, String>>()
         });
         match signed {
             Some(Ok(fields)) => Ok(fields.into_iter().collect()),

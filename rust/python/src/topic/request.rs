@@ -2,6 +2,7 @@
 use crate::client::puller::{seconds, signer, subscription};
 use crate::remoting::tls::PyTlsOptions;
 use crate::request::{columns, property_names, time_unit};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::intern;
 use pyo3::prelude::*;
 use rmqfast_client::Error;
@@ -100,11 +101,17 @@ pub fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
 fn translator(callable: Py<PyAny>) -> Arc<Translate> {
     Arc::new(move |address| {
         // a thread of Rust asks, maybe while the interpreter ends
-        let translated = Python::try_attach(|py| callable.bind(py).call1((address,))?.extract::<String>());
-        match translated {
-            Some(Ok(address)) => Ok(address),
-            Some(Err(error)) => Err(Error::Argument(format!("translate_address: {error}"))),
-            None => Err(Error::Argument("the interpreter ends".to_owned())),
-        }
+        let translated = Python::try_attach(|py| {
+            let translated = callable.bind(py).call1((address,)).and_then(|address| address.extract::<String>());
+            translated.map_err(|error| match error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                // Ctrl-C that came meanwhile ends what asks: it is no fault of the address
+                true => {
+                    error.restore(py);
+                    rmqfast_remoting::Error::Interrupted.into()
+                }
+                false => Error::Argument(format!("translate_address: {error}")),
+            })
+        });
+        translated.unwrap_or_else(|| Err(Error::Argument("the interpreter ends".to_owned())))
     })
 }
