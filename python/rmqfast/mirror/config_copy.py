@@ -56,7 +56,7 @@ class ConfigCopy:
         Returns:
             The topics that the master has, where they changed.
         """
-        topics, held_any = None, False
+        topics, are_new = None, False
         for code, table in REQUESTS:
             try:
                 members = decode(self._client.ask(address, code).body)
@@ -70,16 +70,26 @@ class ConfigCopy:
             if isinstance(content, OFFSETS):
                 # the last one of a kind is the newest
                 self._held = [held for held in self._held if not isinstance(held, table)] + [content]
-                held_any = True
+                are_new = True
             else:
                 take(content)
             self._taken[table.FILE_NAME] = text
             if isinstance(content, TopicConfigTable):
                 topics = frozenset(content)
-        if held_any:
-            # asked behind the offsets: they speak of what stands before it
-            self._held_to = end()
+        if are_new:
+            self._hold(end)
         return topics
+
+    def _hold(self, end: Callable[[], int]) -> None:
+        """Asks behind the offsets: they speak of what stands before the end of now."""
+        try:
+            self._held_to = end()
+        except RmqError:
+            # nobody knows up to where: they are asked for again
+            for table in self._held:
+                self._taken.pop(table.FILE_NAME, None)
+            self._held = []
+            raise
 
     def give_held(self, listed_to: int, take: Callable[[ConfigFile], object]) -> None:
         """Gives the offsets that waited for the copy to list the log so far."""
