@@ -61,7 +61,10 @@ fn broker() -> (Server, TempDir) {
     let topic = Topic { read_queues: 4, write_queues: 4, perm: 6, is_multi_tag: false, is_ordered: false };
     for (topic_name, group) in [("wire", "wire_push"), ("T", "g")] {
         plane.state().tables.put_topic(topic_name, topic);
-        plane.state().tables.put_group(group, Group { consume_enable: true, broadcast_enable: true });
+        plane
+            .state()
+            .tables
+            .put_group(group, Group { consume_enable: true, broadcast_enable: true, broker_id: 0, slow_broker_id: 1 });
     }
     (Server::bind("127.0.0.1:0", ServerOptions::default(), plane).expect("listening"), store)
 }
@@ -79,7 +82,11 @@ fn options() -> BrokerOptions {
         vip_port: None,
         hands_over_all: false,
         early_pull_wait: EARLY_PULL_WAIT,
+        is_slave: false,
+        sync_replication: None,
         settings: Settings {
+            slave_read: true,
+            checks_offsets_in_slave: false,
             limits: GetLimits::of_broker(1 << 40),
             long_polling: true,
             short_polling: Duration::from_secs(1),
