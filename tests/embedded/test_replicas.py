@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +100,11 @@ def test_when_the_master_is_gone_its_slave_gives_all_that_was_acknowledged(
     cluster.brokers[0].stop()
     until(lambda: pulled(cluster.name_server) == expected)
     assert_same(tmp_path, slave.status.directory)
+    # the command line finds the slave, too
+    words = ("consume", "orders", "--group", "readers", "--from", "first", "--max", str(len(expected)), "-o", "jsonl")
+    command = [sys.executable, "-m", "rmqfast", *words, "-n", cluster.name_server]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert len(done.stdout.splitlines()) == len(expected)
 
 
 def test_a_slave_has_topics_groups_and_offsets_of_its_master(cluster: EmbeddedCluster) -> None:

@@ -80,7 +80,12 @@ def _look_in(consumer: LitePullConsumer, topic: str) -> None:
             raise refusal from None
         return  # nobody has the topic yet
     for queue in queues[:1]:
-        consumer.offset_for_timestamp(queue, 0)
+        try:
+            consumer.offset_for_timestamp(queue, 0)
+        except ClientError as error:
+            if error.__cause__ is not None:
+                raise
+            # it has no master now: its slave gives messages, and offsets of groups
         consumer.committed(queue)
 
 
