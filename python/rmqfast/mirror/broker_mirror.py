@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.errors import ClientError, MirrorError, RemotingError, RmqError, StoreIOError
@@ -39,6 +38,8 @@ PRUNE_AFTER = 10.0
 HEAD = 128
 #: How much of the copy is compared with the log when it goes on.
 OVERLAP = 64 << 10
+#: What to do about a master that has nothing of a slave's copy.
+NOTHING_LEFT = "is it another broker, or one that lost its store? a slave of that begins with a new store"
 #: Ends after which the next connection is as good.
 PASSING = frozenset({"connect", "closed", "silent", "stalled", "frame"})
 
@@ -108,8 +109,6 @@ class BrokerMirror:
         self._following: Following | None = None
         self._addresses_tried = 0
         self._overlap = OVERLAP
-        #: Where the copy began when it was looked at last.
-        self._begin = 0
         self._next_config = 0.0
         self._told = ""
         self._unpruned: _Unpruned | None = None
@@ -242,7 +241,7 @@ class BrokerMirror:
         if self._as_slave and bounds.end <= begin < end:
             raise MirrorError(
                 f"the log of {self.broker_name} ends at {bounds.end}, and has nothing of the copy, {begin} to {end}",
-                next_step="is it another broker, or one that lost its store? a slave of that begins with a new store",
+                next_step=NOTHING_LEFT,
             )
         if bounds.end < begin:
             reason = f"the log of {self.broker_name} ends at {bounds.end}; the copy begins at {begin}"
@@ -301,11 +300,10 @@ class BrokerMirror:
                 return FollowEnd("closed", f"retention of {self.broker_name} removed what comes next", None)
             is_there = is_compared and progress.listed_to >= bounds.end
             if is_compared:
-                self._config.give_held(progress.listed_to, self._copy.take)
-            if is_compared and self._as_slave:
-                # not before: the broker of its name may be another one, with an empty log
+                # not before: the broker of a slave's master's name may be another one, with an empty log
                 with suppress(RemotingError, ClientError):
                     self._copy_config(attempt.source)
+                self._config.give_held(progress.listed_to, self._copy.take)
             self._show(MirrorState.FOLLOWING if is_there else MirrorState.CATCHING_UP, note="")
             if is_there and self._once:
                 return FollowEnd("stopped", "", None)
@@ -319,7 +317,6 @@ class BrokerMirror:
                 bounds = log_bounds(self._client, attempt.source.address)
                 self._settled.note(bounds)
                 self._show(master_position=bounds.end)
-                self._copy_config(attempt.source)
                 if is_compared:
                     self._prune(attempt.source, replica, progress.listed_to)
 
@@ -343,26 +340,22 @@ class BrokerMirror:
                 f"{self.broker_name}: {end.text}", next_step="its own log is damaged there: look at the master's disk"
             )
         begin, position = replica.bounds
-        self._begin = begin
         if end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin):
             # the first record that was compared differs: where they begin to is further back
             self._overlap *= 16
             return False
         self._overlap = OVERLAP
-        self._withdraw(attempt.source, end.offset, position)
+        self._withdraw(attempt.source, end.offset, begin, position)
         return False
 
-    def _withdraw(self, source: Source, at: int, position: int) -> None:
+    def _withdraw(self, source: Source, at: int, begin: int, position: int) -> None:
         """Cuts what the master has lost, or what else was asked for."""
         reason = (
             f"{self.broker_name} lost the end of its log, and goes on with other messages from {at} on; the copy has "
             f"{position - at} bytes that the master has not"
         )
-        if self._as_slave and at < self._begin + HEAD:
-            raise MirrorError(
-                f"{reason}: all of it",
-                next_step="is it another broker, or one that lost its store? a slave of that begins with a new store",
-            )
+        if self._as_slave and at < begin + HEAD:
+            raise MirrorError(f"{reason}: all of it", next_step=NOTHING_LEFT)
         if self._options.if_broken != "withdraw":
             self._begin_anew(reason, "--if-broken withdraw removes them from the copy, and goes on")
             return
@@ -394,8 +387,9 @@ class BrokerMirror:
         self._next_config = time.monotonic() + CONFIG_EVERY
         # the messages of a topic that is made later stand behind this
         known_to = log_bounds(self._client, source.master_address).end
-        end = partial(_end_of_log, self._client, source.master_address)
-        topics = self._config.update(source.master_address, self._copy.take, end)
+        topics = self._config.update(
+            source.master_address, self._copy.take, lambda: log_bounds(self._client, source.master_address).end
+        )
         if topics is not None:
             self._unpruned = _Unpruned(topics, known_to, time.monotonic() + PRUNE_AFTER)
 
@@ -420,7 +414,3 @@ class BrokerMirror:
                 changes["state"] = state
             for name, value in changes.items():
                 setattr(self._progress, name, value)
-
-
-def _end_of_log(client: AdminClient, address: str) -> int:
-    return log_bounds(client, address).end
