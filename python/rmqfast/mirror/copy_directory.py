@@ -71,10 +71,9 @@ class CopyDirectory:
         self._first, self._options, self._user = path, options, user
         self._replica: Replica | None = None
 
-    def open_alone(self) -> None:
-        """Opens the user's copy without its master; where it is new, it begins at 0."""
-        if self._user is not None:
-            self._used(Replica(self.path, self._user.sizes, retention=self._options.retention))
+    def open_alone(self, sizes: AppendOptions) -> None:
+        """Opens the copy without its master, whose files have these sizes; where it is new, it begins at 0."""
+        self._used(Replica(self.path, sizes, retention=self._options.retention))
 
     def take(self, table: ConfigFile) -> None:
         """Keeps a part of the master's configuration."""

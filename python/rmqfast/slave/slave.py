@@ -80,7 +80,7 @@ class Slave:
             self._client.start()
             try:
                 # first what it has: its master may be gone
-                self._copy.open_alone()
+                self._copy.open_alone(self._served.sizes)
                 self._is_begun = True
                 self._mirror.start()
             except BaseException:

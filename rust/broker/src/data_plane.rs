@@ -65,17 +65,16 @@ impl DataPlane {
         &self.state
     }
 
-    /// Serves the log to slaves at `address`, until [`close`](Self::close). Returns where.
+    /// Serves the log to slaves at `address`, until [`close`](Self::close).
     ///
     /// # Errors
     /// What the operating system says where it cannot listen there.
-    pub fn serve_log(&self, address: SocketAddr, options: HaOptions) -> std::io::Result<SocketAddr> {
+    pub fn serve_log(&self, address: SocketAddr, options: HaOptions) -> std::io::Result<()> {
         let (appender, control) = (self.state.appender.clone(), self.state.control.clone());
         let tell = Box::new(move |line| control.warned(line));
         let service = HaService::start(address, appender, self.state.replicas.clone(), options, tell)?;
-        let address = service.address();
         *self.ha.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
-        Ok(address)
+        Ok(())
     }
 
     /// Answers a request once more, for which the control plane has done what was missing.

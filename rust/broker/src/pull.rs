@@ -255,21 +255,24 @@ impl Pulling<'_> {
     ///
     /// Source: `DefaultMessageStore.nextOffsetCorrection`.
     fn as_of_slave(&self, header: &PullHeader<'_>, pulled: Pulled) -> Pulled {
-        let settings = self.state.settings();
         let is_found = matches!(pulled.status, GetMessageStatus::Found | GetMessageStatus::NoMatchedMessage);
-        if !self.state.options.is_slave || settings.checks_offsets_in_slave || is_found {
+        if is_found || !self.may_be_behind() {
             return pulled;
         }
         Pulled { next_begin_offset: header.queue_offset, ..pulled }
+    }
+
+    /// Whether what this broker does not have may be at its master.
+    fn may_be_behind(&self) -> bool {
+        self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave
     }
 
     /// What the answer says.
     ///
     /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
     fn code(&self, header: &PullHeader<'_>, pulled: &Pulled) -> i32 {
-        let asks_again = self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave;
         match code_of(pulled.status, header.queue_offset) {
-            response::PULL_OFFSET_MOVED if asks_again => response::PULL_RETRY_IMMEDIATELY,
+            response::PULL_OFFSET_MOVED if self.may_be_behind() => response::PULL_RETRY_IMMEDIATELY,
             code => code,
         }
     }

@@ -158,7 +158,7 @@ impl DataPlane {
         let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parsed(&slaves).map(Peers::listed))?;
         let (heartbeat, housekeeping) = (seconds(heartbeat), seconds(housekeeping));
         let options = HaOptions { peers, max_frame, heartbeat, housekeeping };
-        py.detach(|| self.inner.serve_log(bound, options)).map(drop).map_err(failed)
+        py.detach(|| self.inner.serve_log(bound, options)).map_err(failed)
     }
 
     /// Answers a call once more, for which what was missing is there by now.

@@ -19,10 +19,12 @@ from tests.interop.rocketmq import RocketMQ
 from tests.mirror.copies import SMALL, assert_same, units_of
 from tests.waiting import until
 
-from .cluster import Cluster, OurCluster
+from .cluster import OurCluster
 
 __all__ = ["OURS", "Consumed", "Pair", "load", "pair"]
 
+#: Both have the same face, as far as it is used here.
+Either = OurCluster | RocketMQ
 OURS = "ours"
 MASTER = ("brokerName=broker-a", "brokerRole=SYNC_MASTER", "slaveTimeout=2000", *SMALL)
 SLAVE = ("brokerName=broker-a", "brokerId=1", "brokerRole=SLAVE", "slaveReadEnable=true", *SMALL)
@@ -46,8 +48,8 @@ class Pair:
     """Both of them, and what their kinds are called: `ours`, or a version of RocketMQ."""
 
     name_server: str
-    master: Cluster
-    slave: Cluster
+    master: Either
+    slave: Either
     kinds: tuple[str, str]
 
     def is_same(self) -> None:
@@ -81,12 +83,12 @@ def pair(kinds: tuple[str, str], directory: Path) -> Iterator[Pair]:
                 yield Pair(names.name_server, master, slave, kinds)
 
 
-def broker(kind: str, directory: Path, properties: tuple[str, ...], names: Names) -> Cluster:
+def broker(kind: str, directory: Path, properties: tuple[str, ...], names: Names) -> Either:
     """A broker of a kind at the name server."""
     if kind == OURS:
         return OurCluster(directory, properties, beside=names)
     more = OF_5 if kind.startswith("5") else ()
-    return RocketMQ(kind, directory, *properties, *more, beside=names, clean=False)  # type: ignore[return-value]
+    return RocketMQ(kind, directory, *properties, *more, beside=names, clean=False)
 
 
 def end_of(address: str) -> int:

@@ -295,11 +295,15 @@ fn who_says_nothing_is_closed_whatever_it_was_sent() {
     // bytes of a request that never is whole
     let master = Master::with(options(), brief);
     let mut half = master.connect();
-    for _ in 0..7 {
-        // it may be closed by then
-        let _ = half.socket.write_all(&[0]);
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let mut left = 7;
+    until("it is closed", || {
+        if left > 0 {
+            // it may be closed by then
+            let _ = half.socket.write_all(&[0]);
+            left -= 1;
+        }
+        left == 0 && master.service.connections() == 0
+    });
     half.ends();
     assert!(master.line().ends_with(" for 50 ms"));
 }
@@ -316,9 +320,7 @@ fn a_slave_that_takes_nothing_is_closed_and_holds_up_nobody() {
     let mut reporting = stalled.socket.try_clone().expect("a handle");
     let is_closed = std::thread::spawn(move || {
         // it reports, so that only what it does not take ends it
-        while reporting.write_all(&1_i64.to_be_bytes()).is_ok() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("it is closed", || reporting.write_all(&1_i64.to_be_bytes()).is_err());
     });
     let (mut other, end) = (master.asking(0), master.end());
     while other.position != Some(end) {
