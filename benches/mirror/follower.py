@@ -11,6 +11,7 @@ from pathlib import Path
 
 from peer import Answer, Failed, serve, timed
 from rmqfast import AppendOptions, Mirror, MirrorOptions
+from rmqfast.replication import Following
 from rmqfast.store.replica import Replica
 
 HEADER = struct.Struct(">qi")
@@ -65,7 +66,7 @@ def copied(address: str, begin: int, end: int, directory: Path, *, lists: bool) 
     with Replica(directory, AppendOptions(), begin=begin) as copy:
 
         def work() -> Answer:
-            following = copy.follow(address, begin, max_record=RECORD, lists=lists)
+            following = Following(copy, address, begin, max_record=RECORD, lists=lists)
             try:
                 while following.progress().listed_to < end:
                     ended = following.wait(LOOK)

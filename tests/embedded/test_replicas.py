@@ -228,9 +228,12 @@ def test_what_is_no_slave_and_what_cannot_follow_says_so(tmp_path: Path) -> None
             until(lambda: follower.error is not None)
             expected = "mappedFileSizeCommitLog: expected 1048576, as broker-a has, got 2097152"
             assert expected in str(follower.error)
-    for config in ({"aclEnable": "true"}, {"useTLS": "true"}):
-        with pytest.raises(ArgumentError, match="a slave has no account"):
-            EmbeddedCluster(replicas=1, config=config)
+        with Slave(BrokerConfig(other | {"haUseTLS": "true", "tls.client.authServer": "false"})) as follower:
+            until(lambda: follower.error is not None)
+            expected = f"expected a master that serves its log with TLS, got {embedded.brokers[0].address}"
+            assert expected in str(follower.error)
+    with pytest.raises(ArgumentError, match=r"expected haSlaveAddresses=127\.0\.0\.1, got none"):
+        EmbeddedCluster(replicas=1, config={"aclEnable": "true"})
 
 
 def test_a_slave_keeps_what_it_has_where_a_broker_of_its_masters_name_has_none_of_it(tmp_path: Path) -> None:

@@ -469,6 +469,7 @@ class Follower:
         cold_rate: int = 0,
         cold_before: int = 0,
         counts: bool = False,
+        tls: TlsOptions | None = None,
     ) -> Follower:
         """Begins to follow.
 
@@ -482,6 +483,7 @@ class Follower:
             cold_rate: Bytes a second at most, for what is old; 0 for no limit.
             cold_before: What stands before this is old.
             counts: It is a slave, and reports what it has: sends may wait for that.
+            tls: Who this side is, and who is trusted, where the HA port has TLS.
         """
 
     def progress(self) -> tuple[int, int, int, int]:
@@ -502,8 +504,8 @@ def cut_copy(path: str, at: int, options: AppendOptions, *, progress: Callable[[
 
 def log_source(
     config: dict[str, str], address: str
-) -> tuple[list[str], int, Literal["nobody", "reports", "connections"]]:
-    """Where a broker serves its log, by its configuration: addresses, bytes of a file, and what sends wait for.
+) -> tuple[list[str], int, Literal["nobody", "reports", "connections"], bool]:
+    """Where a broker serves its log, by its configuration: addresses, bytes of a file, what sends wait for, TLS.
 
     Raises:
         ArgumentError: Its log cannot be read.
@@ -623,7 +625,14 @@ class DataPlane:
     @staticmethod
     def open(appender: Appender, mailbox: Mailbox, options: DataPlaneOptions) -> DataPlane: ...
     def serve_log(
-        self, address: str, *, slaves: list[str] | None, max_frame: int, heartbeat: float, housekeeping: float
+        self,
+        address: str,
+        *,
+        slaves: list[str] | None,
+        max_frame: int,
+        heartbeat: float,
+        housekeeping: float,
+        tls: TlsOptions | None,
     ) -> None:
         """Serves the log to slaves at `ip:port`, until `close`; to those on this machine where `slaves` names none.
 
@@ -633,6 +642,7 @@ class DataPlane:
             max_frame: Bytes of the log in a frame, at most.
             heartbeat: Seconds without a frame, after which an empty one is sent.
             housekeeping: Seconds without a report, or without room for a byte, after which a connection is closed.
+            tls: Who this side is, and who may connect; without, connections are plain.
 
         Raises:
             RemotingError: It cannot listen there.

@@ -27,9 +27,17 @@ class Administrator:
         Raises:
             ArgumentError: The files have no administrator any more.
         """
-        account = self._account()
         # made anew each time: the files may have changed since
-        return Credentials(account.access_key, account.secret_key.decode()).signed(ext_fields, body)
+        return self.credentials().signed(ext_fields, body)
+
+    def credentials(self) -> Credentials:
+        """The account as it is now.
+
+        Raises:
+            ArgumentError: The files have no administrator any more.
+        """
+        account = self._account()
+        return Credentials(account.access_key, account.secret_key.decode())
 
     def _account(self) -> Account:
         for account in self._validator.rules.accounts.values():

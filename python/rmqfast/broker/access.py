@@ -78,7 +78,7 @@ def _refuse(code: ResponseCode, _request: Request) -> NoReturn:
 
 
 def credentials_of(config: BrokerConfig) -> Credentials | None:
-    """The account with which the broker signs what it asks name servers: that of `nameServerAclFile`.
+    """The account of `nameServerAclFile`, with which a broker asks name servers, and a slave its master, too.
 
     RocketMQ has no such key: its name servers check nobody. The file is as `tools.yml`: `accessKey` and `secretKey`.
 

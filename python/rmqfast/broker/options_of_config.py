@@ -12,7 +12,10 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
+from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode
+from rmqfast.remoting.tls_options import TlsMode, TlsOptions
+from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store import AppendOptions, RetentionOptions
 
 __all__ = [
@@ -102,6 +105,7 @@ class HaOptions(TypedDict):
     max_frame: int
     heartbeat: float
     housekeeping: float
+    tls: TlsOptions | None
 
 
 def ha_options(config: BrokerConfig, *, is_checked: bool) -> HaOptions:
@@ -118,7 +122,18 @@ def ha_options(config: BrokerConfig, *, is_checked: bool) -> HaOptions:
         # with less, nothing but empty frames would be sent, and no slave could report in time
         heartbeat=max(config.number("haSendHeartbeatInterval"), 100) / 1000,
         housekeeping=max(config.number("haHousekeepingInterval"), 1000) / 1000,
+        tls=_ha_tls(config),
     )
+
+
+def _ha_tls(config: BrokerConfig) -> TlsOptions | None:
+    """The certificates of the broker: one identity is enough."""
+    if not config.flag("haUseTLS"):
+        return None
+    tls = server_tls(config)
+    if tls.mode is TlsMode.DISABLED:
+        raise ArgumentError("haUseTLS=true: expected TLS with tls.server.certPath, got tls.server.mode=disabled")
+    return tls
 
 
 def transaction_options(config: BrokerConfig) -> TransactionCheckOptions:

@@ -18,10 +18,10 @@ from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import Request
-from rmqfast.remoting.credentials import Signer
 from rmqfast.remoting.tls_properties import TLS_KEYS
 
 if TYPE_CHECKING:
+    from rmqfast.acl import Administrator
     from rmqfast.slave import Slave
 
 __all__ = ["EmbeddedCluster"]
@@ -87,9 +87,10 @@ class EmbeddedCluster:
         if replicas < 0:
             raise ArgumentError(f"replicas: expected 0 or more, got {replicas}")
         shared = BrokerConfig(config or {})
-        if replicas and (check is not None or shared.flag("aclEnable") or shared.flag("useTLS")):
-            # what it serves would be open to everybody, or it would be refused
-            raise ArgumentError("replicas: a slave has no account: expected neither check nor aclEnable nor useTLS")
+        is_checked = check is not None or shared.flag("aclEnable")
+        if replicas and is_checked and not shared.text("haSlaveAddresses"):
+            # whoever comes from there gets all topics, without an account
+            raise ArgumentError("replicas: where requests are checked, expected haSlaveAddresses=127.0.0.1, got none")
         self._counts, self._replicas = (name_servers, brokers), replicas
         self._ports = (name_server_port, broker_port)
         self._config = dict(config or {})
@@ -193,7 +194,7 @@ class EmbeddedCluster:
             config,
             config_file=self._config_file,
             check=self._check,
-            signer=self._signer(config),
+            signer=self._administrator(config),
             progress=self._progress,
         )
         self.brokers.append(broker)
@@ -211,12 +212,17 @@ class EmbeddedCluster:
             "listenPort": str(port + 10 * self._counts[1] * replica if port else 0),
             "storePathRootDir": str(root / f"{config.text('brokerName')}-slave-{replica}"),
         }
-        slave = Slave(config.replaced(own))
+        administrator = self._administrator(config)
+        slave = Slave(
+            config.replaced(own),
+            check=self._check,
+            credentials=None if administrator is None else administrator.credentials(),
+        )
         self.slaves.append(slave)
         slave.start()
 
-    def _signer(self, config: BrokerConfig) -> Signer | None:
-        """Who signs what a broker asks the name servers of this cluster."""
+    def _administrator(self, config: BrokerConfig) -> Administrator | None:
+        """Who signs what a broker asks the name servers of this cluster, and a slave its master."""
         access = self._name_servers[0].access
         if access is None or config.text("nameServerAclFile"):
             return None

@@ -17,7 +17,9 @@ from rmqfast.mirror.pruning import prune
 from rmqfast.mirror.settled import SettledEnds
 from rmqfast.mirror.source import LogBounds, Source, find_source, log_bounds
 from rmqfast.mirror.status import MirrorState, MirrorStatus
-from rmqfast.store.replica import FollowEnd, Following, Replica
+from rmqfast.remoting.tls_options import TlsOptions
+from rmqfast.replication import FollowEnd, Following
+from rmqfast.store.replica import Replica
 
 __all__ = ["BrokerMirror"]
 
@@ -85,6 +87,7 @@ class BrokerMirror:
         options: How.
         once: End where the log ended when the mirror caught up with it.
         as_slave: Report what the copy has, as a slave does.
+        tls: Who this side is, and who is trusted, where the log is served with TLS. A slave that has it takes no other.
     """
 
     def __init__(
@@ -96,9 +99,10 @@ class BrokerMirror:
         *,
         once: bool = False,
         as_slave: bool = False,
+        tls: TlsOptions | None = None,
     ) -> None:
         self.broker_name = broker_name
-        self._copy, self._as_slave = copy, as_slave
+        self._copy, self._as_slave, self._tls = copy, as_slave, tls
         self.error: RmqError | None = None
         self._client, self._options, self._once = client, options, once
         self._config = ConfigCopy(client)
@@ -209,7 +213,7 @@ class BrokerMirror:
 
     def _found_source(self) -> Source | None:
         try:
-            return find_source(
+            source = find_source(
                 self._client,
                 self.broker_name,
                 let_sends_time_out=self._options.let_sends_time_out,
@@ -221,6 +225,20 @@ class BrokerMirror:
             # the slave that was followed may come back
             _log.warning("%s", error)
             return None
+        if source is not None:
+            self._check_tls(source)
+        return source
+
+    def _check_tls(self, source: Source) -> None:
+        if source.log.has_tls and self._tls is None:
+            step = "haUseTLS=true" if self._as_slave else "--tls, and --tls-trust FILE"
+            raise MirrorError(f"{source.address} serves its log with TLS alone (haUseTLS)", next_step=step)
+        if self._as_slave and self._tls is not None and not source.log.has_tls:
+            # whoever stands in between could have said so
+            raise MirrorError(
+                f"haUseTLS: expected a master that serves its log with TLS, got {source.address}, which does not",
+                next_step="set haUseTLS=true there, too; a master of RocketMQ has no TLS at its HA port",
+            )
 
     def _start(self, source: Source, bounds: LogBounds, replica: Replica) -> int | None:
         """Where to go on; None where the copy was changed, and is looked at anew."""
@@ -260,13 +278,15 @@ class BrokerMirror:
         """Follows until that ends; whether the mirror is done."""
         source, size = attempt.source, attempt.source.log.file_size
         address = source.log.addresses[self._addresses_tried % len(source.log.addresses)]
-        following = replica.follow(
+        following = Following(
+            replica,
             address,
             attempt.start,
             max_record=self._options.max_record,
             cold_rate=self._options.cold_rate,
             cold_before=max(attempt.bounds.end // size - 1, 0) * size,
             counts=self._as_slave,
+            tls=self._tls if source.log.has_tls else None,
         )
         with self._lock:
             self._following = following

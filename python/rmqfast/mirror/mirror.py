@@ -63,7 +63,7 @@ class Mirror:
     ) -> None:
         changes: dict[str, Any] = {} if name_server is None else {"name_server": name_server}
         config = ClientConfig(**changes) if config is None else replace(config, **changes)
-        self._client = AdminClient(config, TIMEOUT)
+        self._client, self._tls = AdminClient(config, TIMEOUT), config.tls
         self._directory = Path(directory)
         self._brokers, self._all, self._once = tuple(brokers), all_brokers, once
         self._options = options or MirrorOptions()
@@ -89,6 +89,7 @@ class Mirror:
                 CopyDirectory(self._directory / name, self._options),
                 self._options,
                 once=self._once,
+                tls=self._tls,
             )
             for name in names
         ]

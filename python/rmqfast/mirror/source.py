@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.clusters import BrokerRow, Brokers, Clusters
 from rmqfast.errors import ArgumentError, MirrorError, ResponseError
-from rmqfast.store.replica import ServedLog
+from rmqfast.replication import ServedLog
 
 __all__ = ["LogBounds", "Source", "find_source", "log_bounds"]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.mirror.copy_directory import copy_options
+from rmqfast.remoting import Request
+from rmqfast.remoting.credentials import Signer
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from rmqfast.store.config.file import ConfigFile as ConfigTable
 from rmqfast.store.replica import Replica
@@ -19,14 +23,26 @@ class ServedCopy:
         sizes: Of the files of the copy.
     """
 
-    def __init__(self, config: BrokerConfig, config_file: ConfigFile | None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        config_file: ConfigFile | None,
+        check: Callable[[Request], None] | None,
+        signer: Signer | None,
+    ) -> None:
         self.config, self.sizes = config, copy_options(config)
-        self._config_file = config_file
+        self._config_file, self._check, self._signer = config_file, check, signer
         self._broker: Broker | None = None
 
     def opened(self, replica: Replica) -> None:
         """Starts a broker that serves it."""
-        broker = Broker(self.config, config_file=self._config_file, store=replica.store)
+        broker = Broker(
+            self.config,
+            config_file=self._config_file,
+            check=self._check,
+            signer=self._signer,
+            store=replica.store,
+        )
         # a start that fails leaves nothing behind
         broker.start()
         self.config, self._broker = broker.config, broker

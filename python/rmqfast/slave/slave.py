@@ -6,11 +6,14 @@ Source: `BrokerController` with `brokerRole=SLAVE`, `SlaveSynchronize`, `HAClien
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.broker import BrokerConfig, ConfigFile
+from rmqfast.broker.access import credentials_of
 from rmqfast.broker.options_of_config import retention_options
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, RmqError
@@ -18,6 +21,9 @@ from rmqfast.mirror.broker_mirror import BrokerMirror
 from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.status import MirrorStatus
+from rmqfast.remoting import Request
+from rmqfast.remoting.credentials import Credentials
+from rmqfast.remoting.tls_properties import client_tls
 from rmqfast.slave.served_copy import ServedCopy
 
 __all__ = ["Slave"]
@@ -34,9 +40,12 @@ class Slave:
         config: How it is set up; `broker.conf` says the same. `brokerName` is the master's, `brokerId` is 1 or more,
             and `namesrvAddr` leads to a name server that knows the master. `listenPort` 0 is any port that is free.
         config_file: Where the configuration comes from: what is changed while it runs is written there.
+        check: Is asked before a request is answered; raises `ResponseError` for one that is not allowed.
+        credentials: The account with which it asks name servers and master; that of `nameServerAclFile` unless given.
 
     Raises:
-        ArgumentError: It is no slave by its configuration, has no name server, or is to use TLS.
+        ArgumentError: It is no slave by its configuration, has no name server, or properties of TLS that contradict
+            each other.
 
     Example:
         >>> from rmqfast import EmbeddedCluster
@@ -48,20 +57,28 @@ class Slave:
     Source: `BrokerController`, `SlaveSynchronize`, `HAClient`.
     """
 
-    def __init__(self, config: BrokerConfig, *, config_file: ConfigFile | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        config_file: ConfigFile | None = None,
+        check: Callable[[Request], None] | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
         if not config.broker_id:
             raise ArgumentError(f"brokerRole: expected SLAVE, got {config.text('brokerRole')}")
         name_server = config.text("namesrvAddr").strip()
         if not name_server:
             raise ArgumentError("namesrvAddr: expected a name server that knows the master, got none")
-        if config.flag("useTLS"):
-            raise ArgumentError("useTLS: a slave follows its master over plain connections, got true")
-        self._served = ServedCopy(config, config_file)
-        self._client = AdminClient(ClientConfig(name_server=name_server), TIMEOUT)
+        credentials = credentials or credentials_of(config)
+        self._served = ServedCopy(config, config_file, check, credentials)
+        self._client = AdminClient(_client_config(config, name_server, credentials), TIMEOUT)
+        tls = client_tls(config, use_tls=True) if config.flag("haUseTLS") else None
         # a slave that lags costs more than a master that reads from its disk
         options = MirrorOptions(retention=retention_options(config), if_broken="withdraw", cold_rate=0)
         self._copy = CopyDirectory(Path(config.text("storePathRootDir")), options, self._served)
-        self._mirror = BrokerMirror(self._client, config.text("brokerName"), self._copy, options, as_slave=True)
+        name = config.text("brokerName")
+        self._mirror = BrokerMirror(self._client, name, self._copy, options, as_slave=True, tls=tls)
         self._lock = threading.Lock()
         self._is_begun = False
 
@@ -127,3 +144,11 @@ class Slave:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _client_config(config: BrokerConfig, name_server: str, credentials: Credentials | None) -> ClientConfig:
+    """How it asks name servers and master."""
+    own = ClientConfig(name_server=name_server, tls=client_tls(config, use_tls=config.flag("useTLS")))
+    if credentials is None:
+        return own
+    return replace(own, access_key=credentials.access_key, secret_key=credentials.secret_key)

@@ -3,6 +3,7 @@ use crate::append::Appender;
 use crate::error::{ArgumentError, ForkError, RemotingError, to_python};
 use crate::remoting::call::Call;
 use crate::remoting::mailbox::Mailbox;
+use crate::remoting::tls::PyTlsOptions;
 use pyo3::prelude::*;
 use rmqfast_broker::{
     BrokerOptions, EARLY_PULL_WAIT, Group, Settings, SkippedMessage, Subscription, SyncReplication, Topic,
@@ -141,7 +142,7 @@ impl DataPlane {
     }
 
     /// Serves the log to slaves at `address`, `ip:port`; to those on this machine where none is named.
-    #[pyo3(signature = (address, *, slaves, max_frame, heartbeat, housekeeping))]
+    #[pyo3(signature = (address, *, slaves, max_frame, heartbeat, housekeeping, tls))]
     fn serve_log(
         &self,
         py: Python<'_>,
@@ -150,6 +151,7 @@ impl DataPlane {
         max_frame: usize,
         heartbeat: f64,
         housekeeping: f64,
+        tls: Option<PyTlsOptions>,
     ) -> PyResult<()> {
         self.check_process()?;
         let failed = |error: std::io::Error| RemotingError::new_err(format!("listening at {address}: {error}"));
@@ -157,7 +159,8 @@ impl DataPlane {
             address.to_socket_addrs().map_err(failed)?.next().ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
         let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parsed(&slaves).map(Peers::listed))?;
         let (heartbeat, housekeeping) = (seconds(heartbeat), seconds(housekeeping));
-        let options = HaOptions { peers, max_frame, heartbeat, housekeeping };
+        let tls = tls.map(PyTlsOptions::into_server).transpose()?;
+        let options = HaOptions { peers, tls, max_frame, heartbeat, housekeeping };
         py.detach(|| self.inner.serve_log(bound, options)).map_err(failed)
     }
 

@@ -3,6 +3,7 @@ use crate::append::Appender;
 use crate::append_options::PyAppendOptions;
 use crate::error::{ArgumentError, to_python};
 use crate::process::check_opened_here;
+use crate::remoting::tls::PyTlsOptions;
 use crate::signals::watch;
 use pyo3::prelude::*;
 use rmqfast_replication::follower::ColdRead;
@@ -25,7 +26,7 @@ pub struct Follower {
 #[pymethods]
 impl Follower {
     #[staticmethod]
-    #[pyo3(signature = (copy, path, address, start, *, max_record, lists=true, cold_rate=0, cold_before=0, counts=false))]
+    #[pyo3(signature = (copy, path, address, start, *, max_record, lists=true, cold_rate=0, cold_before=0, counts=false, tls=None))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
     fn start(
         py: Python<'_>,
@@ -38,9 +39,11 @@ impl Follower {
         cold_rate: u64,
         cold_before: u64,
         counts: bool,
+        tls: Option<PyTlsOptions>,
     ) -> PyResult<Self> {
         let cold = (cold_rate > 0).then_some(ColdRead { rate: cold_rate, before: cold_before });
-        let follow = Follow { address, from: start, max_record, lists, cold, counts };
+        let tls = tls.map(PyTlsOptions::into_client).transpose()?;
+        let follow = Follow { address, tls, from: start, max_record, lists, cold, counts };
         let copy = copy.shared();
         let inner = py.detach(|| follower::Follower::start(copy, &path, follow)).map_err(|end| match end {
             End::Store(error) => to_python(error),
@@ -72,7 +75,7 @@ impl Follower {
 fn kind(end: &End) -> &'static str {
     match end {
         End::Stopped => "stopped",
-        End::Connect { .. } => "connect",
+        End::Connect { .. } | End::Tls(_) => "connect",
         End::Closed(_) => "closed",
         // no follower ends so: it waits for bytes that are not there yet
         End::Silent(_) | End::Missing { .. } => "silent",
@@ -92,16 +95,16 @@ fn offset(end: &End) -> Option<u64> {
     }
 }
 
-/// Where a broker serves its log, by its configuration: addresses, bytes of a file, and what sends wait for.
+/// Where a broker serves its log, by its configuration: addresses, bytes of a file, what sends wait for, whether with TLS.
 #[pyfunction]
-pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(Vec<String>, u64, &'static str)> {
+pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(Vec<String>, u64, &'static str, bool)> {
     let source = Source::of_config(&config, address).map_err(ArgumentError::new_err)?;
     let sends = match source.sends {
         Sends::NeverWait => "nobody",
         Sends::WaitForReports => "reports",
         Sends::WaitForConnections => "connections",
     };
-    Ok((source.addresses, source.file_size, sends))
+    Ok((source.addresses, source.file_size, sends, source.has_tls))
 }
 
 /// Cuts a copy's log behind its last record that ends at `at` or before. Returns where it ends then.

@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// The first byte of a TLS handshake; a frame that begins so would have 352 MiB.
-const HANDSHAKE: u8 = 0x16;
+pub const HANDSHAKE: u8 = 0x16;
 
 /// A connection that may be used.
 pub enum Begun {
@@ -89,13 +89,17 @@ pub async fn begin(
             acceptor.shake_hands(stream, &peer, max_handshake_time).await
         }
         (true, ..) => Err(refused(&peer, "a handshake came, expected plain frames: TLS is disabled here")),
-        (false, TlsMode::Enforcing, _) => {
-            Err(refused(&peer, "plain bytes came, expected a handshake: TLS is enforced"))
-        }
+        (false, TlsMode::Enforcing, _) => Err(plain(&peer)),
         (false, ..) => Ok(Begun::Plain(stream)),
     }
 }
 
-fn refused(peer: &str, reason: impl ToString) -> Error {
+/// Of a peer that does not begin with a handshake.
+pub fn plain(peer: &str) -> Error {
+    refused(peer, "plain bytes came, expected a handshake: TLS is enforced")
+}
+
+/// Of a peer with which there is no TLS.
+pub fn refused(peer: &str, reason: impl ToString) -> Error {
     Error::Tls { address: peer.to_owned(), reason: reason.to_string() }
 }

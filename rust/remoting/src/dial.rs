@@ -64,11 +64,19 @@ pub fn dial(address: &str, tls: Option<&ClientTls>, timeout: Duration, interrupt
 type Secured = (TlsConnector, ServerName<'static>);
 
 fn connector(address: &str, tls: &ClientTls) -> Result<Secured> {
+    let name = server_name(address)?;
+    Ok((TlsConnector::from(tls.config()?), name))
+}
+
+/// The host of `address`, `host:port`, which the server's certificate is to be for.
+///
+/// # Errors
+/// [`Error::Tls`].
+pub fn server_name(address: &str) -> Result<ServerName<'static>> {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let named = ServerName::try_from(host.to_owned());
-    let name = named.map_err(|e| Error::Tls { address: address.to_owned(), reason: e.to_string() })?;
-    Ok((TlsConnector::from(tls.config()?), name))
+    named.map_err(|e| Error::Tls { address: address.to_owned(), reason: e.to_string() })
 }
 
 async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: Duration) -> Result<Dialled> {

@@ -3,12 +3,12 @@
 //! Source: `HAClient.connectMaster`, `HAClient.processReadEvent`, `HAClient.dispatchReadRequest`.
 use crate::end::End;
 use crate::frame::{HEADER_LEN, Header, report};
-use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use crate::wire::Wire;
+use rmqfast_remoting::ClientTls;
+use std::io::{ErrorKind, IoSliceMut};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the answer to a connection is waited for.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long nothing may come: a master sends a keep-alive each 5 seconds.
 pub const SILENCE: Duration = Duration::from_secs(20);
 /// How long a report may take to be sent.
@@ -17,7 +17,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    socket: TcpStream,
+    wire: Arc<Wire>,
     wait: Duration,
     /// Offset of the next byte.
     position: u64,
@@ -32,17 +32,15 @@ impl Connection {
     /// Connects to `address`, `host:port`, and asks for the log from `position` on. A read waits for `wait` at most.
     ///
     /// # Errors
-    /// [`End::Connect`].
-    pub fn open(address: &str, position: u64, wait: Duration) -> Result<Self, End> {
+    /// [`End::Connect`], [`End::Tls`].
+    pub fn open(address: &str, tls: Option<&ClientTls>, position: u64, wait: Duration) -> Result<Self, End> {
         let failed = |source| End::Connect { address: address.to_owned(), source };
-        let mut socket = connect(address).map_err(failed)?;
-        socket.set_nodelay(true).map_err(failed)?;
-        socket.set_read_timeout(Some(wait)).map_err(failed)?;
-        socket.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(failed)?;
+        let wire = Arc::new(Wire::connect(address, tls)?);
+        wire.set(wait, WRITE_TIMEOUT).map_err(failed)?;
         // 0 would be taken for "from the start of your last file"
         let asked = i64::try_from(position.max(1)).map_err(|_| failed(ErrorKind::InvalidInput.into()))?;
-        socket.write_all(&report(asked)).map_err(failed)?;
-        Ok(Self { socket, wait, position, left: 0, header: [0; HEADER_LEN], header_len: 0, has_heard: false })
+        wire.write_all(&report(asked), &[]).map_err(failed)?;
+        Ok(Self { wire, wait, position, left: 0, header: [0; HEADER_LEN], header_len: 0, has_heard: false })
     }
 
     /// Tells the master a position.
@@ -50,15 +48,12 @@ impl Connection {
     /// # Errors
     /// [`End::Closed`].
     pub fn report(&mut self, position: i64) -> Result<(), End> {
-        self.socket.write_all(&report(position)).map_err(End::Closed)
+        self.wire.write_all(&report(position), &[]).map_err(End::Closed)
     }
 
-    /// Another handle of its socket.
-    ///
-    /// # Errors
-    /// [`End::Closed`].
-    pub fn handle(&self) -> Result<TcpStream, End> {
-        self.socket.try_clone().map_err(End::Closed)
+    /// What it goes over, for who writes meanwhile, or ends it.
+    pub fn wire(&self) -> Arc<Wire> {
+        self.wire.clone()
     }
 
     /// Offset of the next byte.
@@ -126,7 +121,7 @@ impl Connection {
 
     fn read_some(&mut self, into: &mut [IoSliceMut<'_>]) -> Result<usize, End> {
         loop {
-            match self.socket.read_vectored(into) {
+            match self.wire.read_vectored(into) {
                 Ok(0) => return Err(End::Closed(ErrorKind::UnexpectedEof.into())),
                 Ok(count) => {
                     self.has_heard = true;
@@ -140,15 +135,4 @@ impl Connection {
             }
         }
     }
-}
-
-fn connect(address: &str) -> io::Result<TcpStream> {
-    let mut failure = io::Error::from(ErrorKind::AddrNotAvailable);
-    for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
 }

@@ -15,6 +15,9 @@ pub enum End {
         /// The reason.
         source: io::Error,
     },
+    /// The two sides do not agree on TLS.
+    #[error(transparent)]
+    Tls(rmqfast_remoting::Error),
     /// The connection ended, as where the other side was restarted: nothing on the wire tells why.
     #[error("the connection ended: {0}")]
     Closed(io::Error),

@@ -7,8 +7,9 @@ use crate::end::End;
 use crate::keeper::Keeper;
 use crate::listing::Listing;
 use crate::log_copy::LogCopy;
+use crate::wire::Wire;
+use rmqfast_remoting::ClientTls;
 use rmqfast_store::store::append::Appender;
-use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,6 +30,8 @@ pub struct ColdRead {
 pub struct Follow {
     /// The master's HA port, `host:port`.
     pub address: String,
+    /// How it is known there, where that port has TLS.
+    pub tls: Option<ClientTls>,
     /// Where to begin: at the end of the copy or before it, where it has bytes to compare.
     pub from: u64,
     /// Bytes of a record at most.
@@ -70,7 +73,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Ending {
     end: Option<Arc<End>>,
-    socket: Option<TcpStream>,
+    wire: Option<Arc<Wire>>,
     running: usize,
 }
 
@@ -197,7 +200,7 @@ impl Shared {
     fn copy(&self, follow: &Follow, mut log: LogCopy) -> Result<(), End> {
         let _ending = ListingEnd(&self.listing);
         self.connected(follow).and_then(|mut connection| {
-            self.keeper.begin(connection.handle()?);
+            self.keeper.begin(connection.wire());
             thread::scope(|scope| {
                 let keeping = scope.spawn(|| self.keeper.keep().inspect_err(|_| self.cut_off()));
                 let copied = self.copy_all(follow, &mut connection, &mut log);
@@ -209,10 +212,10 @@ impl Shared {
     }
 
     fn connected(&self, follow: &Follow) -> Result<Connection, End> {
-        let connection = Connection::open(&follow.address, follow.from, SILENCE)?;
+        let connection = Connection::open(&follow.address, follow.tls.as_ref(), follow.from, SILENCE)?;
         let mut ending = self.ending();
-        ending.socket = Some(connection.handle()?);
-        // stopped meanwhile: nobody had a socket to close
+        ending.wire = Some(connection.wire());
+        // stopped meanwhile: nobody had a connection to end
         if ending.end.is_some() { Err(End::Stopped) } else { Ok(connection) }
     }
 
@@ -260,9 +263,8 @@ impl Shared {
     }
 
     fn cut_off(&self) {
-        if let Some(socket) = &self.ending().socket {
-            // already closed is as good
-            let _ = socket.shutdown(Shutdown::Both);
+        if let Some(wire) = &self.ending().wire {
+            wire.end();
         }
     }
 

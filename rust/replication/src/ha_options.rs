@@ -1,6 +1,7 @@
 //! How a master serves its log, and to whom.
 //!
 //! Source: `MessageStoreConfig`.
+use rmqfast_remoting::ServerTls;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use std::time::Duration;
 pub struct HaOptions {
     /// Who may connect.
     pub peers: Peers,
+    /// How it is known to them; with it there are no plain connections, and RocketMQ's slaves have no others.
+    pub tls: Option<ServerTls>,
     /// Bytes of the log in a frame, at most.
     pub max_frame: usize,
     /// After so long without a frame one is sent that has none.

@@ -7,6 +7,7 @@
 use crate::ha_options::HaOptions;
 use crate::replicas::Replicas;
 use crate::slave::Slave;
+use crate::wire::Wire;
 use rmqfast_store::store::append::Appender;
 use std::collections::HashMap;
 use std::fmt;
@@ -160,11 +161,8 @@ impl Shared {
         if !self.options.peers.has(peer.ip(), socket.local_addr().map_err(text)?.ip()) {
             return Err("it is not among those that may connect (haSlaveAddresses)".into());
         }
-        socket.set_nodelay(true).map_err(text)?;
-        socket.set_read_timeout(Some(self.options.housekeeping)).map_err(text)?;
-        socket.set_write_timeout(Some(self.options.housekeeping)).map_err(text)?;
         let entry = self.enter(socket.try_clone().map_err(text)?)?;
-        let serve = move || entry.shared.serve(&socket, peer, entry.number);
+        let serve = move || entry.shared.serve(socket, peer, entry.number);
         thread::Builder::new().name("rmqfast-ha-send".into()).spawn(serve).map(drop).map_err(text)
     }
 
@@ -179,12 +177,21 @@ impl Shared {
         Ok(Entry { shared: self.clone(), number })
     }
 
-    fn serve(&self, socket: &TcpStream, peer: SocketAddr, number: u64) {
-        let slave = Slave::new(self.appender.clone(), self.replicas.clone(), number);
-        let reason = slave.serve(socket, &self.options);
+    fn serve(&self, socket: TcpStream, peer: SocketAddr, number: u64) {
+        let reason = match self.accepted(socket) {
+            Ok(wire) => Slave::new(self.appender.clone(), self.replicas.clone(), number).serve(&wire, &self.options),
+            Err(reason) => Some(reason),
+        };
         if let Some(reason) = reason.filter(|_| !self.connections().is_closed) {
             self.tell(&format!("the connection of the slave {peer} ended: {reason}"));
         }
+    }
+
+    fn accepted(&self, socket: TcpStream) -> Result<Wire, String> {
+        let patience = self.options.housekeeping;
+        let wire = Wire::accept(socket, self.options.tls.as_ref(), patience).map_err(|error| error.to_string())?;
+        wire.set(patience, patience).map_err(|error| error.to_string())?;
+        Ok(wire)
     }
 
     /// Tells of a connection, unless another line came a moment ago: peers are to fill no log.

@@ -6,10 +6,9 @@
 //! Source: `HAConnection.ReadSocketService`, `HAClient.isTimeToReportOffset`.
 use crate::end::End;
 use crate::frame::{NO_REPLICA, report};
-use std::io::Write;
-use std::net::TcpStream;
+use crate::wire::Wire;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two reports: a master closes a connection over which it hears nothing for 20 seconds.
@@ -27,13 +26,13 @@ pub struct Keeper {
     /// What is reported: of one that counts, up to where it has the log.
     position: AtomicI64,
     /// Two threads report: whoever has it writes a whole one.
-    socket: Mutex<Option<TcpStream>>,
+    wire: Mutex<Option<Arc<Wire>>>,
 }
 
 impl Default for Keeper {
     fn default() -> Self {
-        let (state, changed, socket) = (Mutex::default(), Condvar::new(), Mutex::default());
-        Self { state, changed, position: AtomicI64::new(NO_REPLICA), socket }
+        let (state, changed, wire) = (Mutex::default(), Condvar::new(), Mutex::default());
+        Self { state, changed, position: AtomicI64::new(NO_REPLICA), wire }
     }
 }
 
@@ -67,8 +66,8 @@ impl Keeper {
     }
 
     /// Reports go here.
-    pub fn begin(&self, socket: TcpStream) {
-        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
+    pub fn begin(&self, wire: Arc<Wire>) {
+        *self.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
     }
 
     /// Reports now that the copy has all before `position`, as a slave does, and so from now on.
@@ -81,10 +80,10 @@ impl Keeper {
     }
 
     fn report(&self) -> Result<(), End> {
-        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let wire = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
         // under the lock: the last report is the newest
         let position = self.position.load(Ordering::Relaxed);
-        socket.as_mut().map_or(Ok(()), |socket| socket.write_all(&report(position)).map_err(End::Closed))
+        wire.as_ref().map_or(Ok(()), |wire| wire.write_all(&report(position), &[]).map_err(End::Closed))
     }
 
     /// Keeps the connection until it is over.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! frame        what goes over the wire, both ways
+//! wire         what their bytes go over: a socket, with TLS or without
 //! connection   the reading side of one connection: frames become bytes of the log, one behind the other
 //! keeper       what keeps a connection while its thread writes, and ends one that nobody reads
 //! log_copy     compares what a copy has, checks and appends what it has not
@@ -26,6 +27,7 @@ pub mod log_reader;
 pub mod replicas;
 pub mod slave;
 pub mod source;
+pub mod wire;
 
 pub use end::End;
 pub use follower::{Follow, Follower, Progress};

@@ -155,7 +155,7 @@ impl LogReader {
         let count = self.stretch.addresses.len();
         let mut last = None;
         for index in (0..count).map(|number| (self.address + number) % count) {
-            match Connection::open(&self.stretch.addresses[index], from, LOOK) {
+            match Connection::open(&self.stretch.addresses[index], None, from, LOOK) {
                 Ok(connection) => {
                     self.address = index;
                     let now = Instant::now();

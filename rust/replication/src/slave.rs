@@ -4,10 +4,10 @@
 use crate::frame::{Header, REPORT_LEN};
 use crate::ha_options::HaOptions;
 use crate::replicas::Replicas;
+use crate::wire::Wire;
 use rmqfast_store::store::append::Appender;
 use rmqfast_store::store::serve::Live;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -53,12 +53,12 @@ impl Slave {
     }
 
     /// Serves it until the connection ends. Returns why, where that is worth a word: where this side ended it, or it was a replica.
-    pub fn serve(&self, socket: &TcpStream, options: &HaOptions) -> Option<Reason> {
+    pub fn serve(&self, wire: &Wire, options: &HaOptions) -> Option<Reason> {
         thread::scope(|scope| {
-            let hear = || self.over(socket, self.hear(socket, options));
+            let hear = || self.over(wire, self.hear(wire, options));
             match thread::Builder::new().name("rmqfast-ha-hear".into()).spawn_scoped(scope, hear) {
-                Ok(_) => self.over(socket, self.send_all(socket, options)),
-                Err(error) => self.over(socket, Err(error.to_string())),
+                Ok(_) => self.over(wire, self.send_all(wire, options)),
+                Err(error) => self.over(wire, Err(error.to_string())),
             }
         });
         self.replicas.gone(self.number);
@@ -66,12 +66,11 @@ impl Slave {
     }
 
     /// Ends both threads. Only the first one tells why: to the other the connection just ends.
-    fn over(&self, socket: &TcpStream, end: Result<(), Reason>) {
+    fn over(&self, wire: &Wire, end: Result<(), Reason>) {
         if !self.is_over.swap(true, Ordering::SeqCst) {
             *self.reason() = end.err();
         }
-        // already closed is as good
-        let _ = socket.shutdown(Shutdown::Both);
+        wire.end();
         self.live.growth().tell();
     }
 
@@ -80,10 +79,10 @@ impl Slave {
     }
 
     /// Hears reports until the slave closes the connection.
-    fn hear(&self, mut socket: &TcpStream, options: &HaOptions) -> Result<(), Reason> {
+    fn hear(&self, wire: &Wire, options: &HaOptions) -> Result<(), Reason> {
         let (mut bytes, mut len) = ([0; REPORTS_LEN], 0);
         loop {
-            match socket.read(&mut bytes[len..]) {
+            match wire.read(&mut bytes[len..]) {
                 Ok(0) => return self.left("it closed the connection"),
                 Ok(count) => len += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -141,7 +140,7 @@ impl Slave {
         }
     }
 
-    fn send_all(&self, socket: &TcpStream, options: &HaOptions) -> Result<(), Reason> {
+    fn send_all(&self, wire: &Wire, options: &HaOptions) -> Result<(), Reason> {
         self.wait_for_request(options)?;
         // a frame at once, be it without bytes: a slave of ours reports what it has when it hears something
         let mut due = Instant::now();
@@ -159,7 +158,7 @@ impl Slave {
             let size = self.frame_size(position, end, options);
             // before: a slave may report it as soon as it has it
             self.sent_to.store(position + size as u64, Ordering::Release);
-            if let Err(error) = self.send(socket, position, size) {
+            if let Err(error) = self.send(wire, position, size) {
                 return self.failed(&error, position, options);
             }
             due = Instant::now() + options.heartbeat;
@@ -185,15 +184,15 @@ impl Slave {
 
     /// Sends `size` bytes of the log, which stand at `position` and in one file. The system copies them from the file's map: where
     /// another process cuts the file off amid that, it is an error and no signal.
-    fn send(&self, socket: &TcpStream, position: u64, size: usize) -> io::Result<()> {
+    fn send(&self, wire: &Wire, position: u64, size: usize) -> io::Result<()> {
         let header = Header { offset: position, size }.encode();
         if size == 0 {
-            return write_all(socket, &header, &[]);
+            return wire.write_all(&header, &[]);
         }
         // looked up for each frame: a file that is gone is not kept by who reads slowly
         let file = self.live.log_file(position).map_err(io::Error::other)?.ok_or(ErrorKind::NotFound)?;
         let bytes = file.slice(position, size).filter(|_| file.has(position + size as u64));
-        write_all(socket, &header, bytes.ok_or(ErrorKind::UnexpectedEof)?)
+        wire.write_all(&header, bytes.ok_or(ErrorKind::UnexpectedEof)?)
     }
 
     fn failed(&self, error: &io::Error, position: u64, options: &HaOptions) -> Result<(), Reason> {
@@ -213,19 +212,4 @@ impl Slave {
 /// Of a socket with a limit.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
-/// Writes both, one behind the other.
-fn write_all(mut socket: &TcpStream, header: &[u8], bytes: &[u8]) -> io::Result<()> {
-    let mut slices = &mut [IoSlice::new(header), IoSlice::new(bytes)][..];
-    IoSlice::advance_slices(&mut slices, 0);
-    while !slices.is_empty() {
-        match socket.write_vectored(slices) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(count) => IoSlice::advance_slices(&mut slices, count),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

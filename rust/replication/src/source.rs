@@ -40,6 +40,8 @@ pub struct Source {
     pub sends: Sends,
     /// Whether accounts have rights at the broker. Its HA port knows none.
     pub has_acl: bool,
+    /// Whether its HA port has TLS, as a broker of ours may have it.
+    pub has_tls: bool,
 }
 
 impl Source {
@@ -78,6 +80,7 @@ impl Source {
             max_record: max_body.saturating_add(AROUND_BODY),
             sends,
             has_acl: ACLS.iter().any(|name| is_true(name)),
+            has_tls: is_true("haUseTLS"),
         })
     }
 }
@@ -105,6 +108,7 @@ mod tests {
             max_record: (64 << 20) + AROUND_BODY,
             sends: Sends::NeverWait,
             has_acl: false,
+            has_tls: false,
         };
         assert_eq!(source(&[]), Ok(expected));
         let one = source(&[("brokerIP2", "broker.example"), ("maxMessageSize", "134217728")]).expect("a source");
@@ -129,6 +133,7 @@ mod tests {
             assert!(source(&[(name, "false")]).is_ok());
         }
         assert!(source(&[("aclEnable", "True")]).expect("its log can be read").has_acl);
+        assert!(source(&[("haUseTLS", "true")]).expect("its log can be read").has_tls);
         let text = source(&[("haListenPort", "")]).expect_err("no port");
         assert_eq!(text, "haListenPort: expected a number, got none");
     }

@@ -24,6 +24,9 @@ pub fn log_source(cluster: &TopicCluster, queue: &Queue, interrupt: Interrupt<'_
     if source.has_acl {
         return Err(pulled("it has ACLs, and its log has the topics of everybody"));
     }
+    if source.has_tls {
+        return Err(pulled("its HA port has TLS (haUseTLS)"));
+    }
     match source.sends {
         Sends::NeverWait => Ok(source),
         Sends::WaitForConnections | Sends::WaitForReports => {

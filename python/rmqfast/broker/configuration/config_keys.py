@@ -289,6 +289,7 @@ _OWN_TABLE = (
     ConfigKey("storeFilePermission", PERMISSION, "600", START),
     ConfigKey("insecureBind", FLAG, "false", START),
     ConfigKey("haSlaveAddresses", TEXT, None, START),
+    ConfigKey("haUseTLS", FLAG, "false", START),
     ConfigKey("maxTopicCount", INT, "1000000", LIVE),
     ConfigKey("maxGroupCount", INT, "1000000", LIVE),
     ConfigKey("checkCRCOnDelivery", FLAG, "false", LIVE),

@@ -29,8 +29,15 @@ impl Copy {
     }
 
     fn follow(&self, address: &str, from: u64) -> Follower {
-        let follow =
-            Follow { address: address.into(), from, max_record: 8 << 20, cold: None, lists: true, counts: false };
+        let follow = Follow {
+            address: address.into(),
+            tls: None,
+            from,
+            max_record: 8 << 20,
+            cold: None,
+            lists: true,
+            counts: false,
+        };
         Follower::start(self.appender.clone(), self.dir.path(), follow).expect("started")
     }
 
@@ -259,8 +266,15 @@ fn where_nobody_listens_it_ends_and_says_so() {
 #[test]
 fn a_place_behind_the_copy_is_refused() {
     let copy = Copy::new();
-    let follow =
-        Follow { address: "127.0.0.1:1".into(), from: 5, max_record: 1 << 20, cold: None, lists: true, counts: false };
+    let follow = Follow {
+        address: "127.0.0.1:1".into(),
+        tls: None,
+        from: 5,
+        max_record: 1 << 20,
+        cold: None,
+        lists: true,
+        counts: false,
+    };
     let refused = Follower::start(copy.appender.clone(), copy.dir.path(), follow).expect_err("refused");
     assert!(refused.to_string().contains("at most 0, where the copy ends"), "{refused}");
 }

@@ -18,17 +18,18 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A store, and a service that gives its log away.
-struct Master {
-    service: HaService,
+pub struct Master {
+    pub service: HaService,
     appender: Arc<Appender>,
-    replicas: Arc<Replicas>,
+    pub replicas: Arc<Replicas>,
     lines: Receiver<String>,
     dir: TempDir,
 }
 
-fn usual() -> HaOptions {
+pub fn usual() -> HaOptions {
     HaOptions {
         peers: Peers::Machine,
+        tls: None,
         max_frame: 1 << 20,
         // longer than a test waits: what is sent was woken by an append
         heartbeat: Duration::from_secs(600),
@@ -41,7 +42,7 @@ impl Master {
         Self::with(options(), usual())
     }
 
-    fn with(store: AppendOptions, ha: HaOptions) -> Self {
+    pub fn with(store: AppendOptions, ha: HaOptions) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let appender = Arc::new(Appender::open(dir.path(), store).expect("new"));
         let replicas = Arc::new(Replicas::default());
@@ -61,17 +62,22 @@ impl Master {
     }
 
     /// Returns where the log ends then.
-    fn send(&self, size: usize) -> u64 {
+    pub fn send(&self, size: usize) -> u64 {
         let message = OwnedMessage { topic: "T".into(), body: vec![b'b'; size], ..OwnedMessage::default() };
         self.appender.append_unsynced(&Messages::new(vec![message]), None, |_| {}).expect("appended")
     }
 
-    fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.appender.log_end().expect("open")
     }
 
-    fn log(&self) -> Vec<u8> {
-        let mut bytes = files(&self.dir.path().join("commitlog"));
+    pub fn log(&self) -> Vec<u8> {
+        self.copied(self.dir.path())
+    }
+
+    /// As much of the log as this one has, of a store that has it, too.
+    pub fn copied(&self, store: &Path) -> Vec<u8> {
+        let mut bytes = files(&store.join("commitlog"));
         bytes.truncate((self.end() - self.appender.live().log_bounds().0) as usize);
         bytes
     }
@@ -88,7 +94,7 @@ impl Master {
         slave
     }
 
-    fn line(&self) -> String {
+    pub fn line(&self) -> String {
         self.lines.recv_timeout(deadline() - Instant::now()).expect("a line")
     }
 }
@@ -143,7 +149,7 @@ fn a_follower_copies_the_log_while_it_grows_and_no_send_takes_it_for_a_replica()
     let appender = Appender::open(copy.path(), AppendOptions { replica_from: Some(0), ..options() }).expect("new");
     let appender = Arc::new(appender);
     let address = master.service.address().to_string();
-    let follow = Follow { address, from: 0, max_record: 8 << 20, cold: None, lists: true, counts: false };
+    let follow = Follow { address, tls: None, from: 0, max_record: 8 << 20, cold: None, lists: true, counts: false };
     let follower = Follower::start(appender.clone(), copy.path(), follow).expect("started");
     until("the first part is there", || follower.progress().listed_to == master.end());
     for _ in 0..200 {
@@ -152,9 +158,7 @@ fn a_follower_copies_the_log_while_it_grows_and_no_send_takes_it_for_a_replica()
     }
     until("all of it is there", || follower.progress().listed_to == master.end());
     follower.stop();
-    let mut bytes = files(&copy.path().join("commitlog"));
-    bytes.truncate(master.end() as usize);
-    assert!(bytes == master.log());
+    assert!(master.copied(copy.path()) == master.log());
     assert_eq!(master.appender.live().log_bounds().1, master.end());
     assert!(master.lines.try_recv().is_err(), "who is no replica may leave without a word");
 }

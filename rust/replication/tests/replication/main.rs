@@ -3,3 +3,4 @@ mod follower;
 mod ha_service;
 mod log_reader;
 mod peers;
+mod tls;

@@ -1,0 +1,197 @@
+//! A socket with TLS of two threads that block: one reads while the other writes.
+use crate::accept::{HANDSHAKE, plain, refused};
+use crate::dial::server_name;
+use crate::error::Result;
+use crate::tls::{ClientTls, ServerTls};
+use rustls::{ClientConnection, Connection, ServerConnection};
+use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes that are read from the socket at a time: some records of TLS, which have 16 KiB at most.
+const SEALED_LEN: usize = 64 << 10;
+
+/// A socket after its handshake. What it waits for at most is set at the [`socket`](Self::socket) below, after the handshake.
+#[derive(Debug)]
+pub struct TlsSocket {
+    socket: TcpStream,
+    /// Never held while the operating system is waited for: who writes would keep who reads.
+    tls: Mutex<Connection>,
+    /// What has come, and is not opened.
+    reading: Mutex<Sealed>,
+    /// What is to go. Held while it is sent: records of TLS have an order.
+    writing: Mutex<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Sealed {
+    bytes: Vec<u8>,
+    from: usize,
+    to: usize,
+}
+
+impl TlsSocket {
+    /// Shakes hands with the server at `address`, `host:port`, to which the socket is connected; within `max_time`.
+    ///
+    /// # Errors
+    /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
+    pub fn connect(socket: TcpStream, address: &str, tls: &ClientTls, max_time: Duration) -> Result<Self> {
+        let failed = |error: &dyn ToString| refused(address, error.to_string());
+        let connection = ClientConnection::new(tls.config()?, server_name(address)?).map_err(|e| failed(&e))?;
+        Self::shake_hands(socket, connection.into(), max_time).map_err(|error| failed(&error))
+    }
+
+    /// Shakes hands with the client that has connected; within `max_time`. The certificates are those that the files hold now.
+    ///
+    /// # Errors
+    /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
+    pub fn accept(socket: TcpStream, tls: &ServerTls, max_time: Duration) -> Result<Self> {
+        let peer = socket.peer_addr().map_or_else(|error| error.to_string(), |peer| peer.to_string());
+        let failed = |error: &dyn ToString| refused(&peer, error.to_string());
+        let connection = ServerConnection::new(tls.config(&tls.material())?).map_err(|e| failed(&e))?;
+        let begun = first_byte(&socket, max_time).map_err(|error| failed(&error))?;
+        if begun.is_some_and(|byte| byte != HANDSHAKE) {
+            return Err(plain(&peer));
+        }
+        Self::shake_hands(socket, connection.into(), max_time).map_err(|error| failed(&error))
+    }
+
+    fn shake_hands(socket: TcpStream, mut tls: Connection, max_time: Duration) -> io::Result<Self> {
+        let mut patient = Patient { socket: &socket, until: Instant::now() + max_time };
+        while tls.is_handshaking() {
+            tls.complete_io(&mut patient)?;
+        }
+        // what the last step of it had to say
+        while tls.wants_write() {
+            tls.write_tls(&mut patient)?;
+        }
+        let reading = Mutex::new(Sealed { bytes: vec![0; SEALED_LEN], from: 0, to: 0 });
+        Ok(Self { socket, tls: tls.into(), reading, writing: Mutex::default() })
+    }
+
+    /// The socket below.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// Reads what has come into one slice, then into the next, and waits where nothing has; 0 at the end.
+    ///
+    /// # Errors
+    /// Those of the operating system; [`ErrorKind::InvalidData`] for what is not the peer's.
+    pub fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut sealed = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut count = 0;
+            for slice in &mut *into {
+                let opened = self.open(&mut sealed, slice)?;
+                count += opened;
+                if opened < slice.len() {
+                    break;
+                }
+            }
+            if count > 0 || into.iter().all(|slice| slice.is_empty()) {
+                return Ok(count);
+            }
+            sealed.to = (&self.socket).read(&mut sealed.bytes)?;
+            sealed.from = 0;
+            if sealed.to == 0 {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Opens what is sealed, as far as there is room.
+    fn open(&self, sealed: &mut Sealed, into: &mut [u8]) -> io::Result<usize> {
+        let (mut tls, mut opened) = (self.tls(), 0);
+        while opened < into.len() {
+            match tls.reader().read(&mut into[opened..]) {
+                // the peer has said that it ends
+                Ok(0) => break,
+                Ok(count) => opened += count,
+                Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+                Err(_) if sealed.from == sealed.to => break,
+                Err(_) => {
+                    sealed.from += tls.read_tls(&mut &sealed.bytes[sealed.from..sealed.to])?;
+                    tls.process_new_packets().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+                }
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Writes the parts, one behind the other. After an error the peer may have some of them, and the connection is of no more use.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn write_all(&self, parts: &[&[u8]]) -> io::Result<()> {
+        let mut sealed = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        for mut left in parts.iter().copied() {
+            while !left.is_empty() {
+                left = &left[self.seal(left, &mut sealed)?..];
+                if sealed.len() >= SEALED_LEN {
+                    self.send(&mut sealed)?;
+                }
+            }
+        }
+        self.send(&mut sealed)
+    }
+
+    /// Seals some of the bytes. Returns how many.
+    fn seal(&self, bytes: &[u8], sealed: &mut Vec<u8>) -> io::Result<usize> {
+        let mut tls = self.tls();
+        let taken = tls.writer().write(bytes)?;
+        while tls.wants_write() {
+            tls.write_tls(sealed)?;
+        }
+        Ok(taken)
+    }
+
+    fn send(&self, sealed: &mut Vec<u8>) -> io::Result<()> {
+        (&self.socket).write_all(sealed)?;
+        sealed.clear();
+        Ok(())
+    }
+
+    fn tls(&self) -> MutexGuard<'_, Connection> {
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first byte that comes, which stays there; none at the end.
+fn first_byte(socket: &TcpStream, max_time: Duration) -> io::Result<Option<u8>> {
+    let mut byte = [0];
+    socket.set_read_timeout(Some(max_time))?;
+    Ok((socket.peek(&mut byte)? > 0).then_some(byte[0]))
+}
+
+/// A socket during a handshake, all of which has to come in time, however it drips.
+struct Patient<'a> {
+    socket: &'a TcpStream,
+    until: Instant,
+}
+
+impl Patient<'_> {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(self.left()?)?;
+        self.socket.read(into)
+    }
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(self.left()?)?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
