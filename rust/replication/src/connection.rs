@@ -26,6 +26,8 @@ pub struct Connection {
     header: [u8; HEADER_LEN],
     header_len: usize,
     has_heard: bool,
+    /// See [`is_drained`](Self::is_drained).
+    is_drained: bool,
 }
 
 impl Connection {
@@ -40,7 +42,16 @@ impl Connection {
         // 0 would be taken for "from the start of your last file"
         let asked = i64::try_from(position.max(1)).map_err(|_| failed(ErrorKind::InvalidInput.into()))?;
         wire.write_all(&report(asked), &[]).map_err(failed)?;
-        Ok(Self { wire, wait, position, left: 0, header: [0; HEADER_LEN], header_len: 0, has_heard: false })
+        Ok(Self {
+            wire,
+            wait,
+            position,
+            left: 0,
+            header: [0; HEADER_LEN],
+            header_len: 0,
+            has_heard: false,
+            is_drained: false,
+        })
     }
 
     /// Tells the master a position.
@@ -66,6 +77,11 @@ impl Connection {
         self.has_heard
     }
 
+    /// Whether the last read gave all that had come, up to the end of a frame.
+    pub fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
     /// Reads bytes of the log until `room` is full, or until no more have come. Returns how many; none for a keep-alive.
     ///
     /// # Errors
@@ -79,6 +95,7 @@ impl Connection {
             return Ok(1);
         }
         let mut filled = 0;
+        self.is_drained = false;
         loop {
             if self.left == 0 {
                 match self.read_header() {
@@ -103,6 +120,7 @@ impl Connection {
             (self.header, self.header_len) = (next, count - body);
             // nothing else has come: whoever waits for these bytes gets them now
             if filled == room.len() || self.header_len == 0 {
+                self.is_drained = self.left == 0 && self.header_len == 0;
                 return Ok(filled);
             }
         }

@@ -16,6 +16,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+/// After all that had come was read, the next read is a moment later: a master that sends single messages wakes this side some
+/// hundred times a second, not for each of them. A slave reads at once, as sends may wait for its report.
+const MOMENT: Duration = Duration::from_millis(2);
+
 /// How fast old parts of the log are read: a master reads them from its disk, and its consumers lose their cache.
 #[derive(Clone, Copy, Debug)]
 pub struct ColdRead {
@@ -236,6 +240,9 @@ impl Shared {
             if follow.counts && connection.has_heard() {
                 // before all was compared, the copy may have other bytes than its master
                 self.keeper.has_copied(if log.is_compared() { log.position() } else { log.compared_to() })?;
+            }
+            if !follow.counts && connection.is_drained() {
+                self.pause(MOMENT);
             }
             if let Some(cold) = follow.cold.filter(|cold| cold.rate > 0 && connection.position() < cold.before) {
                 self.pause(Duration::from_secs_f64(count as f64 / cold.rate as f64));
