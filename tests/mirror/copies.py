@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rmqfast import Message, MirrorStatus, Producer, open_store
 from rmqfast.mirror import Mirror
-from tests.interop.rocketmq import RocketMQ
 from tests.waiting import until
 
 __all__ = ["SMALL", "assert_same", "caught_up", "log_of", "lose_tail", "send", "units_of"]
@@ -69,9 +68,9 @@ def units_of(store: Path) -> dict[str, bytes]:
     return units
 
 
-def caught_up(mirror: Mirror, master: RocketMQ) -> MirrorStatus:
-    """Waits until all that is in the master's log now is copied."""
-    with open_store(master.store) as store:
+def caught_up(mirror: Mirror, master: Path) -> MirrorStatus:
+    """Waits until all that is in the log of a master's store now is copied."""
+    with open_store(master) as store:
         end = store.info().max_offset
 
     def has_all() -> MirrorStatus | None:

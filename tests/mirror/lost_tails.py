@@ -45,7 +45,7 @@ def lost_tails(rounds: int, directory: Path, seed: int = 1, version: str = "4.9.
                 # more than what is compared at first, at times
                 tail = chance.choice([1, 2, 12, 300])
                 send(master.name_server, TOPIC, bodies(chance, f"{number} old", tail + chance.randint(20, 200)))
-                position, withdrawn = caught_up(mirror, master).position, mirror.status()[0].withdrawn_bytes
+                position, withdrawn = caught_up(mirror, master.store).position, mirror.status()[0].withdrawn_bytes
                 master.kill9()
                 lost = position - lose_tail(master.store, tail)
                 master.start()
@@ -63,7 +63,7 @@ def lost_tails(rounds: int, directory: Path, seed: int = 1, version: str = "4.9.
 def withdrawn_again(mirror: Mirror, before: int, master: RocketMQ) -> MirrorStatus:
     """Waits until more was withdrawn, and all that is there now is copied."""
     until(lambda: mirror.status()[0].withdrawn_bytes > before, lambda: str(mirror.status()))
-    return caught_up(mirror, master)
+    return caught_up(mirror, master.store)
 
 
 def bodies(chance: random.Random, prefix: str, count: int) -> list[bytes]:

@@ -40,9 +40,9 @@ def test_a_mirror_has_log_queues_index_and_configuration_and_goes_on_where_it_wa
     send(master.name_server, "orders", bodies(3000))
     copies = tmp_path / "copies"
     with Mirror(copies, name_server=master.name_server) as mirror:
-        caught_up(mirror, master)
+        caught_up(mirror, master.store)
         send(master.name_server, "orders", bodies(500), DELAY="1")
-        status = caught_up(mirror, master)
+        status = caught_up(mirror, master.store)
     copy = status.directory
     assert (copy.name, status.lag_bytes, status.withdrawn_bytes) == ("broker-a", 0, 0)
     assert_same(master.store, copy)
@@ -102,7 +102,7 @@ def test_a_new_copy_begins_where_it_is_told_to_and_has_the_offsets_of_its_master
 def test_what_comes_can_be_read_while_it_is_copied(master: RocketMQ, tmp_path: Path) -> None:
     send(master.name_server, "orders", bodies(10))
     with Mirror(tmp_path / "copies", name_server=master.name_server) as mirror:
-        copy = caught_up(mirror, master).directory
+        copy = caught_up(mirror, master.store).directory
         seen: list[bytes] = []
 
         def read() -> None:
@@ -135,7 +135,7 @@ def test_the_queues_of_a_topic_that_was_deleted_and_made_again_are_those_of_the_
     master.create_topic("orders", 2)
     send(master.name_server, "orders", [b"new"] * 7)
     with Mirror(tmp_path / "late", name_server=master.name_server) as late:
-        copy = caught_up(late, master).directory
+        copy = caught_up(late, master.store).directory
         # what got no message since goes with the configuration
         until(lambda: units_of(copy).keys() == units_of(master.store).keys())
         assert_same(master.store, copy)
@@ -144,7 +144,7 @@ def test_the_queues_of_a_topic_that_was_deleted_and_made_again_are_those_of_the_
             admin.topics.delete("orders", cluster="DefaultCluster")
         master.create_topic("orders", 2)
         send(master.name_server, "orders", [b"newer"] * 3)
-        caught_up(late, master)
+        caught_up(late, master.store)
         until(lambda: units_of(copy).keys() == units_of(master.store).keys())
         assert_same(master.store, copy)
     with open_store(copy) as store:
@@ -157,14 +157,14 @@ def test_a_master_that_lost_its_tail_and_went_on_is_found_and_what_it_lost_is_wi
     send(master.name_server, "orders", bodies(200))
     options = MirrorOptions(if_broken="withdraw")
     with Mirror(tmp_path / "copies", name_server=master.name_server, options=options) as mirror:
-        position = caught_up(mirror, master).position
+        position = caught_up(mirror, master.store).position
         master.kill9()
         end = lose_tail(master.store, 5)
         master.start()
         send(master.name_server, "orders", bodies(30, size=333))
         # as far as before, and the bytes of now
         until(lambda: mirror.status()[0].withdrawn_bytes == position - end, lambda: str(mirror.status()))
-        status = caught_up(mirror, master)
+        status = caught_up(mirror, master.store)
     assert_same(master.store, status.directory)
     with open_store(status.directory) as store:
         assert store.verify().ok
@@ -177,7 +177,7 @@ def test_without_leave_to_withdraw_it_stops_and_says_what_to_do_or_begins_anew(
     send(master.name_server, "orders", bodies(200))
     copies = tmp_path / "copies"
     with Mirror(copies, name_server=master.name_server) as mirror:
-        caught_up(mirror, master)
+        caught_up(mirror, master.store)
     whole = units_of(copies / "broker-a")
     master.kill9()
     end = lose_tail(master.store, 5)
@@ -196,7 +196,7 @@ def test_without_leave_to_withdraw_it_stops_and_says_what_to_do_or_begins_anew(
     for _ in range(2):
         with Mirror(copies, name_server=master.name_server, options=options) as mirror:
             until(lambda mirror=mirror: mirror.status()[0].directory.name == "broker-a.2")  # type: ignore[misc]
-            caught_up(mirror, master)
+            caught_up(mirror, master.store)
     assert sorted(path.name for path in copies.iterdir()) == ["broker-a", "broker-a.2"]
     assert "orders" in TopicConfigTable.load(copies / "broker-a.2")
     # a broker leaves the units of what it lost behind the ends of its queues
@@ -209,7 +209,7 @@ def test_where_retention_overtook_it_a_mirror_says_so(master: RocketMQ, tmp_path
     send(master.name_server, "orders", bodies(500))
     copies = tmp_path / "copies"
     with Mirror(copies, name_server=master.name_server) as mirror:
-        caught_up(mirror, master)
+        caught_up(mirror, master.store)
     send(master.name_server, "orders", bodies(3000, size=1000))
     master.kill9()
     for file in sorted((master.store / "commitlog").iterdir())[:2]:
@@ -222,7 +222,7 @@ def test_where_retention_overtook_it_a_mirror_says_so(master: RocketMQ, tmp_path
     options = MirrorOptions(if_broken="anew")
     with Mirror(copies, name_server=master.name_server, options=options) as mirror:
         until(lambda: mirror.status()[0].directory.name == "broker-a.2")
-        caught_up(mirror, master)
+        caught_up(mirror, master.store)
     assert_same(master.store, copies / "broker-a.2", queues=False)
 
 
@@ -239,7 +239,7 @@ def test_a_sync_master_without_a_slave_is_refused_and_with_one_the_slave_is_foll
         with slave:
             send(master.name_server, "orders", bodies(300))
             with Mirror(tmp_path / "copies", name_server=master.name_server) as mirror:
-                status = caught_up(mirror, master)
+                status = caught_up(mirror, master.store)
                 assert status.source.endswith(f":{slave.broker_port + 1}")
                 slave.kill9()
                 until(lambda: mirror.status()[0].state == "waiting")
@@ -248,7 +248,7 @@ def test_a_sync_master_without_a_slave_is_refused_and_with_one_the_slave_is_foll
                 assert f":{master.broker_port + 1} " not in listed
                 slave.start()
                 send(master.name_server, "orders", bodies(10))
-                caught_up(mirror, master)
+                caught_up(mirror, master.store)
         assert_same(master.store, status.directory)
 
 

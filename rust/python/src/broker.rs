@@ -143,6 +143,7 @@ impl DataPlane {
 
     /// Serves the log to slaves at `address`, `ip:port`; to those on this machine where none is named.
     #[pyo3(signature = (address, *, slaves, max_frame, heartbeat, housekeeping, tls))]
+    #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
     fn serve_log(
         &self,
         py: Python<'_>,

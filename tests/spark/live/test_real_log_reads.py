@@ -146,7 +146,7 @@ def test_rows_are_those_of_pulls_of_the_store_and_of_a_mirror_while_messages_com
     with Mirror(tmp_path / "copies", name_server=real.name_server) as mirror, load(real):
         ends = ends_of(real, "orders")
         until_then = up_to(ends)
-        copy = caught_up(mirror, real).directory
+        copy = caught_up(mirror, real.store).directory
         # before the reads: what else is logged at warning
         caplog.clear()
         every = rows_of(read_of(real, **until_then))
