@@ -327,7 +327,11 @@ def slaves() -> list[Goal]:
 def mirrors() -> list[Goal]:
     """A copy of a real broker's log beside a socket that drops it; CPU is the master's."""
     goals = pair("mirror", "mirror, the log alone : a socket that drops it", "mirror log", "mirror bare", (0.8, 0.8))
-    goals += pair("mirror", "mirror, queues and index : the same", "mirror lists", "mirror bare", (0.5, 0.5))
+    title = "mirror, the log alone : a socket that writes it to a file"
+    goals += pair("mirror", title, "mirror log", "mirror written", (None, None))
+    goals += pair(
+        "mirror", "mirror, queues and index : a socket that drops it", "mirror lists", "mirror bare", (0.5, 0.5)
+    )
     title = "mirror, the master's CPU : pulls of the same rows"
     goals += pair("mirror", title, "mirror lists", "mirror pulls", (0.2, 0.2), kind="cpu")
     for at in LABELS:

@@ -7,6 +7,7 @@ import statistics
 import struct
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from peer import Answer, Failed, serve, timed
@@ -33,8 +34,21 @@ def bare(address: str, begin: str, end: str, _: str) -> Answer:
     return timed(work)
 
 
-def drop(address: str, start: int, stop: int) -> None:
-    """Reads so many bytes into one buffer."""
+def written(address: str, begin: str, end: str, directory: str) -> Answer:
+    """Reads the log from `begin` to `end`, and writes what comes to one file: what any copy does at least."""
+    start, stop = int(begin), int(end)
+    Path(directory).mkdir()
+    with Path(directory, "log").open("wb", buffering=0) as file:
+
+        def work() -> Answer:
+            drop(address, max(start, 1), stop, file.write)
+            return {"rows": stop - start}
+
+        return timed(work)
+
+
+def drop(address: str, start: int, stop: int, take: Callable[[memoryview], object] | None = None) -> None:
+    """Reads so many bytes into one buffer, and has them taken by whoever wants them."""
     buffer = memoryview(bytearray(1 << 20))
     host, port = address.split(":")
     with socket.create_connection((host, int(port))) as connection:
@@ -46,6 +60,8 @@ def drop(address: str, start: int, stop: int) -> None:
             if not count:
                 raise Failed("the connection ended")
             left -= count
+            if take is not None:
+                take(buffer[:count])
             if time.monotonic() > reported + REPORT_EVERY:
                 connection.sendall(NO_REPLICA)
                 reported = time.monotonic()
@@ -164,4 +180,4 @@ def newest_of(log: bytearray) -> int | None:
 
 if __name__ == "__main__":
     age = Lag()
-    serve({"bare": bare, "log": log, "lists": lists, "begin_lag": age.begin, "end_lag": age.end})
+    serve({"bare": bare, "written": written, "log": log, "lists": lists, "begin_lag": age.begin, "end_lag": age.end})

@@ -68,7 +68,7 @@ def catching_up(plan: Plan, dataset: Dataset, broker: Side, child: Peer, puller:
         ask = partial(puller.ask, "pull", broker.name_server, PULLS)
         return costed(broker, lambda: difference(ask(1, queue_rows), ask(1, FEW)))
 
-    variants: Variants = {f"mirror {name} {at}": job(name) for name in ("bare", "log", "lists")}
+    variants: Variants = {f"mirror {name} {at}": job(name) for name in ("bare", "written", "log", "lists")}
     variants[f"mirror pulls {at}"] = pulls
     return interleave(variants, plan.effort, [])
 
