@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rmqfast import Mirror
 from rmqfast.spark import read_store
 from tests.golden_stores import PathOf
+from tests.mirror.copies import caught_up
 from tests.spark.engines import ENGINES, SIZED_ENGINES
 from tests.spark.live import topics
 from tests.spark.live.streams import ended, write
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +58,22 @@ def test_a_live_store_is_followed_from_checkpoint_to_checkpoint(
     found = spark.read.parquet(str(tmp_path / "out"))
     assert found.count() == 1200
     assert ordered(found) == ordered(read_store(spark, tmp_path / "store", "orders"))
+
+
+def test_a_mirror_is_followed_while_it_grows(spark: SparkSession, engine: str, tmp_path: Path) -> None:
+    store, copies = tmp_path / "store", tmp_path / "copies"
+    with topics.cluster_in(store, brokers=1) as cluster, Mirror(copies, name_server=cluster.name_server) as mirror:
+        topics.create(cluster, "orders")
+        topics.send(cluster, 100)
+        copy = caught_up(mirror, store).directory
+        query = write(stream(spark, engine, copy, topic="orders"), tmp_path, processingTime="50 milliseconds")
+        for first in range(100, 1300, 100):
+            topics.send(cluster, 100, first=first)
+        until(lambda: sum(progress["numInputRows"] for progress in query.recentProgress) >= 1300)
+        query.stop()
+    found = spark.read.parquet(str(tmp_path / "out"))
+    assert found.count() == 1300
+    assert ordered(found) == ordered(read_store(spark, store, "orders"))
 
 
 @pytest.mark.parametrize("engine", SIZED_ENGINES)
