@@ -21,7 +21,7 @@ from broker import wire
 from data import scratch_dir
 from machine import ROOT
 from peer import Failed, Missing
-from processes import read, stop
+from processes import process_seconds, stop
 from rocketmq import appendable_copy
 
 SCRIPT = ROOT / "tests/interop/real-rocketmq.sh"
@@ -127,10 +127,10 @@ class Side(ABC):
     @property
     def cpu_seconds(self) -> float:
         """CPU time of the broker so far."""
-        process = read(self.pids[0])
-        if process is None:
-            raise Failed(f"the broker of {self.name} has ended")
-        return process.cpu_seconds
+        try:
+            return process_seconds(self.pids[0])
+        except ProcessLookupError:
+            raise Failed(f"the broker of {self.name} has ended") from None
 
     @property
     def resident_mib(self) -> float:
