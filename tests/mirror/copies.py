@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from rmqfast import Message, MirrorStatus, Producer, open_store
 from rmqfast.mirror import Mirror
+from rmqfast.store import COLUMNS
 from tests.waiting import until
 
-__all__ = ["SMALL", "assert_same", "caught_up", "log_of", "lose_tail", "send", "units_of"]
+__all__ = ["SMALL", "assert_same", "caught_up", "ends_of", "log_of", "lose_tail", "rows_of", "send", "units_of"]
 
 #: Files so small that a few hundred messages fill some.
 SMALL = (
@@ -66,6 +68,24 @@ def units_of(store: Path) -> dict[str, bytes]:
                 if content.strip(b"\0"):
                     units[str(path.relative_to(root))] = content
     return units
+
+
+def rows_of(store: Path, topic: str) -> list[dict[str, object]]:
+    """The messages of a topic by queue and offset, without the columns that say where the log has them."""
+    columns = [column for column in COLUMNS if column not in ("physical_offset", "offset_msg_id")]
+    with open_store(store) as opened:
+        rows: list[dict[str, object]] = []
+        if topic in opened.topics():
+            rows = opened.scan(topic, columns=columns).to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: (row["queue_id"], row["queue_offset"]))
+
+
+def ends_of(store: Path, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+    """The next offsets of these topics' queues that have messages."""
+    with open_store(store) as opened:
+        there = opened.topics()
+    ends = {topic: {queue: end for queue, (_, end) in there.get(topic, {}).items() if end} for topic in topics}
+    return {topic: queues for topic, queues in ends.items() if queues}
 
 
 def caught_up(mirror: Mirror, master: Path) -> MirrorStatus:

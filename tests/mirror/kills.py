@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,8 +45,9 @@ class Outcome:
 class CopyProcess:
     """`rmqfast mirror`, as a process that can be killed."""
 
-    def __init__(self, name_server: str, copies: Path) -> None:
-        self._command = [sys.executable, "-m", "rmqfast", "mirror", "-n", name_server, str(copies), "-o", "jsonl"]
+    def __init__(self, name_server: str, copies: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "rmqfast", "mirror", "-n", name_server, str(copies), "-o", "jsonl"]
+        self._command = [*command, *options]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -59,8 +60,8 @@ class CopyProcess:
 
 
 @contextlib.contextmanager
-def load(name_server: str, acknowledged: list[bytes]) -> Iterator[None]:
-    """Sends without end, whatever becomes of the broker; notes what was acknowledged."""
+def load(name_server: str, acknowledged: list[bytes], topics: Sequence[str] = (TOPIC,)) -> Iterator[None]:
+    """Sends without end, to one topic after the other, whatever becomes of the broker; notes what was acknowledged."""
     stopping = threading.Event()
 
     def send(producer: Producer) -> None:
@@ -69,7 +70,7 @@ def load(name_server: str, acknowledged: list[bytes]) -> Iterator[None]:
                 return
             body = f"{number} ".encode().ljust(100 + number * 37 % 700, b"x")
             with contextlib.suppress(RmqError):
-                producer.send(Message(TOPIC, body, tags=f"t{number % 3}", keys=f"k{number}"))
+                producer.send(Message(topics[number % len(topics)], body, tags=f"t{number % 3}", keys=f"k{number}"))
                 acknowledged.append(body)
 
     with Producer("load", name_server=name_server) as producer:

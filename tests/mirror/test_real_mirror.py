@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +18,8 @@ from rmqfast.errors import MirrorError
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfigTable
 from tests.interop.rocketmq import RocketMQ, java
-from tests.mirror.copies import SMALL, assert_same, caught_up, log_of, lose_tail, send, units_of
+from tests.mirror.copies import SMALL, assert_same, caught_up, ends_of, log_of, lose_tail, rows_of, send, units_of
+from tests.mirror.kills import CopyProcess, kill, load
 from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -250,6 +252,104 @@ def test_a_sync_master_without_a_slave_is_refused_and_with_one_the_slave_is_foll
                 send(master.name_server, "orders", bodies(10))
                 caught_up(mirror, master.store)
         assert_same(master.store, status.directory)
+
+
+def test_a_mirror_of_some_topics_that_is_killed_again_and_again_neither_loses_nor_doubles_a_message(
+    master: RocketMQ, tmp_path: Path
+) -> None:
+    wanted, copy = ("bills", "orders"), tmp_path / "copies" / "broker-a"
+    for topic in ("bills", "clicks"):
+        master.create_topic(topic, 4)
+    acknowledged: list[bytes] = []
+    mirror = CopyProcess(master.name_server, copy.parent, "--topics", ",".join(wanted))
+    mirror.start()
+    until((copy / "mirror.json").exists)
+    with load(master.name_server, acknowledged, ("orders", "clicks", "bills")):
+        for victim in ("mirror", "both", "mirror", "master", "mirror"):
+            count = len(acknowledged) + 800
+            until(lambda count=count: len(acknowledged) >= count)  # type: ignore[misc]
+            kill(victim, master, mirror)
+    until(lambda: ends_of(copy, wanted) == ends_of(master.store, wanted), lambda: ends_of(copy, wanted))
+    assert mirror.end(signal.SIGTERM) == 0
+    for topic in wanted:
+        rows = rows_of(copy, topic)
+        assert rows == rows_of(master.store, topic)
+        assert len(rows) > 1000
+    with open_store(copy) as store:
+        assert store.topics().keys() == set(wanted)
+        assert store.verify().ok
+    assert len(list((copy / "commitlog").iterdir())) > 1
+    assert TopicConfigTable.load(copy).keys() == set(wanted)
+    java(master.version, "DumpStore", copy, "--start")
+
+
+def test_a_mirror_of_some_topics_finds_a_lost_tail_and_stops_or_begins_anew(master: RocketMQ, tmp_path: Path) -> None:
+    master.create_topic("clicks", 4)
+    for _ in range(3):
+        send(master.name_server, "orders", bodies(100))
+        send(master.name_server, "clicks", bodies(50))
+    copies, options = tmp_path / "copies", MirrorOptions(topics=["orders"])
+    with Mirror(copies, name_server=master.name_server, options=options) as mirror:
+        caught_up(mirror, master.store)
+    before = rows_of(copies / "broker-a", "orders")
+    assert before == rows_of(master.store, "orders")
+    master.kill9()
+    lose_tail(master.store, 60)
+    master.start()
+    # shorter than before, and longer
+    for more in (0, 200):
+        send(master.name_server, "orders", bodies(more, size=333))
+        with Mirror(copies, name_server=master.name_server, options=options) as mirror:
+            error = until(lambda mirror=mirror: failure_of(mirror))  # type: ignore[misc]
+            assert "lost the end of its log" in error
+            assert "--if-broken anew" in error
+            assert "withdraw" not in error
+    assert rows_of(copies / "broker-a", "orders") == before
+    anew = MirrorOptions(topics=["orders"], if_broken="anew")
+    with Mirror(copies, name_server=master.name_server, options=anew) as mirror:
+        until(lambda: mirror.status()[0].directory.name == "broker-a.2")
+        caught_up(mirror, master.store)
+    assert rows_of(copies / "broker-a.2", "orders") == rows_of(master.store, "orders")
+
+
+def test_where_retention_overtook_a_mirror_of_some_topics_it_says_so(master: RocketMQ, tmp_path: Path) -> None:
+    send(master.name_server, "orders", bodies(500))
+    copies, options = tmp_path / "copies", MirrorOptions(topics=["orders"])
+    with Mirror(copies, name_server=master.name_server, options=options) as mirror:
+        caught_up(mirror, master.store)
+    send(master.name_server, "orders", bodies(3000, size=1000))
+    master.kill9()
+    for file in sorted((master.store / "commitlog").iterdir())[:2]:
+        file.unlink()
+    master.start()
+    with Mirror(copies, name_server=master.name_server, options=options) as mirror:
+        error = until(lambda: failure_of(mirror))
+    assert "removed its log up to 2097152" in error
+
+
+def test_a_mirror_of_some_topics_has_the_queues_of_one_that_was_deleted_and_made_again(
+    master: RocketMQ, tmp_path: Path
+) -> None:
+    send(master.name_server, "orders", bodies(40))
+    options = MirrorOptions(topics=["orders"])
+    with Mirror(tmp_path / "copies", name_server=master.name_server, options=options) as mirror:
+        copy = caught_up(mirror, master.store).directory
+        with Admin(name_server=master.name_server) as admin:
+            admin.topics.delete("orders", cluster="DefaultCluster")
+        master.create_topic("orders", 2)
+        # one of its queues has a message, the others those of the topic that is gone
+        send(master.name_server, "orders", [b"new"])
+        caught_up(mirror, master.store)
+        until(lambda: len(queues_of(copy)) == 1, lambda: queues_of(copy))
+        assert queues_of(copy) == {name for name in queues_of(master.store) if name.startswith("orders/")}
+        send(master.name_server, "orders", [b"new"] * 6)
+        caught_up(mirror, master.store)
+    assert [row["body"] for row in rows_of(copy, "orders")] == [b"new"] * 7
+
+
+def queues_of(store: Path) -> set[str]:
+    """The queues that list something, `topic/number`."""
+    return {name.rpartition("/")[0] for name in units_of(store)}
 
 
 def failure_of(mirror: Mirror) -> str:

@@ -54,6 +54,7 @@ __all__ = [
     "TopicWriter",
     "UniqueIds",
     "Written",
+    "begin_mark",
     "check_agreed",
     "check_not_expired",
     "check_sql92",
@@ -64,6 +65,7 @@ __all__ = [
     "fetched_to_arrow",
     "is_legal_name",
     "load_config",
+    "load_mark",
     "log_source",
     "make_certificates",
     "messages_to_arrow",
@@ -470,6 +472,7 @@ class Follower:
         cold_before: int = 0,
         counts: bool = False,
         tls: TlsOptions | None = None,
+        topics: Sequence[str] | None = None,
     ) -> Follower:
         """Begins to follow.
 
@@ -484,16 +487,31 @@ class Follower:
             cold_before: What stands before this is old.
             counts: It is a slave, and reports what it has: sends may wait for that.
             tls: Who this side is, and who is trusted, where the HA port has TLS.
+            topics: The topics that the copy keeps, which has a mark; all of the log without any.
         """
 
-    def progress(self) -> tuple[int, int, int, int]:
-        """Where the copy ends, to where it is listed, to where it was compared, store time of the last record."""
+    def progress(self) -> tuple[int, int, int, int, bool]:
+        """How far it is.
+
+        Returns:
+            Up to where the log is taken, listed and compared, store time of the last record, whether all is compared.
+        """
 
     def wait(self, timeout: float) -> _End | None:
         """Waits until it ended, or for so many seconds: why, in words, and where in the log."""
 
     def stop(self) -> None:
         """Ends it, once all whole records that were read are written."""
+
+def begin_mark(path: str, position: int, copy_end: int) -> None:
+    """Notes that a copy of some topics, whose own log ends at `copy_end`, begins at `position` of its master's."""
+
+def load_mark(path: str) -> tuple[int, int] | None:
+    """Up to where a copy of some topics has its master's log, and from where that is compared; None of another copy.
+
+    Raises:
+        CorruptError: The mark cannot be read.
+    """
 
 def cut_copy(path: str, at: int, options: AppendOptions, *, progress: Callable[[int, int], object] | None) -> int:
     """Cuts the log of a copy that nobody has open, behind its last record that ends at `at` or before.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from contextlib import suppress
@@ -19,7 +20,7 @@ from rmqfast.mirror.source import LogBounds, Source, find_source, log_bounds
 from rmqfast.mirror.status import MirrorState, MirrorStatus
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.replication import FollowEnd, Following
-from rmqfast.store.replica import Replica
+from rmqfast.store.replica import CopiedQueue, Replica
 
 __all__ = ["BrokerMirror"]
 
@@ -34,7 +35,7 @@ CONFIG_EVERY = 10.0
 RETRY = 1.0
 #: Until a disk that was full is.
 RETRY_FULL = 5.0
-#: When queues of topics that the master has deleted go: its own queues list by then what it had before.
+#: When queues of topics that the master has deleted go: its own queues list by then what the copy had before.
 PRUNE_AFTER = 10.0
 #: Of two records that differ the first bytes do: sizes, offsets, times.
 HEAD = 128
@@ -70,11 +71,15 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class _Unpruned:
-    """Topics that the master had when its log ended at `known_to`; queues of others are removed after a while."""
+    """The master's topics changed when its log ended at `known_to`: queues of those that are gone are to go, too.
 
-    topics: frozenset[str]
+    Attributes:
+        queues: Those that the copy had once it listed so much; the master is asked about them after a while.
+    """
+
     known_to: int
-    after: float
+    queues: tuple[CopiedQueue, ...] = ()
+    after: float = math.inf
 
 
 class BrokerMirror:
@@ -256,6 +261,10 @@ class BrokerMirror:
             # it is behind its master, which was followed before
             self._wait(RETRY, f"the slave at {source.address} ends at {bounds.end}, the copy at {end}")
             return None
+        if self._options.topics and bounds.end < end:
+            # there is nothing to compare: it had what the copy took, and has it no more
+            self._lost_tail(source, bounds.end, begin, end)
+            return None
         if self._as_slave and bounds.end <= begin < end:
             raise MirrorError(
                 f"the log of {self.broker_name} ends at {bounds.end}, and has nothing of the copy, {begin} to {end}",
@@ -311,10 +320,10 @@ class BrokerMirror:
         bounds, next_poll = attempt.bounds, time.monotonic() + POLL
         while True:
             progress = following.progress()
-            if progress.position == attempt.end and self._is_shorter(attempt, bounds, progress.compared_to):
+            is_compared = progress.is_compared
+            if not is_compared and not attempt.source.is_slave and progress.compared_to >= bounds.end:
                 # all that the master has is the same, and it has less
                 return FollowEnd("diverged", "", bounds.end)
-            is_compared = progress.compared_to >= attempt.end
             if bounds.begin > (progress.position if is_compared else progress.compared_to):
                 # it sends keep-alives for ever; where to go on is found out anew
                 return FollowEnd("closed", f"retention of {self.broker_name} removed what comes next", None)
@@ -340,10 +349,6 @@ class BrokerMirror:
                 if is_compared:
                     self._prune(attempt.source, replica, progress.listed_to)
 
-    @staticmethod
-    def _is_shorter(attempt: _Attempt, bounds: LogBounds, compared_to: int) -> bool:
-        return not attempt.source.is_slave and bounds.end < attempt.end and compared_to >= bounds.end
-
     def _handled(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
         """What follows from an end; whether the mirror is done."""
         if end.kind == "stopped":
@@ -360,20 +365,23 @@ class BrokerMirror:
                 f"{self.broker_name}: {end.text}", next_step="its own log is damaged there: look at the master's disk"
             )
         begin, position = replica.bounds
-        if end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin):
+        is_first = end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin)
+        if is_first and not self._options.topics:
             # the first record that was compared differs: where they begin to is further back
             self._overlap *= 16
             return False
         self._overlap = OVERLAP
-        self._withdraw(attempt.source, end.offset, begin, position)
+        self._lost_tail(attempt.source, end.offset, begin, position)
         return False
 
-    def _withdraw(self, source: Source, at: int, begin: int, position: int) -> None:
-        """Cuts what the master has lost, or what else was asked for."""
-        reason = (
-            f"{self.broker_name} lost the end of its log, and goes on with other messages from {at} on; the copy has "
-            f"{position - at} bytes that the master has not"
-        )
+    def _lost_tail(self, source: Source, at: int, begin: int, position: int) -> None:
+        """Cuts what the master has lost, or does what else was asked for."""
+        lost = f"{self.broker_name} lost the end of its log, and goes on with other messages"
+        if self._options.topics:
+            # of a log of its own nobody knows how much that is
+            self._begin_anew(f"{lost} behind {at}; the copy may have some that the master has not")
+            return
+        reason = f"{lost} from {at} on; the copy has {position - at} bytes that the master has not"
         if self._as_slave and at < begin + HEAD:
             raise MirrorError(f"{reason}: all of it", next_step=NOTHING_LEFT)
         if self._options.if_broken != "withdraw":
@@ -385,16 +393,15 @@ class BrokerMirror:
             self._progress.withdrawn_bytes += position - end
             self._progress.position = end
 
-    def _begin_anew(self, reason: str, step: str) -> None:
+    def _begin_anew(self, reason: str, step: str = "") -> None:
         """Goes on in a new directory, if that was asked for.
 
         Raises:
             MirrorError: It was not.
         """
         if self._options.if_broken != "anew":
-            raise MirrorError(
-                reason, next_step=f"{step}; --if-broken anew begins a new directory beside {self._copy.path}"
-            )
+            anew = f"--if-broken anew begins a new directory beside {self._copy.path}"
+            raise MirrorError(reason, next_step=f"{step}; {anew}" if step else anew)
         with self._lock:
             self._copy.begin_anew()
             self._progress = _Progress(note=reason)
@@ -411,13 +418,17 @@ class BrokerMirror:
             source.master_address, self._copy.take, lambda: log_bounds(self._client, source.master_address).end
         )
         if topics is not None:
-            self._unpruned = _Unpruned(topics, known_to, time.monotonic() + PRUNE_AFTER)
+            self._unpruned = _Unpruned(known_to)
 
     def _prune(self, source: Source, replica: Replica, listed_to: int) -> None:
-        """Removes queues of deleted topics, once the copy lists all that the master had then."""
+        """Removes queues of deleted topics, some time after the copy listed all that the master had then."""
         unpruned = self._unpruned
-        if unpruned is not None and listed_to >= unpruned.known_to and time.monotonic() >= unpruned.after:
-            prune(self._client, source.master_address, replica, unpruned.topics, unpruned.known_to)
+        if unpruned is None or listed_to < unpruned.known_to:
+            return
+        if unpruned.after == math.inf:
+            self._unpruned = replace(unpruned, queues=tuple(replica.queues()), after=time.monotonic() + PRUNE_AFTER)
+        elif time.monotonic() >= unpruned.after:
+            prune(self._client, source.master_address, replica, unpruned.queues)
             self._unpruned = None
 
     def _wait(self, seconds: float, note: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +17,18 @@ from rmqfast.errors import MirrorError, RmqError, StoreError
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
 from rmqfast.mirror.start import first_offset
+from rmqfast.mirror.topic_config import of_topics
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, newest_copy
+from rmqfast.store.topic_replica import TopicReplica
 
-__all__ = ["CopyDirectory", "CopyUser", "copy_options"]
+__all__ = ["NAME", "CopyDirectory", "CopyUser", "copy_options", "kept_topics"]
 
 _log = logging.getLogger(__name__)
-#: Says whose copy a directory is.
+#: Says whose copy a directory is, and of which topics.
 NAME = "mirror.json"
+ALL = "all topics"
 #: Options of a copy, and what of its master's configuration they come from.
 _FIELDS = {
     "file_size": "mappedFileSizeCommitLog",
@@ -59,7 +63,7 @@ class CopyDirectory:
 
     Args:
         path: The directory; where copies were begun anew beside it, the last of those is taken, unless there is a user.
-        options: Where a new copy begins, and how long its files stay.
+        options: Which topics it keeps, where a new copy begins, and how long its files stay.
         user: Who uses the copy; without one the configuration goes to the files below `config/`.
 
     Attributes:
@@ -77,16 +81,19 @@ class CopyDirectory:
 
     def take(self, table: ConfigFile) -> None:
         """Keeps a part of the master's configuration."""
+        kept = of_topics(table, frozenset(self._options.topics)) if self._options.topics else table
+        if kept is None:
+            return
         if self._user is None:
-            table.save(self.path)
+            kept.save(self.path)
         else:
-            self._user.take(table)
+            self._user.take(kept)
 
     def open(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
         """The copy, made where there is none; once more the one that is open.
 
         Raises:
-            MirrorError: It is the copy of another broker, or has files of another size.
+            MirrorError: It is the copy of another broker or of other topics, or has files of another size.
             StoreError: It cannot be opened.
         """
         self._check_name(source)
@@ -141,10 +148,16 @@ class CopyDirectory:
         self._options = replace(self._options, start="earliest")
 
     def _opened(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
-        begin = 0
-        if not any((self.path / "commitlog").glob("[0-9]*")):
-            begin = first_offset(client, source, bounds, self._options)
-        return self._used(Replica(self.path, self._sizes(source), begin=begin, retention=self._options.retention))
+        has_log = any((self.path / "commitlog").glob("[0-9]*"))
+        has_mark = TopicReplica.has_mark(self.path)
+        topics, retention, sizes = self._options.topics, self._options.retention, self._sizes(source)
+        if (has_log or has_mark) and has_mark != bool(topics):
+            raise self._other_topics("some topics" if has_mark else ALL)
+        is_begun = has_log or TopicReplica.is_begun(self.path)
+        begin = None if is_begun else first_offset(client, source, bounds, self._options)
+        if topics:
+            return self._used(TopicReplica(self.path, sizes, topics, begin=begin, retention=retention))
+        return self._used(Replica(self.path, sizes, begin=begin or 0, retention=retention))
 
     def _used(self, replica: Replica) -> Replica:
         if self._user is not None:
@@ -174,17 +187,28 @@ class CopyDirectory:
     def _check_name(self, source: Source) -> None:
         path = self.path / NAME
         with suppress(FileNotFoundError):
-            if json.loads(path.read_text()) != _name(source):
+            name = json.loads(path.read_text())
+            topics = name.pop("topics", [])
+            if name != _name(source):
                 raise MirrorError(
                     f"{self.path} is the mirror of another broker than {_name(source)}: {path} has its name",
                     next_step="mirror it into another directory",
                 )
+            if topics != list(self._options.topics):
+                raise self._other_topics(_said(topics))
+
+    def _other_topics(self, there: str) -> MirrorError:
+        return MirrorError(
+            f"{self.path}: expected a mirror of {_said(self._options.topics)}, got one of {there}",
+            next_step="name the topics that it keeps, or mirror into another directory",
+        )
 
     def _write_name(self, source: Source) -> None:
         path = self.path / NAME
         if not path.exists():
+            topics = {"topics": self._options.topics} if self._options.topics else {}
             new = path.with_suffix(".tmp")
-            new.write_text(json.dumps(_name(source)) + "\n")
+            new.write_text(json.dumps(_name(source) | topics) + "\n")
             new.rename(path)
 
 
@@ -198,5 +222,19 @@ def _sizes_of(source: Source) -> AppendOptions:
     return copy_options(BrokerConfig({key: source.config[key] for key in _FIELDS.values() if key in source.config}))
 
 
-def _name(source: Source) -> dict[str, str]:
+def kept_topics(path: Path) -> tuple[str, ...]:
+    """The topics that the copy in a directory keeps; none where it has all that its master has.
+
+    Source: none.
+    """
+    with suppress(FileNotFoundError):
+        return tuple(json.loads((path / NAME).read_text()).get("topics", ()))
+    return ()
+
+
+def _said(topics: Sequence[str]) -> str:
+    return ", ".join(topics) or ALL
+
+
+def _name(source: Source) -> dict[str, object]:
     return {"brokerClusterName": source.config.get("brokerClusterName", ""), "brokerName": source.broker_name}

@@ -10,22 +10,28 @@ from types import TracebackType
 from typing import Any, Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
+from rmqfast.admin.topics import Topics
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import MirrorError
 from rmqfast.mirror.broker_mirror import BrokerMirror
-from rmqfast.mirror.copy_directory import CopyDirectory
+from rmqfast.mirror.copy_directory import NAME, CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.status import MirrorState, MirrorStatus
+from rmqfast.store.replica import newest_copy
 
 __all__ = ["Mirror"]
+
+#: Topics that a broker has when it needs them.
+BROKERS_OWN = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})
 
 
 class Mirror:
     """Copies the logs of a cluster's masters into store directories, and goes on as they grow.
 
     Each broker gets the directory of its name below `directory`: a store like the broker's, byte for byte, with consume
-    queues, index and configuration. Whatever reads a store reads it, while it grows. The master takes the mirror for no
-    replica: no send waits for it.
+    queues, index and configuration; or, if its options name topics, a store of these alone, as an export makes one.
+    Whatever reads a store reads it, while it grows. The master takes the mirror for no replica: no send waits for it.
 
     Args:
         directory: Where the stores are, or are to be.
@@ -39,7 +45,7 @@ class Mirror:
 
     Raises:
         ClientError: No name server is known, or none answers.
-        MirrorError: No such broker, or several where none was named.
+        MirrorError: No such broker, or several where none was named; a topic that no broker has.
 
     Example:
         >>> import rmqfast
@@ -74,11 +80,12 @@ class Mirror:
 
         Raises:
             ClientError: It was started before; no name server is known, or none answers.
-            MirrorError: No such broker, or several where none was named.
+            MirrorError: No such broker, or several where none was named; a topic that no broker has.
         """
         self._client.start()
         try:
             names = self._names()
+            self._check_topics(names)
         except BaseException:
             self._client.shutdown()
             raise
@@ -139,6 +146,16 @@ class Mirror:
         if odd:
             raise MirrorError(f"{odd[0]!r} can be no directory", next_step="--broker NAME, of another one")
         return names
+
+    def _check_topics(self, names: Sequence[str]) -> None:
+        # a mirror that is there goes on, whatever became of its topics
+        if not self._options.topics or any((newest_copy(self._directory / name) / NAME).exists() for name in names):
+            return
+        absent = sorted(set(self._options.topics) - set(Topics(self._client).all()) - BROKERS_OWN)
+        if absent:
+            raise MirrorError(
+                f"no broker has the topic {', '.join(absent)}", next_step="rmqfast topic list has those that there are"
+            )
 
     def __enter__(self) -> Self:
         self.start()

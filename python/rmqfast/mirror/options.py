@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from rmqfast.errors import ArgumentError
+from rmqfast.store.config.file import checked_name
 from rmqfast.store.retention import RetentionOptions
 
 __all__ = ["IfBroken", "MirrorOptions"]
@@ -20,12 +22,14 @@ class MirrorOptions:
     """How a broker is mirrored.
 
     Args:
+        topics: The topics that a mirror keeps; all that the broker has unless given.
         start: Where a new mirror begins, at the start of a file of the master's log: "earliest", "latest", an offset
             of the log, or a time. One that is there goes on where it ended.
         retention: How long files of the mirror stay, whatever the master keeps; for ever without.
         if_broken: What to do where the mirror cannot go on as it is. "stop" fails. "withdraw" removes the messages
             that the master has lost since they were copied, and goes on; where retention overtook the mirror it
-            fails. "anew" begins a new directory beside the old one, with `.2` behind its name, then `.3`.
+            fails, and a mirror of some topics has no such thing. "anew" begins a new directory beside the old one, with
+            `.2` behind its name, then `.3`.
         let_sends_time_out: Follow a SYNC_MASTER of RocketMQ 4.x itself where it has no slave: each send waits for
             `slaveTimeout`, 3 seconds, then, as the connection counts as a slave that is never done.
         cold_rate: Bytes a second for what is older than the last two files of the log: the master reads it from its
@@ -40,6 +44,7 @@ class MirrorOptions:
         200000000
     """
 
+    topics: Sequence[str] = ()
     start: Start = "earliest"
     retention: RetentionOptions | None = None
     if_broken: IfBroken = "stop"
@@ -53,7 +58,21 @@ class MirrorOptions:
                 raise ArgumentError(f"{name}: expected {least} or more, got {getattr(self, name)}")
         if self.if_broken not in ("stop", "withdraw", "anew"):
             raise ArgumentError(f"if_broken: expected stop, withdraw or anew, got {self.if_broken!r}")
+        self._check_topics()
         if isinstance(self.start, str) and self.start not in ("earliest", "latest"):
             raise ArgumentError(f"start: expected earliest, latest, an offset or a datetime, got {self.start!r}")
         if isinstance(self.start, int) and self.start < 0:
             raise ArgumentError(f"start: expected an offset, 0 or more, got {self.start}")
+
+    def _check_topics(self) -> None:
+        if isinstance(self.topics, str):
+            raise ArgumentError(f"topics: expected a sequence of names, got the text {self.topics!r}")
+        # in any order, once or twice, they are the same
+        object.__setattr__(self, "topics", tuple(sorted(set(self.topics))))
+        for name in self.topics:
+            checked_name("topics", name)
+        if self.topics and self.if_broken == "withdraw":
+            raise ArgumentError(
+                "if_broken: expected stop or anew for a mirror of some topics, got withdraw: where the master lost the "
+                "end of its log, nothing tells which messages of the mirror's own log those were"
+            )

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterable
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode
+from rmqfast.remoting.fastjson import decode
+from rmqfast.store.config import TopicConfigTable
 from rmqfast.store.replica import CopiedQueue, Replica
 
 __all__ = ["prune"]
@@ -22,29 +25,28 @@ __all__ = ["prune"]
 _log = logging.getLogger(__name__)
 
 
-def prune(client: AdminClient, address: str, replica: Replica, topics: frozenset[str], known_to: int) -> None:
+def prune(client: AdminClient, address: str, replica: Replica, queues: Iterable[CopiedQueue]) -> None:
     """Removes what a copy lists and its master does not.
 
     Args:
         client: Asks the master.
         address: Of the master, `host:port`.
-        replica: The copy, which lists the log up to `known_to` at least.
-        topics: The topics that the master has.
-        known_to: Where its log ended before it was asked for them, some time ago: by now its own queues list so much.
-            Queues that have a message behind that may be of newer topics.
+        replica: The copy.
+        queues: Its queues some time ago: by now the master's own list what these did then, so that a queue that goes on
+            does not end before them.
 
     Raises:
         RemotingError: The master does not answer.
     """
-    # before the master is asked for its ends: a queue that goes on never ends behind those
+    topics = TopicConfigTable.of_members(decode(client.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG).body)).keys()
     by_topic: dict[str, list[CopiedQueue]] = defaultdict(list)
-    for queue in replica.queues():
-        if queue.last_record < known_to and not _is_brokers_own(queue.topic):
+    for queue in queues:
+        if not _is_brokers_own(queue.topic):
             by_topic[queue.topic].append(queue)
     ended: list[CopiedQueue] = []
-    for topic, queues in by_topic.items():
+    for topic, own in by_topic.items():
         ends = _ends(client, address, topic) if topic in topics else None
-        ended += [queue for queue in queues if ends is None or queue.next_offset > _end(client, address, queue, ends)]
+        ended += [queue for queue in own if ends is None or queue.next_offset > _end(client, address, queue, ends)]
     removed = replica.remove_ended(ended)
     if removed:
         _log.info("%s: queues of topics that the master has deleted: %s", replica.path, removed)

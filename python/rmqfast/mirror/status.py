@@ -28,7 +28,7 @@ class MirrorStatus:
         directory: The store that it is copied to.
         state: What the mirror does.
         source: The HA port that is followed, `host:port`; empty while none is.
-        position: Offset of the log behind the last record that was copied.
+        position: Offset of the master's log behind the last record that was copied, or passed over.
         master_position: Where the master's log ended when it was last asked, once a second.
         lag_bytes: By how much the mirror is behind that.
         lag_seconds: How old the last message that was copied is, while others are to come; 0 while there are none.

@@ -20,16 +20,18 @@ class FollowProgress(NamedTuple):
     """How far a copy is.
 
     Attributes:
-        position: Offset behind its last record.
+        position: Offset of the log behind the last record that was taken.
         listed_to: Up to where queues and index list it.
         compared_to: Up to where it was compared with the log; where that began, until then.
         last_store_timestamp: When the last record that came was stored, in milliseconds since 1970; 0 until one came.
+        is_compared: Whether all that the copy had was compared.
     """
 
     position: int
     listed_to: int
     compared_to: int
     last_store_timestamp: int
+    is_compared: bool
 
 
 class FollowEnd(NamedTuple):
@@ -90,6 +92,7 @@ class Following:
             cold_before=cold_before,
             counts=counts,
             tls=tls,
+            topics=copy.topics,
         )
 
     def progress(self) -> FollowProgress:

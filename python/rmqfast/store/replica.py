@@ -34,13 +34,11 @@ class CopiedQueue(NamedTuple):
 
     Attributes:
         next_offset: The queue offset that its next message would have.
-        last_record: Where the log has its last message; -1 where it has none.
     """
 
     topic: str
     queue_id: int
     next_offset: int
-    last_record: int
 
 
 class Replica:
@@ -54,6 +52,7 @@ class Replica:
 
     Attributes:
         store: The store, to be read.
+        topics: The topics that it keeps; none where it has all of the log.
 
     Raises:
         StoreBusyError: Another process has it.
@@ -70,6 +69,8 @@ class Replica:
     Source: `DefaultMessageStore.appendToCommitLog`.
     """
 
+    topics: tuple[str, ...] = ()
+
     def __init__(
         self, path: Path, options: AppendOptions, *, begin: int = 0, retention: RetentionOptions | None = None
     ) -> None:
@@ -78,7 +79,7 @@ class Replica:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Offset of its first byte, and that behind its last record."""
+        """Of what part of its master's log it is a copy: offset of the first byte, and that behind the last record."""
         return self.store.appender.log_bounds()
 
     @property
@@ -98,13 +99,8 @@ class Replica:
     def queues(self) -> list[CopiedQueue]:
         """Its queues."""
         live = self.store.live
-        queues = []
-        for directory in (self.path / "consumequeue").glob("*/*"):
-            topic, queue_id = directory.parent.name, int(directory.name)
-            next_offset = live.queue_bounds(topic, queue_id)[1]
-            unit = live.unit(topic, queue_id, next_offset - 1)
-            queues.append(CopiedQueue(topic, queue_id, next_offset, -1 if unit is None else unit[0]))
-        return queues
+        names = [(path.parent.name, int(path.name)) for path in (self.path / "consumequeue").glob("*/*")]
+        return [CopiedQueue(*name, live.queue_bounds(*name)[1]) for name in names]
 
     def remove_ended(self, queues: Iterable[CopiedQueue]) -> list[tuple[str, int]]:
         """Removes queues that the master has no more, as their topics were deleted and made again.

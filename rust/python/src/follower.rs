@@ -7,7 +7,7 @@ use crate::remoting::tls::PyTlsOptions;
 use crate::signals::watch;
 use pyo3::prelude::*;
 use rmqfast_replication::follower::ColdRead;
-use rmqfast_replication::{End, Follow, Sends, Source, follower};
+use rmqfast_replication::{End, Follow, Mark, Progress, Sends, Source, follower};
 use rmqfast_store::store::append;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Follower {
 #[pymethods]
 impl Follower {
     #[staticmethod]
-    #[pyo3(signature = (copy, path, address, start, *, max_record, lists=true, cold_rate=0, cold_before=0, counts=false, tls=None))]
+    #[pyo3(signature = (copy, path, address, start, *, max_record, lists=true, cold_rate=0, cold_before=0, counts=false, tls=None, topics=None))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
     fn start(
         py: Python<'_>,
@@ -40,10 +40,12 @@ impl Follower {
         cold_before: u64,
         counts: bool,
         tls: Option<PyTlsOptions>,
+        topics: Option<Vec<String>>,
     ) -> PyResult<Self> {
         let cold = (cold_rate > 0).then_some(ColdRead { rate: cold_rate, before: cold_before });
         let tls = tls.map(PyTlsOptions::into_client).transpose()?;
-        let follow = Follow { address, tls, from: start, max_record, lists, cold, counts };
+        let topics = topics.unwrap_or_default();
+        let follow = Follow { address, tls, from: start, max_record, lists, cold, counts, topics };
         let copy = copy.shared();
         let inner = py.detach(|| follower::Follower::start(copy, &path, follow)).map_err(|end| match end {
             End::Store(error) => to_python(error),
@@ -52,10 +54,11 @@ impl Follower {
         Ok(Self { inner, process: std::process::id() })
     }
 
-    /// `position, listed_to, compared_to, last_store_ms`.
-    fn progress(&self) -> (u64, u64, u64, i64) {
+    /// `position, listed_to, compared_to, last_store_ms, is_compared`.
+    fn progress(&self) -> (u64, u64, u64, i64, bool) {
         let progress = self.inner.progress();
-        (progress.position, progress.listed_to, progress.compared_to, progress.last_store_ms)
+        let Progress { position, listed_to, compared_to, is_compared, last_store_ms } = progress;
+        (position, listed_to, compared_to, last_store_ms, is_compared)
     }
 
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<PyEnd>> {
@@ -120,4 +123,17 @@ pub fn cut_copy(
     let options = options.into_options().map_err(to_python)?;
     let mut watch = watch(progress);
     py.detach(|| append::cut(&path, at, options, &mut watch)).map_err(to_python)
+}
+
+/// Up to where a copy of some topics has its master's log, and from where that is compared; `None` for another copy.
+#[pyfunction]
+pub fn load_mark(path: PathBuf) -> PyResult<Option<(u64, u64)>> {
+    let mark = Mark::load(&path).map_err(to_python)?;
+    Ok(mark.map(|mark| (mark.position, mark.compare_from)))
+}
+
+/// Notes that a copy of some topics, whose own log ends at `copy_end`, begins at `position` of its master's.
+#[pyfunction]
+pub fn begin_mark(path: PathBuf, position: u64, copy_end: u64) -> PyResult<()> {
+    Mark::first(position, copy_end).save(&path).map_err(to_python)
 }

@@ -63,7 +63,9 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
     module.add_class::<append::Appender>()?;
     module.add_class::<follower::Follower>()?;
+    module.add_function(wrap_pyfunction!(follower::begin_mark, module)?)?;
     module.add_function(wrap_pyfunction!(follower::cut_copy, module)?)?;
+    module.add_function(wrap_pyfunction!(follower::load_mark, module)?)?;
     module.add_function(wrap_pyfunction!(follower::log_source, module)?)?;
     module.add_class::<broker::DataPlane>()?;
     module.add_function(wrap_pyfunction!(broker::check_sql92, module)?)?;

@@ -7,11 +7,14 @@ use crate::end::End;
 use crate::keeper::Keeper;
 use crate::listing::Listing;
 use crate::log_copy::LogCopy;
+use crate::log_sink::{LogSink, Taken};
+use crate::places::Places;
+use crate::topic_copy::TopicCopy;
 use crate::wire::Wire;
 use rmqfast_remoting::ClientTls;
 use rmqfast_store::store::append::Appender;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -46,18 +49,22 @@ pub struct Follow {
     pub lists: bool,
     /// Whether it is a slave, which reports what it has: sends may wait for that.
     pub counts: bool,
+    /// The topics that the copy keeps; all of the log where there are none. A copy of topics has a [mark](crate::mark).
+    pub topics: Vec<String>,
 }
 
 /// How far a follower is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Offset behind the last record that was appended.
+    /// Offset behind the last record that was taken.
     pub position: u64,
     /// Up to where queues and index list the log.
     pub listed_to: u64,
     /// Up to where copy and log were compared; the start until then.
     pub compared_to: u64,
-    /// Store time of the last record that was appended; 0 before the first one.
+    /// Whether all that the copy had was compared.
+    pub is_compared: bool,
+    /// Store time of the last record that was taken; 0 before the first one.
     pub last_store_ms: i64,
 }
 
@@ -65,12 +72,15 @@ pub struct Progress {
 struct Shared {
     position: AtomicU64,
     compared_to: AtomicU64,
+    is_compared: AtomicBool,
     last_store_ms: AtomicI64,
     ending: Mutex<Ending>,
     ended: Condvar,
     keeper: Keeper,
     listing: Listing,
     lists: bool,
+    /// Of a copy whose places are not those of the log.
+    places: Option<Arc<Places>>,
 }
 
 /// Why it ended, and whether all threads are through.
@@ -94,8 +104,16 @@ impl Follower {
     /// # Errors
     /// [`End::Store`] where the copy takes nothing; [`End::Closed`] where there is no thread left.
     pub fn start(copy: Arc<Appender>, root: &Path, follow: Follow) -> Result<Self, End> {
-        let log = LogCopy::new(copy.clone(), root, follow.from, follow.max_record)?;
-        let shared = Arc::new(Shared::new(&log, follow.lists));
+        let (log, shared): (Box<dyn LogSink>, _) = if follow.topics.is_empty() {
+            let log = LogCopy::new(copy.clone(), root, follow.from, follow.max_record)?;
+            let shared = Shared::new(log.taken(), log.taken().position, None, follow.lists);
+            (Box::new(log), shared)
+        } else {
+            let log = TopicCopy::new(copy.clone(), root, &follow.topics, follow.from, follow.max_record)?;
+            let shared = Shared::new(log.taken(), log.copy_end(), Some(log.places().clone()), follow.lists);
+            (Box::new(log), shared)
+        };
+        let shared = Arc::new(shared);
         let follower = Self { shared, threads: Mutex::default() };
         // dropped on an error, which ends those that run
         follower.spawn("rmqfast-ha-copy", move |shared| shared.copy(&follow, log))?;
@@ -107,11 +125,14 @@ impl Follower {
     pub fn progress(&self) -> Progress {
         let shared = &self.shared;
         let position = shared.position.load(Ordering::Acquire);
+        let compared_to = shared.compared_to.load(Ordering::Acquire);
         Progress {
             position,
             // a block may be listed before its position is shown
-            listed_to: if shared.lists { shared.listing.listed_to().min(position) } else { position },
-            compared_to: shared.compared_to.load(Ordering::Acquire),
+            listed_to: if shared.lists { shared.listed_to().min(position) } else { position },
+            compared_to,
+            // looked at last: where all up to there was compared, it is no less than what belongs to that
+            is_compared: shared.is_compared.load(Ordering::Acquire),
             last_store_ms: shared.last_store_ms.load(Ordering::Acquire),
         }
     }
@@ -187,32 +208,53 @@ impl Drop for ListingEnd<'_> {
 }
 
 impl Shared {
-    fn new(log: &LogCopy, lists: bool) -> Self {
+    /// Of a log that is taken so far; the copy's own ends at `copy_end`, and is listed.
+    fn new(taken: Taken, copy_end: u64, places: Option<Arc<Places>>, lists: bool) -> Self {
         Self {
-            position: AtomicU64::new(log.position()),
-            compared_to: AtomicU64::new(log.compared_to()),
-            last_store_ms: AtomicI64::new(0),
+            position: AtomicU64::new(taken.position),
+            compared_to: AtomicU64::new(taken.compared_to),
+            is_compared: AtomicBool::new(taken.is_compared),
+            last_store_ms: AtomicI64::new(taken.last_store_ms),
             ending: Mutex::default(),
             ended: Condvar::new(),
             keeper: Keeper::default(),
-            listing: Listing::new(log.position()),
+            listing: Listing::new(copy_end),
             lists,
+            places,
         }
     }
 
+    /// Up to where queues and index list the log.
+    fn listed_to(&self) -> u64 {
+        let listed = self.listing.listed_to();
+        self.places.as_ref().map_or(listed, |places| places.reached(listed))
+    }
+
+    fn show(&self, taken: Taken) {
+        self.last_store_ms.store(taken.last_store_ms, Ordering::Release);
+        self.is_compared.store(taken.is_compared, Ordering::Release);
+        self.compared_to.store(taken.compared_to, Ordering::Release);
+        self.position.store(taken.position, Ordering::Release);
+    }
+
     /// Reads the log and appends it, until something ends that.
-    fn copy(&self, follow: &Follow, mut log: LogCopy) -> Result<(), End> {
+    fn copy(&self, follow: &Follow, mut log: Box<dyn LogSink>) -> Result<(), End> {
         let _ending = ListingEnd(&self.listing);
-        self.connected(follow).and_then(|mut connection| {
+        let copied = self.connected(follow).and_then(|mut connection| {
             self.keeper.begin(connection.wire());
             thread::scope(|scope| {
                 let keeping = scope.spawn(|| self.keeper.keep().inspect_err(|_| self.cut_off()));
-                let copied = self.copy_all(follow, &mut connection, &mut log);
+                let copied = self.copy_all(follow, &mut connection, &mut *log);
                 self.keeper.end();
                 // why it ended the connection tells more than that this ended
                 keeping.join().unwrap_or(Ok(())).and(copied)
             })
-        })
+        });
+        match copied {
+            // nobody knows what it has then
+            Err(End::Store(_)) => copied,
+            _ => log.finish().and(copied),
+        }
     }
 
     fn connected(&self, follow: &Follow) -> Result<Connection, End> {
@@ -223,7 +265,7 @@ impl Shared {
         if ending.end.is_some() { Err(End::Stopped) } else { Ok(connection) }
     }
 
-    fn copy_all(&self, follow: &Follow, connection: &mut Connection, log: &mut LogCopy) -> Result<(), End> {
+    fn copy_all(&self, follow: &Follow, connection: &mut Connection, log: &mut dyn LogSink) -> Result<(), End> {
         let listing = follow.lists.then_some(&self.listing);
         loop {
             let count = connection.read(log.room())?;
@@ -231,15 +273,14 @@ impl Shared {
                 self.keeper.has_read();
             }
             self.keeper.writes(true);
-            let taken = log.take(count, listing);
+            let done = log.take(count, listing);
             self.keeper.writes(false);
-            self.last_store_ms.store(log.last_store_ms(), Ordering::Release);
-            self.compared_to.store(log.compared_to(), Ordering::Release);
-            self.position.store(log.position(), Ordering::Release);
-            taken?;
+            let taken = log.taken();
+            self.show(taken);
+            done?;
             if follow.counts && connection.has_heard() {
                 // before all was compared, the copy may have other bytes than its master
-                self.keeper.has_copied(if log.is_compared() { log.position() } else { log.compared_to() })?;
+                self.keeper.has_copied(if taken.is_compared { taken.position } else { taken.compared_to })?;
             }
             if !follow.counts && connection.is_drained() {
                 self.pause(MOMENT);

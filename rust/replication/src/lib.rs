@@ -6,6 +6,10 @@
 //! connection   the reading side of one connection: frames become bytes of the log, one behind the other
 //! keeper       what keeps a connection while its thread writes, and ends one that nobody reads
 //! log_copy     compares what a copy has, checks and appends what it has not
+//! topic_copy   the same for some topics: topic_filter makes a log of them, places are those of both logs that belong together
+//! mark         how far a master's log was taken for such a copy; mark_keeper when it is saved, trail what proves it
+//! room         a larger buffer for a record that came in part
+//! log_sink     what log_copy and topic_copy are to who reads the log
 //! listing      lists what was appended, on a thread of its own
 //! follower     all of it: a copy that grows with its master's log
 //! log_reader   a stretch of a log, without a copy
@@ -24,9 +28,17 @@ pub mod keeper;
 pub mod listing;
 pub mod log_copy;
 pub mod log_reader;
+pub mod log_sink;
+pub mod mark;
+pub mod mark_keeper;
+pub mod places;
 pub mod replicas;
+pub mod room;
 pub mod slave;
 pub mod source;
+pub mod topic_copy;
+pub mod topic_filter;
+pub mod trail;
 pub mod wire;
 
 pub use end::End;
@@ -34,5 +46,6 @@ pub use follower::{Follow, Follower, Progress};
 pub use ha_options::{HaOptions, Peers};
 pub use ha_service::HaService;
 pub use log_reader::{LogReader, LogStep, LogStretch};
+pub use mark::Mark;
 pub use replicas::{Replicas, Replicated};
 pub use source::{Sends, Source};

@@ -1,6 +1,8 @@
 //! Compares what a copy has of the log, then checks and appends what it has not.
 use crate::end::End;
 use crate::listing::{Appended, Listing};
+use crate::log_sink::{LogSink, Taken};
+use crate::room::make_room;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
 use rmqfast_store::format::message::Message;
@@ -11,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are read at a time: what is still in the processor's cache when it is written.
-const BUFFER_LEN: usize = 1 << 20;
+pub const BUFFER_LEN: usize = 1 << 20;
 
 /// A copy, and the bytes of the log that came and are not appended.
 #[derive(Debug)]
@@ -56,64 +58,6 @@ impl LogCopy {
         })
     }
 
-    /// Offset behind the last record of the copy.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// Up to where copy and log were compared.
-    pub fn compared_to(&self) -> u64 {
-        self.compared_to
-    }
-
-    /// Whether all that the copy had was compared.
-    pub fn is_compared(&self) -> bool {
-        self.start >= self.position
-    }
-
-    /// Store time of the last record that was appended.
-    pub fn last_store_ms(&self) -> i64 {
-        self.last_store_ms
-    }
-
-    /// Room for the bytes that come next.
-    pub fn room(&mut self) -> &mut [u8] {
-        &mut self.block.bytes[self.len..]
-    }
-
-    /// Takes the next `count` bytes of the log, which stand in the room.
-    ///
-    /// # Errors
-    /// [`End::Diverged`], [`End::Broken`], [`End::Store`].
-    pub fn take(&mut self, count: usize, listing: Option<&Listing>) -> Result<(), End> {
-        self.len += count;
-        self.compare()?;
-        if self.start < self.position {
-            // all of it was known
-            return Ok(());
-        }
-        self.block.records.clear();
-        let mut taken = 0;
-        let needed = loop {
-            match self.append(taken) {
-                Ok((whole, rest)) => {
-                    taken += whole;
-                    match rest {
-                        Rest::Broken(reason) => break Err(End::Broken { at: self.position, reason }),
-                        Rest::Needs(needed) => break Ok(needed),
-                        // a file ended: the next one goes on
-                        Rest::Nothing if taken < self.len => {}
-                        Rest::Nothing => break Ok(0),
-                    }
-                }
-                Err(end) => break Err(end),
-            }
-        };
-        // what was appended is listed, whatever came behind it
-        self.go_on_behind(taken, listing)?;
-        self.make_room(needed?)
-    }
-
     /// Appends the whole records from `at` on, to the end of the file at most. Returns how many bytes they are, and what comes then.
     fn append(&mut self, at: usize) -> Result<(usize, Rest), End> {
         let (bytes, records) = (&self.block.bytes[at..self.len], &mut self.block.records);
@@ -149,19 +93,6 @@ impl LogCopy {
         Ok(())
     }
 
-    /// A larger buffer for a record that does not fit into it.
-    fn make_room(&mut self, needed: usize) -> Result<(), End> {
-        if needed > self.max_record {
-            let reason = format!("total size at +0: expected at most {} bytes, got {needed}", self.max_record);
-            return Err(End::Broken { at: self.position, reason });
-        }
-        // by what came, not by what a size claims
-        if self.len == self.block.bytes.len() {
-            self.block.bytes.resize(needed.min(2 * self.len), 0);
-        }
-        Ok(())
-    }
-
     /// Compares the bytes with what the copy has of them, and drops those.
     fn compare(&mut self) -> Result<(), End> {
         let known = self.position.saturating_sub(self.start).min(self.len as u64) as usize;
@@ -179,5 +110,49 @@ impl LogCopy {
         self.block.bytes.copy_within(known..self.len, 0);
         (self.start, self.len) = (self.start + known as u64, self.len - known);
         Ok(())
+    }
+}
+
+impl LogSink for LogCopy {
+    fn room(&mut self) -> &mut [u8] {
+        &mut self.block.bytes[self.len..]
+    }
+
+    fn take(&mut self, count: usize, listing: Option<&Listing>) -> Result<(), End> {
+        self.len += count;
+        self.compare()?;
+        if self.start < self.position {
+            // all of it was known
+            return Ok(());
+        }
+        self.block.records.clear();
+        let mut taken = 0;
+        let needed = loop {
+            match self.append(taken) {
+                Ok((whole, rest)) => {
+                    taken += whole;
+                    match rest {
+                        Rest::Broken(reason) => break Err(End::Broken { at: self.position, reason }),
+                        Rest::Needs(needed) => break Ok(needed),
+                        // a file ended: the next one goes on
+                        Rest::Nothing if taken < self.len => {}
+                        Rest::Nothing => break Ok(0),
+                    }
+                }
+                Err(end) => break Err(end),
+            }
+        };
+        // what was appended is listed, whatever came behind it
+        self.go_on_behind(taken, listing)?;
+        make_room(&mut self.block.bytes, self.len, needed?, self.max_record, self.position)
+    }
+
+    fn taken(&self) -> Taken {
+        Taken {
+            position: self.position,
+            compared_to: self.compared_to,
+            is_compared: self.start >= self.position,
+            last_store_ms: self.last_store_ms,
+        }
     }
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rmqfast._native import TopicRead, read_piece
 from rmqfast.errors import ArgumentError
+from rmqfast.mirror.copy_directory import kept_topics
 from rmqfast.spark.partitions import StoreReadArguments
 from rmqfast.spark.reader import Engine, read_store
 from rmqfast.spark.schema import row_schema
@@ -49,7 +50,7 @@ def copied_topics(read: TopicRead, mirror_path: str | os.PathLike[str], *, from_
         from_start: Whether a queue begins where its copy does, which may have more than the broker.
 
     Raises:
-        ArgumentError: There is no copy of a broker that has messages.
+        ArgumentError: There is no copy of a broker that has messages, or it does not keep the topic.
         StoreError: A copy cannot be read.
         RmqError: As `TopicRead.plan`.
 
@@ -68,6 +69,12 @@ def copied_topics(read: TopicRead, mirror_path: str | os.PathLike[str], *, from_
             raise ArgumentError(
                 f"mirror_path: expected a copy of {broker_name} below {mirror_path}, got none; "
                 f"rmqfast mirror --all-brokers makes one of each"
+            )
+        kept = kept_topics(path)
+        if kept and topic not in kept:
+            raise ArgumentError(
+                f"mirror_path: expected a copy of {topic} at {path}, got one of {', '.join(kept)}; "
+                f"rmqfast mirror --topics {topic} makes one in another directory"
             )
         with open_store(path) as store:
             there = store.topics().get(topic, {})

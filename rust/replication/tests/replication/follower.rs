@@ -1,7 +1,7 @@
 //! A follower beside peers that serve a log as masters do, and beside some that do not.
-use crate::peers::{Log, Peer, files, frame, frames, options};
+use crate::peers::{Log, Peer, files, follow, frame, frames, options};
 use rmqfast_replication::frame::NO_REPLICA;
-use rmqfast_replication::{End, Follow, Follower};
+use rmqfast_replication::{End, Follower};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_waiting::until;
@@ -29,15 +29,7 @@ impl Copy {
     }
 
     fn follow(&self, address: &str, from: u64) -> Follower {
-        let follow = Follow {
-            address: address.into(),
-            tls: None,
-            from,
-            max_record: 8 << 20,
-            cold: None,
-            lists: true,
-            counts: false,
-        };
+        let follow = follow(address, from);
         Follower::start(self.appender.clone(), self.dir.path(), follow).expect("started")
     }
 
@@ -266,15 +258,7 @@ fn where_nobody_listens_it_ends_and_says_so() {
 #[test]
 fn a_place_behind_the_copy_is_refused() {
     let copy = Copy::new();
-    let follow = Follow {
-        address: "127.0.0.1:1".into(),
-        tls: None,
-        from: 5,
-        max_record: 1 << 20,
-        cold: None,
-        lists: true,
-        counts: false,
-    };
-    let refused = Follower::start(copy.appender.clone(), copy.dir.path(), follow).expect_err("refused");
+    let refused =
+        Follower::start(copy.appender.clone(), copy.dir.path(), follow("127.0.0.1:1", 5)).expect_err("refused");
     assert!(refused.to_string().contains("at most 0, where the copy ends"), "{refused}");
 }

@@ -1,7 +1,7 @@
 //! A master's HA port: a follower of ours at it, and peers that say what slaves say, or otherwise.
-use crate::peers::{FILE, files, options};
+use crate::peers::{FILE, files, follow, options};
 use rmqfast_replication::frame::{HEADER_LEN, Header, NO_REPLICA};
-use rmqfast_replication::{Follow, Follower, HaOptions, HaService, Peers, Replicas, Replicated};
+use rmqfast_replication::{Follower, HaOptions, HaService, Peers, Replicas, Replicated};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::retain::clock::Clock;
@@ -149,8 +149,7 @@ fn a_follower_copies_the_log_while_it_grows_and_no_send_takes_it_for_a_replica()
     let appender = Appender::open(copy.path(), AppendOptions { replica_from: Some(0), ..options() }).expect("new");
     let appender = Arc::new(appender);
     let address = master.service.address().to_string();
-    let follow = Follow { address, tls: None, from: 0, max_record: 8 << 20, cold: None, lists: true, counts: false };
-    let follower = Follower::start(appender.clone(), copy.path(), follow).expect("started");
+    let follower = Follower::start(appender.clone(), copy.path(), follow(&address, 0)).expect("started");
     until("the first part is there", || follower.progress().listed_to == master.end());
     for _ in 0..200 {
         let end = master.send(300);

@@ -1,4 +1,5 @@
 //! Logs, and peers that serve them as masters do, or otherwise.
+use rmqfast_replication::Follow;
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use std::fs;
 use std::io::{Read, Write};
@@ -22,6 +23,20 @@ pub fn options() -> AppendOptions {
     }
 }
 
+/// Follows all of a log.
+pub fn follow(address: &str, from: u64) -> Follow {
+    Follow {
+        address: address.into(),
+        tls: None,
+        from,
+        max_record: 8 << 20,
+        cold: None,
+        lists: true,
+        counts: false,
+        topics: Vec::new(),
+    }
+}
+
 /// The files of a log, one behind the other up to its end.
 pub struct Log {
     pub bytes: Vec<u8>,
@@ -34,7 +49,12 @@ impl Log {
 
     /// One with so many messages of up to `most` bytes.
     pub fn new(count: usize, most: usize) -> Self {
-        Self::of_bodies(options(), (0..count).map(|n| 1 + n * 37 % most))
+        Self::of_sizes((0..count).map(|n| 1 + n * 37 % most))
+    }
+
+    /// One with bodies of these sizes.
+    pub fn of_sizes(sizes: impl Iterator<Item = usize>) -> Self {
+        Self::of_bodies(options(), sizes)
     }
 
     /// One with bodies of these sizes, in files of [`LARGE`](Self::LARGE) bytes.

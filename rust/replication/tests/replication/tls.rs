@@ -1,6 +1,6 @@
 //! A log that is served with TLS, to followers of ours alone.
 use crate::ha_service::{Master, usual};
-use crate::peers::options;
+use crate::peers::{follow, options};
 use rmqfast_remoting::{ClientAuth, ClientTls, KeyPair, ServerTls, TlsMode, Trust, make_certificates};
 use rmqfast_replication::{End, Follow, Follower, HaOptions, Replicated};
 use rmqfast_store::store::append::{AppendOptions, Appender};
@@ -48,7 +48,7 @@ impl Copy {
         let dir = tempfile::tempdir().expect("a directory");
         let appender = Appender::open(dir.path(), AppendOptions { replica_from: Some(0), ..options() }).expect("new");
         let address = master.service.address().to_string();
-        let follow = Follow { address, tls, from: 0, max_record: 8 << 20, cold: None, lists: true, counts: true };
+        let follow = Follow { tls, counts: true, ..follow(&address, 0) };
         let follower = Follower::start(Arc::new(appender), dir.path(), follow).expect("started");
         Self { follower, dir }
     }

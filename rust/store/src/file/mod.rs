@@ -7,6 +7,7 @@ pub mod mapped;
 pub mod mmap;
 pub mod name;
 pub mod permission;
+pub mod replace;
 pub mod segment;
 pub mod segments;
 pub mod write_back;

@@ -6,12 +6,12 @@
 //!
 //! Source: `ConfigManager.persist`, `MixAll.string2File`, which waits for no disk and has no file of the name for a moment.
 use super::config_files::read;
-use crate::file::disk::{self, Call, sync_directory};
-use crate::file::permission::{self, create_directories};
+use crate::file::disk::sync_directory;
+use crate::file::permission::create_directories;
+use crate::file::replace::replace;
 use crate::format::config::{self, MAX_LEN};
 use crate::{Error, Result};
 use serde_json::Value;
-use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -43,9 +43,9 @@ pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     let path = directory.join(name);
     // only one that can be read becomes the backup
     if let Ok((current, _)) = read(&path, name) {
-        replace(&directory, &format!("{name}.bak"), &current)?;
+        replace(&directory.join(format!("{name}.bak")), &current)?;
     }
-    replace(&directory, name, text)?;
+    replace(&path, text)?;
     sync_directory(&directory)
 }
 
@@ -68,20 +68,6 @@ fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid("name", config::NAMES.join(", "), name))
-}
-
-/// Gives `name` to a new file with `text`, once that is on the disk.
-fn replace(directory: &Path, name: &str, text: &[u8]) -> Result<()> {
-    let temporary = directory.join(format!("{name}.tmp"));
-    let done = write_new(&temporary, text).and_then(|()| disk::rename(&temporary, &directory.join(name)));
-    done.inspect_err(|_| drop(disk::remove_file(&temporary)))
-}
-
-/// Writes a file from its first byte, whatever a killed process left there.
-fn write_new(path: &Path, text: &[u8]) -> Result<()> {
-    let mut file = disk::call(Call::Create, path, || permission::create(path))?;
-    disk::call(Call::Write, path, || file.write_all(text))?;
-    disk::call(Call::Sync, path, || file.sync_all())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::format::message::MIN_BLANK_LEN;
 use crate::store::CommitLog;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::{RecordAt, Stop, parse};
-use crate::store::recover::log_end::last_records;
+use crate::store::recover::log_end::{last_records, record_end};
 use crate::store::retain::QueueName;
 use crate::store::retain::clock::now_ms;
 use crate::{Error, Result};
@@ -33,6 +33,22 @@ impl Appender {
     pub fn compare_from(&self, end: u64, most: u64) -> Result<u64> {
         let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
         last_records(&log, end, most).map(|from| from.max(log.min_offset().min(end)))
+    }
+
+    /// Where the copy's last record ends: before the blank, if one ends its file and nothing came since.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::NotWritable`] as for [`log_end`](Self::log_end).
+    pub fn last_record_end(&self) -> Result<u64> {
+        let (end, file_size) =
+            self.store.with(|open| Ok((open.writers.log.position(), open.writers.log.file_size())))?;
+        // no record ends a file: the last one leaves room for a blank
+        if !end.is_multiple_of(file_size) {
+            return Ok(end);
+        }
+        let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
+        let is_empty = log.segments().files().first().is_none_or(|first| end <= first.base);
+        if is_empty { Ok(end) } else { record_end(&log.into(), end - 1) }
     }
 
     /// How long the store's delay levels wait.

@@ -1,0 +1,42 @@
+"""What of a broker's configuration goes with some of its topics: what an export of them has, and their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
+from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, TopicConfigTable
+from rmqfast.store.config.file import ConfigFile
+
+__all__ = ["of_topics"]
+
+
+def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
+    """The part of a table that speaks of these topics; None where none of it is kept.
+
+    Example:
+        >>> offsets = ConsumerOffsetTable()
+        >>> offsets.commit("orders", "readers", 0, 7)
+        >>> offsets.commit("clicks", "readers", 0, 8)
+        >>> list(of_topics(offsets, {"orders"}))
+        [('orders', 'readers')]
+
+    Source: none.
+    """
+    match table:
+        case TopicConfigTable():
+            entries = (entry for name, entry in table.items() if name in topics)
+            kept: ConfigFile = TopicConfigTable(entries, table.data_version)
+        case ConsumerOffsetTable():
+            kept = offsets = ConsumerOffsetTable()
+            for (topic, group), queues in table.items():
+                for queue_id, offset in queues.items() if topic in topics else ():
+                    offsets.commit(topic, group, queue_id, offset)
+        # a broker would deliver all of the delayed messages once more
+        case DelayOffsetTable() if SCHEDULE_TOPIC in topics:
+            return table
+        # groups are not of a topic
+        case _:
+            return None
+    kept.other = table.other
+    return kept

@@ -1,0 +1,98 @@
+//! How far a copy of some topics has its master's log, and what proves it: the places of its own log tell neither.
+//!
+//! The mark stands in a file of the copy's directory. It is never ahead of the copy: what it vouches for is on the disk before.
+use rmqfast_store::file::disk::sync_directory;
+use rmqfast_store::file::replace::replace;
+use rmqfast_store::{Error, Result};
+use serde_json::{Value, json};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Name of the file.
+const NAME: &str = "mirror-position.json";
+
+/// A place of the master's log, and the one of the copy's that belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Offset of the master's log: what the copy keeps of all before it, it has.
+    pub position: u64,
+    /// Where the copy's log ended there.
+    pub copy_end: u64,
+    /// Where a record of the master's log begins, before `position` if one was taken.
+    pub compare_from: u64,
+    /// CRC of the master's bytes from there up to `position`.
+    pub crc: u32,
+}
+
+impl Mark {
+    /// That of a copy that begins: nothing was taken.
+    pub fn first(position: u64, copy_end: u64) -> Self {
+        Self { position, copy_end, compare_from: position, crc: 0 }
+    }
+
+    /// The mark of the copy below `root`, if it has one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a file that says something else, [`Error::Io`].
+    pub fn load(root: &Path) -> Result<Option<Self>> {
+        let path = root.join(NAME);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|error| Error::io(&path, error))?,
+        };
+        let mark = serde_json::from_slice(&text).ok().and_then(|value| Self::of(&value));
+        mark.map(Some).ok_or_else(|| {
+            let reason = "expected position, copyEnd, compareFrom and crc, got something else; begin a new copy";
+            Error::Corrupt { path, offset: 0, reason: reason.to_owned() }
+        })
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        let number = |name| value.get(name).and_then(Value::as_u64).filter(|number| i64::try_from(*number).is_ok());
+        let mark = Self {
+            position: number("position")?,
+            copy_end: number("copyEnd")?,
+            compare_from: number("compareFrom")?,
+            crc: number("crc").and_then(|crc| crc.try_into().ok())?,
+        };
+        Some(mark).filter(|mark| mark.compare_from <= mark.position)
+    }
+
+    /// Writes it: who looks, at whatever moment, finds the one before or this one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, root: &Path) -> Result<()> {
+        let Self { position, copy_end, compare_from, crc } = self;
+        let value = json!({"position": position, "copyEnd": copy_end, "compareFrom": compare_from, "crc": crc});
+        replace(&root.join(NAME), format!("{value}\n").as_bytes())?;
+        sync_directory(root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_that_was_saved_is_loaded_and_nonsense_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert_eq!(Mark::load(dir.path()).expect("none"), None);
+        let mark = Mark { position: 9, copy_end: 4, compare_from: 5, crc: u32::MAX };
+        for mark in [mark, Mark::first(1 << 60, 1 << 30)] {
+            mark.save(dir.path()).expect("saved");
+            assert_eq!(Mark::load(dir.path()).expect("loaded"), Some(mark));
+        }
+        for text in [
+            "",
+            "[]",
+            r#"{"position": 1, "copyEnd": 0, "compareFrom": 2, "crc": 0}"#,
+            r#"{"position": -1, "copyEnd": 0, "compareFrom": 0, "crc": 0}"#,
+            r#"{"position": 1, "copyEnd": 0, "compareFrom": 0, "crc": 4294967296}"#,
+        ] {
+            std::fs::write(dir.path().join(NAME), text).expect("written");
+            let error = Mark::load(dir.path()).expect_err(text).to_string();
+            assert!(error.contains(NAME) && error.contains("begin a new copy"), "{error}");
+        }
+    }
+}

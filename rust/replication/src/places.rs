@@ -1,0 +1,57 @@
+//! Which places of a master's log belong to those of a copy that has places of its own.
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Pairs of places that the copy's lists have not come to yet, and the last one that they have.
+#[derive(Debug)]
+pub struct Places {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: VecDeque<(u64, u64)>,
+    reached: u64,
+}
+
+impl Places {
+    /// A copy has what stands before `reached` of its master's log.
+    pub fn new(reached: u64) -> Self {
+        Self { state: Mutex::new(State { waiting: VecDeque::new(), reached }) }
+    }
+
+    /// Where the copy ends at `copied`, the log was taken up to `position`.
+    pub fn note(&self, copied: u64, position: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.waiting.back_mut().filter(|(last, _)| *last == copied) {
+            Some((_, last)) => *last = position,
+            None => state.waiting.push_back((copied, position)),
+        }
+    }
+
+    /// Up to where the log is, where the copy is up to `copied`, which only grows.
+    pub fn reached(&self, copied: u64) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((_, position)) = state.waiting.pop_front_if(|(place, _)| *place <= copied) {
+            state.reached = position;
+        }
+        state.reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_as_far_as_the_last_pair_that_was_reached() {
+        let places = Places::new(100);
+        assert_eq!(places.reached(7), 100);
+        [(10, 200), (10, 250), (20, 300), (35, 400)].into_iter().for_each(|(copied, at)| places.note(copied, at));
+        let found = [9, 10, 19, 34, 35, 99].map(|copied| places.reached(copied));
+        assert_eq!(found, [100, 250, 250, 300, 400, 400]);
+        // nothing of the topics came
+        places.note(35, 900);
+        assert_eq!(places.reached(35), 900);
+    }
+}

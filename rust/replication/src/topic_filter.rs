@@ -1,0 +1,66 @@
+//! Makes a log of some topics of a master's: their records, one behind the other, in files of the same size.
+//!
+//! Records keep their queue offsets, as those of an export do. Where one does not fit into its file a blank ends that, as one of
+//! RocketMQ's does: from the same log and the same place on always the same bytes are made.
+//!
+//! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`.
+use rmqfast_store::export::record::append_at;
+use rmqfast_store::format::message::{MIN_BLANK_LEN, Message, encode_blank};
+use rmqfast_store::store::log_walk::Block;
+use std::collections::HashSet;
+
+/// The topics, and what was made of the last block.
+#[derive(Debug)]
+pub struct TopicFilter {
+    topics: HashSet<Box<[u8]>>,
+    file_size: u64,
+    bytes: Vec<u8>,
+    /// Where each record stands: there, and in the master's log.
+    moved: Vec<(u64, u64)>,
+}
+
+impl TopicFilter {
+    /// Keeps topics of these names.
+    pub fn new(topics: &[String], file_size: u64) -> Self {
+        let topics = topics.iter().map(|name| name.as_bytes().into()).collect();
+        Self { topics, file_size, bytes: Vec::new(), moved: Vec::new() }
+    }
+
+    /// Makes records of a block, the first of them at `place`. Returns the place behind the last.
+    pub fn pass(&mut self, block: Block<'_>, mut place: u64) -> u64 {
+        self.bytes.clear();
+        self.moved.clear();
+        for record in block.records {
+            let message = block.bytes.get(record.at as usize..).and_then(|bytes| Message::new(bytes, record.layout));
+            if let Some(message) = message.filter(|message| self.topics.contains(message.topic())) {
+                place = self.put(&message, place);
+            }
+        }
+        place
+    }
+
+    fn put(&mut self, message: &Message<'_>, mut place: u64) -> u64 {
+        let size = u64::from(message.layout().total);
+        let room = self.file_size - place % self.file_size;
+        if size + MIN_BLANK_LEN as u64 > room {
+            let end = self.bytes.len() + room as usize;
+            self.bytes.extend_from_slice(&encode_blank(room as u32));
+            self.bytes.resize(end, 0);
+            place += room;
+        }
+        self.moved.push((place, message.physical_offset() as u64));
+        append_at(message, place as i64, &mut self.bytes);
+        place + size
+    }
+
+    /// What was made of the block.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where the master's log has the record that stands at `place`, if the block had it.
+    pub fn origin(&self, place: u64) -> Option<u64> {
+        let behind = self.moved.partition_point(|(moved, _)| *moved <= place);
+        self.moved[..behind].last().map(|(_, origin)| *origin)
+    }
+}
