@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqfast import Admin, Mirror, MirrorOptions, open_store
+from rmqfast import Admin, Message, Mirror, MirrorOptions, Producer, SendStatus, open_store
 from rmqfast.errors import MirrorError
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfigTable
@@ -251,6 +251,28 @@ def test_a_sync_master_without_a_slave_is_refused_and_with_one_the_slave_is_foll
                 slave.start()
                 send(master.name_server, "orders", bodies(10))
                 caught_up(mirror, master.store)
+        assert_same(master.store, status.directory)
+
+
+def test_a_sync_master_without_a_slave_is_followed_where_its_sends_may_time_out(tmp_path: Path) -> None:
+    sync = (*SMALL, "brokerRole=SYNC_MASTER", "slaveTimeout=500")
+    with RocketMQ("4.9.4", tmp_path / "master", *sync, clean=False) as master:
+        master.create_topic("orders", 4)
+        with Producer("tests", name_server=master.name_server) as producer:
+
+            def sent() -> SendStatus:
+                return producer.send(Message("orders", b"x" * 500)).status
+
+            assert sent() is SendStatus.SLAVE_NOT_AVAILABLE
+            with Mirror(tmp_path / "refused", name_server=master.name_server) as mirror:
+                assert "--let-sends-time-out" in until(lambda: failure_of(mirror))
+            assert sent() is SendStatus.SLAVE_NOT_AVAILABLE
+            options = MirrorOptions(let_sends_time_out=True)
+            with Mirror(tmp_path / "copies", name_server=master.name_server, options=options) as mirror:
+                # it is connected, and is taken for a slave that is never done
+                until(lambda: sent() is SendStatus.FLUSH_SLAVE_TIMEOUT)
+                assert {sent() for _ in range(5)} == {SendStatus.FLUSH_SLAVE_TIMEOUT}
+                status = caught_up(mirror, master.store)
         assert_same(master.store, status.directory)
 
 

@@ -12,10 +12,10 @@ from rmqfast._native import TopicRead, load_mark
 from rmqfast.errors import ArgumentError, MirrorError
 from rmqfast.mirror.topic_config import of_topics
 from rmqfast.remoting import RemotingClient, RequestCode
-from rmqfast.spark.live.mirrored import copied_topics
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from tests.cli.command_line import run
 from tests.mirror.copies import rows_of
+from tests.spark.in_process import topic_rows
 from tests.waiting import until
 
 TOPICS = ("bills", "clicks", "orders")
@@ -170,12 +170,12 @@ def test_delay_offsets_go_with_the_delay_topic_and_groups_never() -> None:
 
 
 def test_topics_are_read_out_of_copies_that_keep_them(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    def copied(topic: str) -> list[str]:
-        options = {"nameServer": cluster.name_server, "topic": topic}
-        read = TopicRead("topic batch", options, ["queue_offset"])
-        return [one.broker_name for one in copied_topics(read, tmp_path, from_start=False)]
+    def bodies(topic: str, **options: str) -> list[object]:
+        read = TopicRead("topic batch", {"nameServer": cluster.name_server, "topic": topic} | options, ["body"])
+        return sorted(row["body"] for row in topic_rows(read))
 
     mirrored(cluster, tmp_path, "orders")
-    assert copied("orders") == ["broker-a", "broker-b"]
+    copies = {"via": "mirror", "mirrorPath": str(tmp_path)}
+    assert bodies("orders", **copies) == bodies("orders")
     with pytest.raises(ArgumentError, match=r"expected a copy of clicks at .*, got one of orders; rmqfast mirror"):
-        copied("clicks")
+        bodies("clicks", **copies)

@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
 from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
@@ -72,6 +73,7 @@ __all__ = [
     "milliseconds",
     "name_problem",
     "namespace_of_endpoint",
+    "newest_copy",
     "parse_name_servers",
     "pieces_option",
     "plain_remark",
@@ -326,6 +328,7 @@ class TopicRead:
         """Fixes what is read, and cuts it into pieces, those of pulls before those of logs; none of nothing.
 
         Raises:
+            ArgumentError: There is no copy of a broker, where copies are read.
             UnknownTopicError: The name servers do not know a topic.
             DataLossError: An offset that a queue does not have, unless `failOnDataLoss` is false.
             ClientError: A broker does not answer, or refuses.
@@ -528,6 +531,9 @@ def log_source(
     Raises:
         ArgumentError: Its log cannot be read.
     """
+
+def newest_copy(directory: Path) -> Path:
+    """The directory of a copy, or of the last one that was begun anew beside it, `DIR.2`."""
 
 _Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]
 

@@ -23,7 +23,7 @@ from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, newest_copy
 from rmqfast.store.topic_replica import TopicReplica
 
-__all__ = ["NAME", "CopyDirectory", "CopyUser", "copy_options", "kept_topics"]
+__all__ = ["CopyDirectory", "CopyUser", "copy_options"]
 
 _log = logging.getLogger(__name__)
 #: Says whose copy a directory is, and of which topics.
@@ -220,16 +220,6 @@ def copy_options(config: BrokerConfig) -> AppendOptions:
 def _sizes_of(source: Source) -> AppendOptions:
     """Those of the master."""
     return copy_options(BrokerConfig({key: source.config[key] for key in _FIELDS.values() if key in source.config}))
-
-
-def kept_topics(path: Path) -> tuple[str, ...]:
-    """The topics that the copy in a directory keeps; none where it has all that its master has.
-
-    Source: none.
-    """
-    with suppress(FileNotFoundError):
-        return tuple(json.loads((path / NAME).read_text()).get("topics", ()))
-    return ()
 
 
 def _said(topics: Sequence[str]) -> str:

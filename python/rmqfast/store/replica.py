@@ -7,26 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from rmqfast._native import cut_copy
+from rmqfast._native import cut_copy, newest_copy
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import WritableStore
 
 __all__ = ["CopiedQueue", "Replica", "newest_copy"]
-
-
-def newest_copy(directory: Path) -> Path:
-    """The directory of a copy, or of the last one that was begun anew beside it, `DIR.2`.
-
-    Example:
-        >>> newest_copy(Path("copies/broker-a")).name
-        'broker-a'
-
-    Source: none.
-    """
-    numbers = [path.suffix[1:] for path in directory.parent.glob(f"{directory.name}.*")]
-    last = max((int(number) for number in numbers if number.isdecimal()), default=None)
-    return directory if last is None else directory.parent / f"{directory.name}.{last}"
 
 
 class CopiedQueue(NamedTuple):

@@ -2,12 +2,13 @@
 use crate::failure::{Failure, Result};
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
+use rmqfast_spark::store_damage::{held, refusal, words};
 use rmqfast_spark::store_read::StoreRead;
 use rmqfast_store::Error;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::scan::row::Row;
 use rmqfast_store::scan::{Piece, Plan, RowSource};
-use rmqfast_store::store::{Damage, MessageStore};
+use rmqfast_store::store::Damage;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use std::time::Duration;
 const BLOCK: usize = 1 << 20;
 /// Blocks without a row for us after which the caller gets a word in, to see whether the task was killed.
 const PATIENCE: u32 = 16;
-const MOST_LISTED: usize = 20;
 
 /// A piece of a store being read.
 pub struct StoreTask {
@@ -72,25 +72,14 @@ impl StoreTask {
 
     fn end(&mut self) -> Result<Option<usize>> {
         self.rows_left = 0;
-        let log = self.source.take_damage();
-        let damage: Vec<&Damage> = self.lost.iter().chain(log.entries()).collect();
-        if damage.is_empty() {
-            return Ok(None);
+        let found = self.source.take_damage();
+        match words(&self.read.path, self.piece, &self.lost, &found) {
+            Some(words) if self.read.fail_on_damage => Err(Failure::corrupt(refusal(&words))),
+            words => {
+                self.warning = words;
+                Ok(None)
+            }
         }
-        let mut places: Vec<String> = damage.iter().take(MOST_LISTED).map(ToString::to_string).collect();
-        let all = damage.len() as u64 + log.more();
-        if all > places.len() as u64 {
-            places.push(format!("and {} more", all - places.len() as u64));
-        }
-        let (from, end) = (self.piece.from, self.piece.end);
-        let at = format!("store {}, commit log {from} to {end}", self.read.path.display());
-        let text = format!("{at}: {all} damaged places: {}", places.join("; "));
-        if self.read.fail_on_damage {
-            let advice = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
-            return Err(Failure::corrupt(format!("{text}; {advice}")));
-        }
-        self.warning = Some(text);
-        Ok(None)
     }
 }
 
@@ -152,18 +141,4 @@ impl Task for StoreTask {
         // of a piece that is cut short by a limit, too, as nobody counts blocks
         Counts { rows: self.rows, bytes: self.piece.end - self.piece.from, ..Counts::default() }
     }
-}
-
-/// The part of a piece that the log still holds: a broker deletes its oldest files while a job waits.
-fn held(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) {
-    let segments = store.log().segments();
-    let (first, last) = (segments.start(), segments.end());
-    // clamped, so that a piece that is wholly gone is empty and not backwards
-    let from = piece.from.max(first).min(piece.end);
-    let end = piece.end.min(last).max(from);
-    let reason = format!("the log held this when the read was planned, it now is {first} to {last}");
-    let lost = [(piece.from, from - piece.from), (end, piece.end - end)].into_iter().filter(|(_, length)| *length > 0);
-    let file = store.root();
-    let damage = lost.map(|(offset, length)| Damage { offset, length, reason: reason.clone(), file: file.into() });
-    (Piece { from, end, ..piece }, damage.collect())
 }

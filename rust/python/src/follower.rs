@@ -110,6 +110,12 @@ pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(V
     Ok((source.addresses, source.file_size, sends, source.has_tls))
 }
 
+/// The directory of a copy, or of the last one that was begun anew beside it, `DIR.2`.
+#[pyfunction]
+pub fn newest_copy(directory: PathBuf) -> PathBuf {
+    rmqfast_store::store::newest_copy(&directory)
+}
+
 /// Cuts a copy's log behind its last record that ends at `at` or before. Returns where it ends then.
 #[pyfunction]
 #[pyo3(signature = (path, at, options, *, progress))]

@@ -67,6 +67,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(follower::cut_copy, module)?)?;
     module.add_function(wrap_pyfunction!(follower::load_mark, module)?)?;
     module.add_function(wrap_pyfunction!(follower::log_source, module)?)?;
+    module.add_function(wrap_pyfunction!(follower::newest_copy, module)?)?;
     module.add_class::<broker::DataPlane>()?;
     module.add_function(wrap_pyfunction!(broker::check_sql92, module)?)?;
     module.add_class::<client_send::in_flight::InFlight>()?;

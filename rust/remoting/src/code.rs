@@ -10,6 +10,7 @@ pub mod request {
     pub const QUERY_CONSUMER_OFFSET: i32 = 14;
     pub const UPDATE_CONSUMER_OFFSET: i32 = 15;
     pub const GET_BROKER_CONFIG: i32 = 26;
+    pub const GET_BROKER_RUNTIME_INFO: i32 = 28;
     pub const SEARCH_OFFSET_BY_TIMESTAMP: i32 = 29;
     pub const GET_MAX_OFFSET: i32 = 30;
     pub const GET_MIN_OFFSET: i32 = 31;

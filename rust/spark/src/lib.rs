@@ -7,11 +7,14 @@
 //! ```
 //!
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
-//! no clock of its own; only [`store_read`] opens a store, only [`topics`], [`topic_read`], [`topic_stream`] and the [`sink`] ask a
-//! cluster, and only the last two have a clock.
+//! no clock of its own; only [`store_read`], [`copies`] and [`copy_rows`] open a store, only [`topics`], [`topic_read`],
+//! [`topic_stream`] and the [`sink`] ask a cluster, and only the last two have a clock.
 pub mod admission;
 pub mod checkpoint;
 pub mod cluster_options;
+pub mod copies;
+pub mod copy_part;
+pub mod copy_rows;
 pub mod error;
 pub mod lag;
 pub mod log_part;
@@ -29,6 +32,7 @@ pub mod read;
 pub mod schema;
 pub mod selection;
 pub mod sink;
+pub mod store_damage;
 pub mod store_piece;
 pub mod store_read;
 pub mod store_stream;

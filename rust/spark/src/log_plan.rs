@@ -5,7 +5,7 @@
 //! queue. What a log does not tell, or not to everybody, goes by pulls.
 use crate::error::Error;
 use crate::log_part::LogPart;
-use crate::log_source::{Refusal, log_source, pulled};
+use crate::log_source::{LogSource, Refusal, log_sources, pulled};
 use crate::topic_piece::TopicPiece;
 use crate::via::{BrokerWay, Via};
 use rmqfast_client::cluster::{Bounds, FoundMessage, TopicCluster};
@@ -45,7 +45,7 @@ pub struct LogPlanner<'a> {
     /// What is read.
     pub request: &'a RangeRequest,
     /// What was asked for.
-    pub via: Via,
+    pub via: &'a Via,
     /// What was decided before.
     pub ways: Option<&'a [BrokerWay]>,
     /// Pieces of the read at least, as far as there may be so many.
@@ -116,15 +116,17 @@ impl LogPlanner<'_> {
         if let Some(reason) = self.refusal.clone().or(decided) {
             return Err(Refusal::Pulled(reason));
         }
-        if self.via == Via::Auto && min_pieces > MOST_PIECES {
+        if *self.via == Via::Auto && min_pieces > MOST_PIECES {
             return Err(pulled(format!("minPartitions is more than {MOST_PIECES} connections to a log give")));
         }
         let Some(any) = ranges.first() else { return Ok(Vec::new()) };
-        let source = log_source(self.cluster, &any.queue, interrupt)?;
+        let sources = log_sources(self.cluster, &any.queue, interrupt)?;
         self.check_topics(ranges, interrupt)?;
         let ends = self.ends(ranges, interrupt)?;
-        let stretch = stretch_of(source, &ends);
-        if self.via == Via::Auto {
+        let (from, end) = stretch_of(&ends);
+        let Source { addresses, file_size, max_record, .. } = self.first_that_reaches(end, sources, interrupt)?;
+        let stretch = LogStretch { addresses, file_size, max_record, from, end };
+        if *self.via == Via::Auto {
             let messages = ends.iter().map(Ends::count).sum();
             check_cost(stretch.end - stretch.from, messages, ends.iter().map(Ends::bytes).sum())?;
         }
@@ -133,6 +135,24 @@ impl LogPlanner<'_> {
         // a search takes a dozen requests
         let count = count.min((MOST_SEARCHES / ends.len()) as u64 + 1);
         self.cut(&stretch, &ends, count, interrupt)
+    }
+
+    /// The first source whose log has all before `end`.
+    fn first_that_reaches(
+        &self,
+        end: u64,
+        sources: Vec<LogSource>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Source, Refusal> {
+        let mut refusal = pulled("nobody serves its log");
+        for log in sources {
+            match log.check_reaches(end, self.cluster, interrupt) {
+                Ok(()) => return Ok(log.source),
+                Err(Refusal::Failed(error)) => return Err(Refusal::Failed(error)),
+                Err(behind) => refusal = behind,
+            }
+        }
+        Err(refusal)
     }
 
     fn check_topics(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<(), Refusal> {
@@ -237,12 +257,11 @@ impl Ends {
     }
 }
 
-/// The stretch from the first message of all to the last one.
-fn stretch_of(source: Source, ends: &[Ends]) -> LogStretch {
-    let Source { addresses, file_size, max_record, .. } = source;
+/// Where the first message of all begins, and where the last one ends.
+fn stretch_of(ends: &[Ends]) -> (u64, u64) {
     let from = ends.iter().map(|ends| ends.first.physical_offset.cast_unsigned()).min().unwrap_or_default();
     let end = ends.iter().map(|ends| ends.last.physical_offset.cast_unsigned() + u64::from(ends.last.len)).max();
-    LogStretch { addresses, file_size, max_record, from, end: end.unwrap_or(from) }
+    (from, end.unwrap_or(from))
 }
 
 /// A log of `len` bytes has everything, so it costs less only where so many messages of so many bytes are much of it.
@@ -273,7 +292,7 @@ fn piece(stretch: &LogStretch, end: u64, ends: &[Ends], from: &Cut, to: &[i64]) 
     let stretch = LogStretch { from: place, end, ..stretch.clone() };
     let first = (from.message.store_timestamp, from.message.body_crc);
     let log = Some(LogPart { stretch, first, begins });
-    (!ranges.is_empty()).then_some(TopicPiece { address: None, ranges, goes_on: false, log })
+    (!ranges.is_empty()).then_some(TopicPiece { address: None, ranges, goes_on: false, log, copy: None })
 }
 
 #[cfg(test)]

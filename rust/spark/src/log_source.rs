@@ -1,9 +1,10 @@
-//! Whether a broker's log may be read in place of pulls, as it is configured now.
+//! Whether a broker's log may be read in place of pulls, and where, as its brokers are configured now.
 use crate::error::Error;
 use rmqfast_client::cluster::TopicCluster;
 use rmqfast_client::puller::Queue;
 use rmqfast_remoting::Interrupt;
 use rmqfast_replication::{Sends, Source};
+use std::collections::HashMap;
 
 /// Why a broker's log is not read.
 #[derive(Debug)]
@@ -14,30 +15,76 @@ pub enum Refusal {
     Failed(Error),
 }
 
-/// Where the broker of `queue` serves its log.
+/// A log that may be read.
+#[derive(Debug)]
+pub struct LogSource {
+    /// Where it is served, and how.
+    pub source: Source,
+    /// Where the slave is whose log it is; none where it is the master's.
+    slave: Option<String>,
+}
+
+impl LogSource {
+    /// Looks whether the log has all before `end`: a slave may be behind.
+    ///
+    /// # Errors
+    /// [`Refusal::Pulled`] where it has not, or the slave cannot be asked.
+    pub fn check_reaches(&self, end: u64, cluster: &TopicCluster, interrupt: Interrupt<'_>) -> Result<(), Refusal> {
+        let Some(slave) = &self.slave else { return Ok(()) };
+        let got = cluster.log_end_at(slave, interrupt)?;
+        if got < end.cast_signed() {
+            return Err(pulled(format!("its slave at {slave} is behind: expected its log up to {end}, got {got}")));
+        }
+        Ok(())
+    }
+}
+
+/// The logs of the broker of `queue` that may be read: the master's own, or those of its slaves where sends wait for whoever reads
+/// the master's. Nobody waits for who reads a slave's.
 ///
 /// # Errors
-/// [`Refusal::Pulled`] where the log is not for everybody, or sends wait for whoever reads it, or the broker cannot be asked.
-pub fn log_source(cluster: &TopicCluster, queue: &Queue, interrupt: Interrupt<'_>) -> Result<Source, Refusal> {
+/// [`Refusal::Pulled`] where there is none, where the log is not for everybody, or the broker cannot be asked.
+///
+/// Source: `HAService.isSlaveOK`; each broker serves its log, whatever its role (`HAService.start`).
+pub fn log_sources(cluster: &TopicCluster, queue: &Queue, interrupt: Interrupt<'_>) -> Result<Vec<LogSource>, Refusal> {
     let (address, config) = cluster.broker_config(queue, interrupt)?;
-    let source = Source::of_config(&config, &address).map_err(Refusal::Pulled)?;
+    let source = source_of(&config, &address)?;
+    if source.sends == Sends::NeverWait {
+        return Ok(vec![LogSource { source, slave: None }]);
+    }
+    let mut sources = Vec::new();
+    for slave in cluster.slaves(queue, interrupt)? {
+        let config = cluster.config_at(&slave, interrupt).map_err(Refusal::from);
+        match config.and_then(|config| source_of(&config, &slave)) {
+            // one that became a master is none any more
+            Ok(source) if source.sends != Sends::NeverWait => {}
+            Ok(source) => sources.push(LogSource { source, slave: Some(slave) }),
+            // another one may answer
+            Err(Refusal::Pulled(_)) => {}
+            Err(failed) => return Err(failed),
+        }
+    }
+    if sources.is_empty() {
+        let reason = "it is a SYNC_MASTER: who reads its log may count as a slave, for which sends wait";
+        return Err(pulled(format!("{reason}, and no slave of it serves its log")));
+    }
+    Ok(sources)
+}
+
+/// The reason why a broker's messages are pulled.
+pub fn pulled(reason: impl Into<String>) -> Refusal {
+    Refusal::Pulled(reason.into())
+}
+
+fn source_of(config: &HashMap<String, String>, address: &str) -> Result<Source, Refusal> {
+    let source = Source::of_config(config, address).map_err(Refusal::Pulled)?;
     if source.has_acl {
         return Err(pulled("it has ACLs, and its log has the topics of everybody"));
     }
     if source.has_tls {
         return Err(pulled("its HA port has TLS (haUseTLS)"));
     }
-    match source.sends {
-        Sends::NeverWait => Ok(source),
-        Sends::WaitForConnections | Sends::WaitForReports => {
-            Err(pulled("it is a SYNC_MASTER: who reads its log may count as a slave, for which sends wait"))
-        }
-    }
-}
-
-/// The reason why a broker's messages are pulled.
-pub fn pulled(reason: impl Into<String>) -> Refusal {
-    Refusal::Pulled(reason.into())
+    Ok(source)
 }
 
 impl From<rmqfast_client::Error> for Refusal {

@@ -72,6 +72,8 @@ impl Kind {
                     "pullBatchSize",
                     "pullTimeoutMs",
                     "maxRowsPerPartition",
+                    "via",
+                    "mirrorPath",
                 ],
                 "is a live cluster's; this source reads a store directory, storePath",
             ),
@@ -152,7 +154,7 @@ const fn with_alias(alias: &'static str, row: Row) -> Row {
     Row { alias: Some(alias), ..row }
 }
 
-const TABLE: [Row; 60] = [
+const TABLE: [Row; 61] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -188,7 +190,8 @@ const TABLE: [Row; 60] = [
     row("pullTimeoutMs", "pull_timeout_ms", TOPIC, MILLISECONDS, Some("10000")),
     row("pullsUnderWay", "pulls_under_way", TOPIC, Form::Number(1, 1024), Some("16")),
     row("retryTimeoutMs", "retry_timeout_ms", TOPIC, MILLISECONDS, Some("60000")),
-    row("via", "via", TOPIC, Form::OneOf(&["pull", "log", "auto"]), Some("pull")),
+    row("via", "via", TOPIC, Form::OneOf(&["pull", "log", "auto", "mirror"]), Some("pull")),
+    row("mirrorPath", "mirror_path", TOPIC, Form::Text, None),
     row("maxBodyBytes", "max_body_bytes", READ, BODY_BYTES, Some("67108864")),
     row("brokerName", "broker_name", STORE, Form::Text, None),
     row("commitLogDirs", "commit_log_dirs", STORE, Form::Texts, None),
@@ -394,6 +397,7 @@ impl Options {
                     let text = "option commitOffsets: needs the option group, which has no other consumers";
                     return Err(Error::argument(text));
                 }
+                self.check_mirror()?;
                 self.check_times()
             }
             Kind::Sink => Ok(()),
@@ -404,6 +408,16 @@ impl Options {
     fn check_times(&self) -> Result<()> {
         let names = ("option startingTimestamp", "option endingTimestamp");
         check_range(self.number("startingTimestamp"), self.number("endingTimestamp"), names)
+    }
+
+    fn check_mirror(&self) -> Result<()> {
+        let (via, path) = (self.text("via").unwrap_or("pull"), self.text("mirrorPath"));
+        if (via == "mirror") == path.is_some() {
+            return Ok(());
+        }
+        let got = path.map_or_else(|| "none".to_owned(), quoted);
+        let text = "expected the directory of rmqfast mirror with the option via=mirror, and only with it";
+        Err(Error::argument(format!("option mirrorPath: {text}; got {got} with via={via}")))
     }
 
     fn check_stream(&self) -> Result<()> {
@@ -422,7 +436,8 @@ impl Options {
         }
         // a stream waits for what comes, and nobody serves a log up to a moment that is to come
         if self.is_given("via") && self.text("via") != Some("pull") {
-            return Err(Error::argument("option via: a stream pulls; read a batch"));
+            let text = "option via: a stream pulls; read a batch, or the stream of a store: storePath";
+            return Err(Error::argument(text));
         }
         let is_word = matches!(self.begin().as_str(), "earliest" | "latest");
         if self.kind == Kind::StoreStream && !is_word {

@@ -1,8 +1,9 @@
-//! Reads the piece of a task: its ranges of queues, by pulls or out of the broker's log. Both give the same messages, so that what the
-//! log does not tell is pulled.
+//! Reads the piece of a task: its ranges of queues, by pulls, out of the broker's log or out of a copy. All give the same messages, so
+//! that what the log does not tell is pulled.
+use crate::copy_rows::CopyRows;
 use crate::error::Result;
 use crate::log_rows::LogRows;
-use crate::log_source::{Refusal, log_source};
+use crate::log_source::{Refusal, log_sources, pulled};
 use crate::topic_piece::TopicPiece;
 use arrow_array::RecordBatch;
 use rmqfast_client::cluster::{ClusterOptions, TopicCluster};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Reads a piece.
 pub struct PieceReader {
     origin: Origin,
-    /// What was read out of the log.
+    /// What was read out of the log, or out of a copy.
     counts: Counts,
     warnings: Vec<String>,
 }
@@ -22,12 +23,15 @@ pub struct PieceReader {
 enum Origin {
     Pulls(Box<RangeReader>),
     Log(Box<Log>),
+    Copy(Box<CopyRows>),
 }
 
 /// A broker's log, and how the same messages would be pulled.
 struct Log {
     rows: LogRows,
-    /// Whether the broker was asked if its log may be read.
+    /// Where the log is served, by the plan.
+    addresses: Vec<String>,
+    /// Whether the broker was asked if its log may be read there.
     is_checked: bool,
     request: RangeRequest,
     address: Option<String>,
@@ -36,46 +40,66 @@ struct Log {
 }
 
 impl PieceReader {
-    /// Nobody is asked yet.
+    /// Nobody is asked yet, but a copy is opened.
     ///
     /// # Errors
-    /// A piece of queues of several brokers, or of one queue twice.
+    /// A piece of queues of several brokers, or of one queue twice; a copy that cannot be read.
     pub fn open(
         request: RangeRequest,
         piece: TopicPiece,
         cluster: ClusterOptions,
         on_wait: Box<OnWait>,
     ) -> Result<Self> {
-        let TopicPiece { address, ranges, log, .. } = piece;
+        let TopicPiece { address, ranges, log, copy, .. } = piece;
+        if let Some(part) = copy {
+            return Ok(Self::new(Origin::Copy(Box::new(CopyRows::open(request, &ranges, part)?))));
+        }
         let Some(part) = log.filter(|part| part.begins.len() == ranges.len()) else {
             return Ok(Self::pulling(RangeReader::new(request, ranges, address, cluster, on_wait)?));
         };
         let rows = LogRows::new(&request, &ranges, &part);
-        let log = Log { rows, is_checked: false, request, address, cluster, on_wait };
-        Ok(Self { origin: Origin::Log(Box::new(log)), counts: Counts::default(), warnings: Vec::new() })
+        let addresses = part.stretch.addresses;
+        let log = Log { rows, addresses, is_checked: false, request, address, cluster, on_wait };
+        Ok(Self::new(Origin::Log(Box::new(log))))
     }
 
     /// One that pulls.
     pub fn pulling(reader: RangeReader) -> Self {
-        Self { origin: Origin::Pulls(Box::new(reader)), counts: Counts::default(), warnings: Vec::new() }
+        Self::new(Origin::Pulls(Box::new(reader)))
+    }
+
+    fn new(origin: Origin) -> Self {
+        Self { origin, counts: Counts::default(), warnings: Vec::new() }
     }
 
     /// Reads on; waits for `wait` at most, and longer only to connect, or to ask where and what the broker is.
     ///
     /// # Errors
-    /// As [`RangeReader::advance`].
+    /// As [`RangeReader::advance`] and [`CopyRows::advance`].
     pub fn advance(&mut self, wait: Duration) -> Result<Step> {
-        let log = match &mut self.origin {
-            Origin::Pulls(reader) => return Ok(reader.advance(wait)?),
-            Origin::Log(log) => log,
-        };
+        match &mut self.origin {
+            Origin::Pulls(reader) => Ok(reader.advance(wait)?),
+            Origin::Log(_) => self.advance_log(wait),
+            Origin::Copy(rows) => {
+                let step = rows.advance(&mut self.warnings)?;
+                if let Step::Answers(answers) = &step {
+                    self.count(answers);
+                }
+                Ok(step)
+            }
+        }
+    }
+
+    fn advance_log(&mut self, wait: Duration) -> Result<Step> {
+        let Origin::Log(log) = &mut self.origin else { return Ok(Step::Waiting) };
         let began = Instant::now();
         match log.advance(wait) {
             Ok(Step::Answers(mut answers)) => {
-                self.counts.pulls += 1;
-                self.counts.bytes += answers.iter().map(|answer| answer.bytes() as u64).sum::<u64>();
+                // all that was read, whatever filters leave of it
+                let bytes = self.counts.bytes + bytes(&answers);
                 ranges::choose(&log.request, &mut answers, &mut self.warnings)?;
-                self.counts.rows += answers.iter().map(|answer| answer.rows.len() as u64).sum::<u64>();
+                self.count(&answers);
+                self.counts.bytes = bytes;
                 Ok(if answers.is_empty() { Step::Waiting } else { Step::Answers(answers) })
             }
             Ok(Step::Waiting) => {
@@ -96,6 +120,7 @@ impl PieceReader {
         Ok(match &mut self.origin {
             Origin::Pulls(reader) => reader.batches(answers)?,
             Origin::Log(log) => ranges::batches(&log.request, answers, &mut self.warnings)?,
+            Origin::Copy(rows) => ranges::batches(&rows.request, answers, &mut self.warnings)?,
         })
     }
 
@@ -107,6 +132,7 @@ impl PieceReader {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.unreadable(answers, offsets)?,
             Origin::Log(log) => ranges::unreadable(&log.request, answers, offsets, &mut self.warnings)?,
+            Origin::Copy(rows) => ranges::unreadable(&rows.request, answers, offsets, &mut self.warnings)?,
         }
         Ok(())
     }
@@ -120,11 +146,12 @@ impl PieceReader {
         warnings
     }
 
-    /// Where each queue goes on behind what was handed out, of ranges that are not at their end.
+    /// Where each queue goes on behind what was handed out, of ranges that are not at their end. A copy does not tell.
     pub fn next_offsets(&self) -> Box<dyn Iterator<Item = (&Queue, i64)> + '_> {
         match &self.origin {
             Origin::Pulls(reader) => Box::new(reader.next_offsets()),
             Origin::Log(log) => Box::new(log.rows.next_offsets()),
+            Origin::Copy(_) => Box::new(std::iter::empty()),
         }
     }
 
@@ -145,10 +172,11 @@ impl PieceReader {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.close(),
             Origin::Log(log) => log.rows.close(),
+            Origin::Copy(_) => {}
         }
     }
 
-    /// As [`RangeReader::reading_ahead`]; a log is read to the end of the piece only.
+    /// As [`RangeReader::reading_ahead`]; a log or a copy is read to the end of the piece only.
     pub fn reading_ahead(self) -> Self {
         self.with_reader(RangeReader::reading_ahead)
     }
@@ -163,13 +191,20 @@ impl PieceReader {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.keep(),
             Origin::Log(log) => log.rows.close(),
+            Origin::Copy(_) => {}
         }
+    }
+
+    fn count(&mut self, answers: &[Fetched]) {
+        self.counts.pulls += 1;
+        self.counts.bytes += bytes(answers);
+        self.counts.rows += answers.iter().map(|answer| answer.rows.len() as u64).sum::<u64>();
     }
 
     fn with_reader(self, change: impl FnOnce(RangeReader) -> RangeReader) -> Self {
         match self.origin {
             Origin::Pulls(reader) => Self { origin: Origin::Pulls(Box::new(change(*reader))), ..self },
-            Origin::Log(_) => self,
+            Origin::Log(_) | Origin::Copy(_) => self,
         }
     }
 
@@ -187,17 +222,32 @@ impl PieceReader {
     }
 }
 
+fn bytes(answers: &[Fetched]) -> u64 {
+    answers.iter().map(|answer| answer.bytes() as u64).sum()
+}
+
 impl Log {
     /// As [`LogRows::advance`], once the broker was asked whether that may be: the plan may be hours old.
     fn advance(&mut self, wait: Duration) -> Result<Step, Refusal> {
         if !self.is_checked {
             let queue = self.rows.next_offsets().next().map(|(queue, _)| queue.clone());
             if let Some(queue) = queue {
-                log_source(&TopicCluster::new(self.cluster.clone())?, &queue, &mut self.on_wait)?;
+                self.check(&queue)?;
             }
             self.is_checked = true;
         }
         self.rows.advance(wait, &self.request).map_err(Refusal::Pulled)
+    }
+
+    /// Looks whether the log may still be read where the plan says: a master may wait for who reads there by now.
+    fn check(&mut self, queue: &Queue) -> Result<(), Refusal> {
+        let logs = log_sources(&TopicCluster::new(self.cluster.clone())?, queue, &mut self.on_wait)?;
+        if logs.iter().any(|log| log.source.addresses == self.addresses) {
+            return Ok(());
+        }
+        let (expected, got) = (self.addresses.join(", "), logs.into_iter().flat_map(|log| log.source.addresses));
+        let got = got.collect::<Vec<_>>().join(", ");
+        Err(pulled(format!("its log is served elsewhere now: expected {expected}, got {got}")))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::selection::Filter;
 use crate::store_piece;
 use crate::store_read::{self, StoreRead, check_io};
 use crate::store_stream::StoreStream;
-use crate::stream::Stream;
+use crate::stream::{Level, Stream};
 use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
 use crate::topic_stream::TopicStream;
@@ -24,6 +24,9 @@ pub enum Read {
     Topic(Box<TopicRead>),
 }
 
+/// Lines of a log, and how loud they are.
+pub type Lines = Vec<(Level, String)>;
+
 /// Whether options are those of a live cluster, not of a store directory.
 pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
     let has = |names: &[&str]| pairs.iter().any(|(given, _)| names.iter().any(|name| name.eq_ignore_ascii_case(given)));
@@ -37,16 +40,12 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
 }
 
 /// Options with what they mean for the store as it now is; see [`store_read::resolve`]. Those of a topic stay as they are, as
-/// its offsets are fixed when its tasks are planned; but where logs may be read, they say of which brokers. Also checks what would otherwise fail at the first action. Returns besides
-/// what is worth a warning.
+/// its offsets are fixed when its tasks are planned; but where logs may be read, they say of which brokers. Also checks what would
+/// otherwise fail at the first action. Returns besides what is worth a line in the log.
 ///
 /// # Errors
 /// As [`store_read::resolve`] and [`TopicRead::check`].
-pub fn resolve(
-    pairs: &[(String, String)],
-    columns: Vec<Column>,
-    interrupt: Interrupt<'_>,
-) -> Result<(Pairs, Vec<String>)> {
+pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>, interrupt: Interrupt<'_>) -> Result<(Pairs, Lines)> {
     if !names_a_cluster(pairs) {
         return Ok((store_read::resolve(pairs, columns)?, Vec::new()));
     }
@@ -58,11 +57,11 @@ pub fn resolve(
     }
     if read.via == Via::Pull {
         let warnings = read.check(interrupt)?;
-        return Ok((pairs.to_vec(), warnings));
+        return Ok((pairs.to_vec(), warnings.into_iter().map(|text| (Level::Warning, text)).collect()));
     }
     // now, so that each plan of the read tells it
-    let planned = read.planned(interrupt)?;
-    Ok((replaced(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.warnings))
+    let mut planned = read.planned(interrupt)?;
+    Ok((replaced(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
 }
 
 /// The stream that options ask for, of columns by name.
@@ -91,6 +90,9 @@ impl fmt::Display for Read {
                 let subscription = &read.request.subscription;
                 if subscription.is_filtered() {
                     write!(f, ", {} {}", subscription.expression_type, subscription.expression)?;
+                }
+                if let Via::Mirror(directory) = &read.via {
+                    write!(f, ", out of the copies in {}", directory.display())?;
                 }
                 for way in read.ways.iter().flatten() {
                     write!(f, ", {way}")?;
@@ -157,19 +159,19 @@ impl Read {
         }
     }
 
-    /// The pieces that tasks read, as bytes; `cores` will read them. Returns besides what is worth a warning.
+    /// The pieces that tasks read, as bytes; `cores` will read them. Returns besides what is worth a line in the log.
     ///
     /// # Errors
-    /// As [`StoreRead::partitions`] and [`TopicRead::plan`].
-    pub fn pieces(&self, cores: u64, interrupt: Interrupt<'_>) -> Result<(Vec<Vec<u8>>, Vec<String>)> {
+    /// As [`StoreRead::partitions`] and [`TopicRead::planned`].
+    pub fn pieces(&self, cores: u64, interrupt: Interrupt<'_>) -> Result<(Vec<Vec<u8>>, Lines)> {
         match self {
             Self::Store(read) => {
                 let pieces = read.partitions(cores)?;
                 Ok((pieces.iter().map(store_piece::to_bytes).collect(), Vec::new()))
             }
             Self::Topic(read) => {
-                let (pieces, warnings) = read.plan(interrupt)?;
-                Ok((pieces.iter().map(TopicPiece::to_bytes).collect(), warnings))
+                let mut planned = read.planned(interrupt)?;
+                Ok((planned.pieces.iter().map(TopicPiece::to_bytes).collect(), planned.log.take()))
             }
         }
     }

@@ -221,7 +221,7 @@ pub fn check_io(options: &Options) -> Result<()> {
 }
 
 /// A directory that every executor sees; executors have other working directories, links stay as they are.
-fn local(text: &str) -> Result<PathBuf> {
+pub(crate) fn local(text: &str) -> Result<PathBuf> {
     let path = match text.strip_prefix("file:") {
         Some(rest) => format!("/{}", rest.trim_start_matches('/')),
         None if text.contains("://") => {

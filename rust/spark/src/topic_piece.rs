@@ -1,4 +1,5 @@
 //! A task's share of a read of topics, and how ranges of queues become such pieces.
+use crate::copy_part::{CopyPart, CopyParts};
 use crate::error::{Error, Result};
 use crate::log_part::{LogPart, LogParts};
 use crate::piece_bytes::{self, malformed};
@@ -18,6 +19,8 @@ pub struct TopicPiece {
     pub goes_on: bool,
     /// Where all its messages stand in the broker's log, if that is read in place of pulls.
     pub log: Option<LogPart>,
+    /// Where its messages stand in a copy of the broker, if that is read in place of pulls.
+    pub copy: Option<CopyPart>,
 }
 
 /// A range as a text has it: topic, broker, number of the queue, the first offset, the one behind the last.
@@ -61,7 +64,12 @@ impl TopicPiece {
     /// Of ranges of one broker.
     fn at(ranges: Vec<QueueRange>, address_of: impl Fn(&str) -> Option<String>) -> Self {
         let address = ranges.first().and_then(|range| address_of(&range.queue.broker_name));
-        Self { address, ranges, goes_on: false, log: None }
+        Self { address, ranges, goes_on: false, log: None, copy: None }
+    }
+
+    /// What a part of a copy has of ranges.
+    pub fn of_copy(ranges: Vec<QueueRange>, part: CopyPart) -> Self {
+        Self { copy: Some(part), ..Self::at(ranges, |_| None) }
     }
 
     /// A number that the next batch's piece of the same queues has, too; none where no piece goes on.
@@ -111,12 +119,13 @@ impl TopicPiece {
 
     fn to_json(&self) -> serde_json::Value {
         let (address, ranges) = self.to_parts();
-        serde_json::json!([address, ranges, self.goes_on, self.log.as_ref().map(LogPart::to_parts)])
+        let (log, copy) = (self.log.as_ref().map(LogPart::to_parts), self.copy.as_ref().map(CopyPart::to_parts));
+        serde_json::json!([address, ranges, self.goes_on, log, copy])
     }
 
     fn of_json(json: serde_json::Value) -> Result<Self> {
-        type Parts = (Option<String>, Vec<RangeParts>, bool, Option<LogParts>);
-        let (address, ranges, goes_on, log): Parts = serde_json::from_value(json).map_err(malformed)?;
+        type Parts = (Option<String>, Vec<RangeParts>, bool, Option<LogParts>, Option<CopyParts>);
+        let (address, ranges, goes_on, log, copy): Parts = serde_json::from_value(json).map_err(malformed)?;
         let range = |(topic, broker_name, queue_id, start, end): RangeParts| QueueRange {
             queue: Queue { topic, broker_name: broker_name.into(), queue_id },
             start,
@@ -125,7 +134,8 @@ impl TopicPiece {
         let ranges = ranges.into_iter().map(range).collect();
         let log = log.map(LogPart::of_parts).transpose();
         let log = log.map_err(|problem| Error::argument(format!("piece: {problem}")))?;
-        Ok(Self { address, ranges, goes_on, log })
+        let copy = copy.map(CopyPart::of_parts).transpose().map_err(malformed)?;
+        Ok(Self { address, ranges, goes_on, log, copy })
     }
 }
 
@@ -179,6 +189,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rmqfast_replication::LogStretch;
+    use rmqfast_store::scan::{Piece, Way};
     use std::collections::BTreeMap;
 
     fn range(topic: &str, broker: &str, queue_id: i32, start: i64, end: i64) -> QueueRange {
@@ -261,14 +272,16 @@ mod tests {
         for address in [Some("10.0.0.1:10911".to_owned()), None] {
             let stretch = LogStretch { file_size: 1000, from: 5, end: 1 << 62, ..LogStretch::default() };
             let log = address.as_ref().map(|_| LogPart { stretch, first: (7, -7), begins: vec![(5, 5), (0, 77)] });
-            let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true, log };
+            let piece = Piece { way: Way::Queue, from: 5, end: 1 << 62, verify_crc: true };
+            let copy = address.is_none().then(|| CopyPart { path: "/copies/broker-a".into(), piece });
+            let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true, log, copy };
             let mut bytes = piece.to_bytes();
             assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
             bytes[0] = 1;
             let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 3, got 1"), "{error}");
+            assert!(error.starts_with("piece: expected version 4, got 1"), "{error}");
         }
-        for bytes in [&b""[..], b"\x03", b"\x03[null]"] {
+        for bytes in [&b""[..], b"\x04", b"\x04[null]"] {
             assert!(TopicPiece::of_bytes(bytes).is_err());
         }
     }

@@ -1,13 +1,14 @@
 //! A read of topics: its offsets are fixed once, and cut into pieces. Together they give each message once, whenever and
 //! wherever they are read.
 use crate::cluster_options::cluster_options;
+use crate::copies::Copies;
 use crate::error::{Error, Result};
 use crate::log_plan::{LogPlan, LogPlanner};
 use crate::offsets::Offsets;
 use crate::options::{Kind, Options};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::{Filter, Limits, Selection, Source};
-use crate::stream::Limits as BatchLimits;
+use crate::stream::{Limits as BatchLimits, Log};
 use crate::topic_offsets::{ByTopic, Edge, parse, resolve};
 use crate::topic_piece::TopicPiece;
 use crate::topics::{Found, Topics};
@@ -20,6 +21,7 @@ use rmqfast_remoting::Interrupt;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Listed, ScanRequest};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a read of topics asks for.
@@ -125,8 +127,8 @@ pub struct Planned {
     pub pieces: Vec<TopicPiece>,
     /// How each broker is read, where pulls were not all that was asked for.
     pub ways: Vec<BrokerWay>,
-    /// What is worth a warning.
-    pub warnings: Vec<String>,
+    /// What is worth a line in the log.
+    pub log: Log,
 }
 
 /// An offset of each queue.
@@ -197,7 +199,7 @@ impl TopicRead {
                 pairs.iter().filter(|(name, _)| is_of_connection(name)).flat_map(|(name, text)| [&**name, &**text]),
             )),
             planned: options.text("pieces").map(TopicPiece::of_option).transpose()?,
-            via: Via::of_word(options.text("via")),
+            via: Via::of(&options)?,
             ways: options.text("ways").map(BrokerWay::of_option).transpose()?,
             limits: BatchLimits::of(&options),
             commit_group: options.flag("commitOffsets").then(|| group.to_owned()),
@@ -249,7 +251,7 @@ impl TopicRead {
     /// What the bounds of the queues alone tell of the read; `None` where its messages must be looked at.
     ///
     /// # Errors
-    /// As [`plan`](Self::plan).
+    /// As [`planned`](Self::planned).
     pub fn listed(&self, interrupt: Interrupt<'_>) -> Result<Option<Listed>> {
         let scan = &self.request.scan;
         let has_filter = self.request.subscription.is_filtered() || scan.keys.is_some() || scan.verify_crc;
@@ -261,13 +263,14 @@ impl TopicRead {
         if self.is_empty {
             return Ok(Some(listed));
         }
-        let ranges = match &self.planned {
-            Some(planned) => planned.iter().flat_map(|piece| self.cut.left_of(piece).ranges).collect(),
-            None => {
+        let ranges = match (&self.planned, &self.via) {
+            // several pieces of a copy have the same ranges
+            (Some(_), _) | (None, Via::Mirror(_)) => distinct_ranges(self.planned(interrupt)?.pieces),
+            (None, Via::Pull | Via::Log | Via::Auto) => {
                 let cluster = self.open_cluster()?;
                 let bounds = cluster.bounds(&self.find(&cluster, interrupt)?.queues, false, interrupt)?;
                 // what a read would warn of it warns of when it is planned
-                self.ranges(&cluster, bounds, &mut Vec::new(), interrupt)?
+                self.ranges(&cluster, bounds, None, &mut Vec::new(), interrupt)?
             }
         };
         for QueueRange { start, end, .. } in ranges {
@@ -286,6 +289,11 @@ impl TopicRead {
     /// # Errors
     /// The name servers do not know a topic, or none answers; a queue that no broker has; a broker refuses.
     pub fn check(&self, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
+        // whether there is a copy of each broker shows where its offsets are looked at
+        if matches!(self.via, Via::Mirror(_)) {
+            self.planned(interrupt)?;
+            return Ok(Vec::new());
+        }
         let cluster = self.open_cluster()?;
         let queues = self.find(&cluster, interrupt)?.queues;
         // patient: a stream may start while a broker is away
@@ -305,19 +313,11 @@ impl TopicRead {
         Ok(TopicCluster::new(self.cluster.clone())?)
     }
 
-    /// Fixes what is read, and cuts it into pieces, those of pulls before those of logs. Returns besides what is worth a warning.
+    /// Fixes what is read, and cuts it into pieces, those of pulls before those of logs.
     ///
     /// # Errors
-    /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict.
-    pub fn plan(&self, interrupt: Interrupt<'_>) -> Result<(Vec<TopicPiece>, Vec<String>)> {
-        let Planned { pieces, warnings, .. } = self.planned(interrupt)?;
-        Ok((pieces, warnings))
-    }
-
-    /// As [`plan`](Self::plan); tells besides how each broker is read.
-    ///
-    /// # Errors
-    /// As [`plan`](Self::plan).
+    /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict; there
+    /// is no copy of a broker, where copies are read.
     pub fn planned(&self, interrupt: Interrupt<'_>) -> Result<Planned> {
         if self.is_empty {
             return Ok(Planned::default());
@@ -331,10 +331,13 @@ impl TopicRead {
         let Found { queues, addresses } = self.find(&cluster, interrupt)?;
         // a batch that left a broker out would be short without a word
         let bounds = cluster.bounds(&queues, false, interrupt)?;
+        let mut warnings: Vec<String> = self.nothing(&queues).into_iter().collect();
+        if let Via::Mirror(directory) = &self.via {
+            return self.planned_of_copies(directory, &cluster, bounds, warnings, interrupt);
+        }
         let RangeRequest { subscription, puller, .. } = &self.request;
         cluster.check_expression(subscription, &puller.consumer_group, &queues, false, interrupt)?;
-        let mut warnings: Vec<String> = self.nothing(&queues).into_iter().collect();
-        let ranges = self.ranges(&cluster, bounds, &mut warnings, interrupt)?;
+        let ranges = self.ranges(&cluster, bounds, None, &mut warnings, interrupt)?;
         let address_of = |name: &str| addresses.get(name).cloned();
         let LogPlan { pieces: by_log, pulled, ways } = self.plan_logs(&cluster, ranges, address_of, interrupt)?;
         let mut pieces = TopicPiece::cut(pulled, self.max_rows, self.min_pieces, address_of);
@@ -344,13 +347,34 @@ impl TopicRead {
         let is_new = |way: &&BrokerWay| !self.ways.iter().flatten().any(|decided| decided == *way);
         let pulled = ways.iter().filter(|way| way.pulled_because.is_some()).filter(is_new);
         warnings.extend(pulled.map(|way| format!("read {way}")));
-        Ok(Planned { pieces, ways, warnings })
+        let mut log = Log::default();
+        log.warn(warnings);
+        Ok(Planned { pieces, ways, log })
+    }
+
+    /// What is read out of a mirror's copies; the brokers tell no more than where queues end, and where in them a time is.
+    fn planned_of_copies(
+        &self,
+        directory: &Path,
+        cluster: &TopicCluster,
+        bounds: Vec<(Queue, Bounds)>,
+        mut warnings: Vec<String>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Planned> {
+        let copies = Copies::open(directory, bounds.iter().map(|(queue, _)| queue))?;
+        let ranges = self.ranges(cluster, bounds, Some(&copies), &mut warnings, interrupt)?;
+        let (pieces, told) = copies.plan(ranges, &self.request, self.min_pieces)?;
+        warnings.extend(cluster.take_warnings());
+        let mut log = Log::default();
+        log.warn(warnings);
+        log.info(told);
+        Ok(Planned { pieces, log, ..Planned::default() })
     }
 
     /// Where a stream without a checkpoint begins, in queues of `cluster`. Returns besides what is worth a warning.
     ///
     /// # Errors
-    /// As [`plan`](Self::plan).
+    /// As [`planned`](Self::planned).
     pub fn initial(
         &self,
         cluster: &TopicCluster,
@@ -399,15 +423,19 @@ impl TopicRead {
         is_nothing.then(|| format!("{}: there is none now", self.topics))
     }
 
+    /// Where each queue begins and ends, of those that have messages between; `bounds` are the brokers'.
     fn ranges(
         &self,
         cluster: &TopicCluster,
         bounds: Vec<(Queue, Bounds)>,
+        copies: Option<&Copies>,
         warnings: &mut Vec<String>,
         interrupt: Interrupt<'_>,
     ) -> Result<Vec<QueueRange>> {
-        let (start, expired) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
-        let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, &bounds)?;
+        let there = copies.map(|copies| copies.from_start(&bounds));
+        let there = there.as_ref().unwrap_or(&bounds);
+        let (start, expired) = self.resolve("startingOffsets", &self.start, Edge::Start, there)?;
+        let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, there)?;
         warnings.extend(expired.into_iter().chain(ahead));
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
         let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
@@ -437,7 +465,7 @@ impl TopicRead {
         if self.via == Via::Pull {
             return Ok(LogPlan { pulled: ranges, ..LogPlan::default() });
         }
-        let (via, ways, refusal) = (self.via, self.ways.as_deref(), self.why_pulled().map(str::to_owned));
+        let (via, ways, refusal) = (&self.via, self.ways.as_deref(), self.why_pulled().map(str::to_owned));
         let (request, min_pieces) = (&self.request, self.min_pieces);
         LogPlanner { cluster, request, via, ways, min_pieces, refusal }.plan(ranges, address_of, interrupt)
     }
@@ -484,9 +512,20 @@ impl TopicRead {
     ) -> Result<()> {
         let Some(when) = self.request.scan.start_time else { return Ok(()) };
         let later = cluster.offsets_at(when, bounds, &self.request.puller.consumer_group, interrupt)?;
-        start.iter_mut().zip(later).for_each(|(start, later)| *start = later.max(*start));
+        for (start, ((_, (first, _)), later)) in start.iter_mut().zip(bounds.iter().zip(later)) {
+            // where all that the broker has came later, a copy may have more that did
+            if later > *first {
+                *start = later.max(*start);
+            }
+        }
         Ok(())
     }
+}
+
+fn distinct_ranges(pieces: Vec<TopicPiece>) -> Vec<QueueRange> {
+    let mut seen = BTreeSet::new();
+    let ranges = pieces.into_iter().flat_map(|piece| piece.ranges);
+    ranges.filter(|range| seen.insert((range.queue.clone(), range.start, range.end))).collect()
 }
 
 fn is_of_connection(given: &str) -> bool {

@@ -126,7 +126,7 @@ impl Topics {
         let mut found = Found::default();
         for (name, route) in names.iter().zip(routes) {
             match route {
-                Ok(TopicRoute { queues, addresses }) => {
+                Ok(TopicRoute { queues, addresses, .. }) => {
                     found.queues.extend(queues);
                     found.addresses.extend(addresses);
                 }

@@ -1,9 +1,12 @@
 //! How messages come from brokers to tasks: what a read asks for, and what was decided for each broker.
 use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::store_read::local;
 use std::fmt;
+use std::path::PathBuf;
 
 /// What a read asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Via {
     /// By pulls.
     #[default]
@@ -12,16 +15,22 @@ pub enum Via {
     Log,
     /// Whichever costs less.
     Auto,
+    /// Out of the copies in this directory of a mirror; the brokers tell offsets only.
+    Mirror(PathBuf),
 }
 
 impl Via {
-    /// What an option's word means.
-    pub fn of_word(word: Option<&str>) -> Self {
-        match word {
+    /// What options ask for.
+    ///
+    /// # Errors
+    /// A path that is no directory of this machine.
+    pub fn of(options: &Options) -> Result<Self> {
+        Ok(match options.text("via") {
             Some("log") => Self::Log,
             Some("auto") => Self::Auto,
+            Some("mirror") => Self::Mirror(local(options.text("mirrorPath").unwrap_or_default())?),
             _ => Self::Pull,
-        }
+        })
     }
 }
 

@@ -29,7 +29,9 @@ OURS = "ours"
 MASTER = ("brokerName=broker-a", "brokerRole=SYNC_MASTER", "slaveTimeout=2000", *SMALL)
 SLAVE = ("brokerName=broker-a", "brokerId=1", "brokerRole=SLAVE", "slaveReadEnable=true", *SMALL)
 #: A master of 5.x waits for nobody unless it is told how many are to have a message, itself included.
-OF_5 = ("inSyncReplicas=2", "timerWheelEnable=false", "osPageCacheBusyTimeOutMills=60000")
+OF_5 = ("inSyncReplicas=2", "timerWheelEnable=false")
+#: A busy machine is no failure.
+PATIENT = ("brokerFastFailureEnable=false", "osPageCacheBusyTimeOutMills=60000")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def broker(kind: str, directory: Path, properties: tuple[str, ...], names: Names
     if kind == OURS:
         return OurCluster(directory, properties, beside=names)
     more = OF_5 if kind.startswith("5") else ()
-    return RocketMQ(kind, directory, *properties, *more, beside=names, clean=False)
+    return RocketMQ(kind, directory, *properties, *PATIENT, *more, beside=names, clean=False)
 
 
 def end_of(address: str) -> int:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from rmqfast._native import TopicRead
-from rmqfast.errors import ArgumentError
 from rmqfast.spark import read_store, read_topic
 from rmqfast.spark.reader import store_read
 from rmqfast.store import COLUMNS
@@ -166,35 +163,3 @@ def test_times_are_exact_and_half_open(spark: SparkSession, engine: str, live_cl
     found = frame.selectExpr(*PLACE, "unix_millis(store_timestamp) AS store_timestamp")
     assert [row["store_timestamp"] for row in rows_of(found)] == wanted
     assert wanted
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("arguments", BOTH.values(), ids=BOTH)
-def test_copies_have_the_rows_of_the_cluster(
-    spark: SparkSession, live_cluster: LiveCluster, rows_of: RowsOf, arguments: dict[str, Any]
-) -> None:
-    """The directory of a cluster in this process has a store for each broker, as that of a mirror has."""
-    name_server, directory = live_cluster.name_server, live_cluster.directory
-    frame = read_topic(spark, name_server, "orders", via="mirror", mirror_path=directory, **arguments)
-    rows = rows_of(frame)
-    assert len(rows) > 50
-    wanted = rows_of(read_topic(spark, name_server, "orders", **arguments))
-    assert by_place(rows) == by_place(wanted)
-    assert list(rows[0]) == list(arguments.get("columns", COLUMNS))
-
-
-@pytest.mark.spark
-def test_copies_are_read_between_the_offsets_of_the_cluster_and_one_that_is_missing_is_told(
-    spark: SparkSession, live_cluster: LiveCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "rmqfast.spark")
-    start, end = ({"*": dict.fromkeys(range(4), at)} for at in (10, 60))
-    source: dict[str, Any] = {"via": "mirror", "mirror_path": live_cluster.directory}
-    frame = read_topic(spark, live_cluster.name_server, "orders", start_offset=start, end_offset=end, **source)
-    assert frame.count() == 2 * 4 * 50
-    told = f"read out of the copies in {live_cluster.directory}: orders of broker-a; orders of broker-b"
-    assert told in caplog.messages
-    with pytest.raises(ArgumentError, match=rf"expected a copy of broker-a below {tmp_path}, got none"):
-        read_topic(spark, live_cluster.name_server, "orders", via="mirror", mirror_path=tmp_path)
-    with pytest.raises(ArgumentError, match="mirror_path: expected with via='mirror' alone"):
-        read_topic(spark, live_cluster.name_server, "orders", via="mirror")

@@ -36,6 +36,15 @@ AT_LOAD: dict[str, tuple[dict[str, str], str]] = {
     "whose offsets": ({"commitOffsets": "true"}, "option commitOffsets: needs the option group"),
     "account": ({"accessKey": "a"}, "expected access_key and secret_key, got one of them"),
     "trust": ({"tls": "true"}, "trust: expected a file of authorities, or verify=False, got None"),
+    "no mirror": (
+        {"via": "mirror"},
+        "option mirrorPath: expected the directory of rmqfast mirror with the option via=",
+    ),
+    "mirror of pulls": ({"mirrorPath": "/copies"}, "and only with it; got '/copies' with via=pull"),
+    "copy": (
+        {"via": "mirror", "mirrorPath": "/nowhere"},
+        "option mirrorPath: expected a copy of broker-a below /nowhere, got none; rmqfast mirror --all-brokers makes",
+    ),
     "topics in two ways": (
         {"subscribe": "bills"},
         "options topic, subscribe, subscribePattern, assign: expected one of them, got topic, subscribe",

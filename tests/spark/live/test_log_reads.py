@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqfast import Admin, Message, Producer
+from rmqfast import Admin, EmbeddedCluster, Message, Producer
 from rmqfast._native import TopicRead, read_piece
 from rmqfast.client.instance import ClientConfig
+from rmqfast.remoting import RemotingClient, RequestCode
+from rmqfast.remoting.fastjson import decode
 from rmqfast.spark import read_topic
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.store import COLUMNS
 from tests.spark.engines import JVM
 from tests.spark.in_process import Row, rows_in
+from tests.waiting import until
 
 from . import topics
 from .log_server import Frames, LogServer
@@ -247,6 +250,64 @@ def test_a_broker_that_became_a_sync_master_since_is_pulled(tmp_path: Path, capl
             assert len(rows_in(read_topic_piece(read, piece))) == 5
         assert not server.asked
     assert any("the rest is pulled: it is a SYNC_MASTER" in message for message in told(caplog))
+
+
+@pytest.fixture
+def synced(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    """A SYNC_MASTER and its slave, which have the same `orders`."""
+    config = topics.CONFIG | {"brokerRole": "SYNC_MASTER"}
+    with EmbeddedCluster(tmp_path, replicas=1, config=config) as embedded:
+        topics.create(embedded, "orders")
+        topics.send(embedded, COUNT)
+        end = end_of(embedded.brokers[0].address)
+        until(lambda: end_of(embedded.slaves[0].address) >= end)
+        yield embedded
+
+
+def end_of(address: str) -> int:
+    """Where a broker's log ends."""
+    with RemotingClient(address) as client:
+        return int(decode(client.ask(RequestCode.GET_BROKER_RUNTIME_INFO, {}).body)["table"]["commitLogMaxOffset"])
+
+
+def served_at(piece: bytes) -> list[str]:
+    """Where a piece finds its log."""
+    addresses: list[str] = json.loads(piece[1:])[3][0]
+    return addresses
+
+
+def test_a_sync_master_is_read_out_of_the_log_of_its_slave(
+    synced: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    slave = synced.slaves[0]
+    options = {"nameServer": synced.name_server, "subscribe": "orders"}
+    pulled, _ = rows_of(TopicRead("topic batch", options, COLUMNS))
+    read = TopicRead("topic batch", options | {"via": "log"}, COLUMNS)
+    assert rows_of(read) == (pulled, [["broker-a", None]])
+    assert not told(caplog)
+    (piece,) = read.plan()
+    assert served_at(piece) == [f"{slave.config.text('brokerIP1')}:{slave.config.number('haListenPort')}"]
+    slave.stop()
+    batches = read_topic_piece(read, piece)
+    assert sorted(rows_in(batches), key=itemgetter("topic", *PLACE)) == pulled
+    assert any("the rest is pulled: " in message for message in told(caplog))
+    rows, ways = rows_of(read)
+    assert rows == pulled
+    assert ways[0][1].endswith("for which sends wait, and no slave of it serves its log")
+
+
+def test_a_slave_that_is_behind_is_not_read(synced: EmbeddedCluster, tmp_path: Path) -> None:
+    """Another broker takes its place at the name server, whose log has nothing."""
+    synced.slaves[0].stop()
+    with topics.cluster_in(tmp_path / "other", 1) as other, RemotingClient(synced.name_server) as client:
+        address = other.brokers[0].address
+        identity = {"brokerName": "broker-a", "brokerId": "1", "brokerAddr": address, "clusterName": "DefaultCluster"}
+        fields = identity | {"haServerAddr": address, "compressed": "false", "bodyCrc32": "0"}
+        client.ask(RequestCode.REGISTER_BROKER, fields)
+        options = {"nameServer": synced.name_server, "subscribe": "orders", "via": "log"}
+        rows, ways = rows_of(TopicRead("topic batch", options, COLUMNS))
+    assert len(rows) == COUNT
+    assert ways[0][1].startswith(f"its slave at {address} is behind: expected its log up to ")
 
 
 def test_where_addresses_are_translated_it_is_pulled(served: Served) -> None:

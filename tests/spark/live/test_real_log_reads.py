@@ -13,8 +13,6 @@ import pytest
 
 from rmqfast import Admin, LocalTransactionState, Message, Mirror, Producer, TransactionProducer
 from rmqfast._native import TopicRead
-from rmqfast.errors import ArgumentError
-from rmqfast.spark.live.mirrored import CopiedTopic, copied_topics
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.reader import store_read
 from rmqfast.store import COLUMNS
@@ -146,7 +144,7 @@ def test_rows_are_those_of_pulls_of_the_store_and_of_a_mirror_while_messages_com
     with Mirror(tmp_path / "copies", name_server=real.name_server) as mirror, load(real):
         ends = ends_of(real, "orders")
         until_then = up_to(ends)
-        copy = caught_up(mirror, real.store).directory
+        caught_up(mirror, real.store)
         # before the reads: what else is logged at warning
         caplog.clear()
         every = rows_of(read_of(real, **until_then))
@@ -173,11 +171,8 @@ def test_rows_are_those_of_pulls_of_the_store_and_of_a_mirror_while_messages_com
         name = every[0]["broker_name"]
         stored = partition_rows(store_read(real.store, "orders", broker_name=name))
         assert by_place(before(stored, ends)) == every
-        (one,) = copied_topics(read_of(real, **until_then), tmp_path / "copies", from_start=True)
-        assert one == CopiedTopic(copy, name, "orders", None, ends)
-        assert by_place(partition_rows(store_read(copy, "orders", broker_name=name, end_offset=one.end))) == every
-        with pytest.raises(ArgumentError, match="expected a copy of broker-a below"):
-            copied_topics(read_of(real), tmp_path, from_start=True)
+        copied = read_of(real, via="mirror", mirrorPath=str(tmp_path / "copies"), **until_then)
+        assert rows_of(copied) == every
 
 
 def test_what_the_log_does_not_tell_as_pulls_do_is_pulled(real: RocketMQ) -> None:

@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from rmqfast._native import TopicRead, pieces_option
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import option_text
 from rmqfast.spark.live.columnar_topic import columnar_topic_frame, not_expressible
-from rmqfast.spark.live.mirrored import copied_topics, read_copies
 from rmqfast.spark.live.task import read_numbered_topic, read_topic_piece
 from rmqfast.spark.reader import Engine, check_engine, task_numbers
 from rmqfast.spark.schema import row_schema
@@ -24,8 +23,6 @@ from rmqfast.store.request import check_names
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
-
-    from rmqfast.spark.partitions import StoreReadArguments
 
 __all__ = ["TopicOffsets", "Via", "read_topic"]
 
@@ -109,8 +106,6 @@ def read_topic(
     columns, queue_ids, keys = values.pop("columns", None), values.pop("queue_ids", None), values.pop("keys", None)
     if on_damage not in {"fail", "warn"}:
         raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {on_damage!r}")
-    if (via == "mirror") != (mirror_path is not None):
-        raise ArgumentError(f"mirror_path: expected with via='mirror' alone, got {mirror_path!r} with via={via!r}")
     schema = row_schema(columns)
     start_time, end_time = time_range(values.get("start_time"), values.get("end_time"))
     cluster = _config(name_server, config)
@@ -137,6 +132,7 @@ def read_topic(
             "pullBatchSize": pull_batch_size,
             "retryTimeoutMs": round(retry_timeout * 1000),
             "via": via,
+            "mirrorPath": None if mirror_path is None else os.fspath(mirror_path),
             "maxBodyBytes": values.get("max_body_bytes"),
         }
     )
@@ -144,14 +140,6 @@ def read_topic(
     own_config = None if unable is None else cluster
     # an empty list has no text, and as an option it would mean "all"
     is_nothing = any(chosen is not None and not chosen for chosen in (keys, queue_ids))
-    if mirror_path is not None:
-        # the brokers say which offsets; what they would filter by is done where the copies are read
-        offsets_only = {name: text for name, text in options.items() if name not in {"sql", "tags", "via"}}
-        read = TopicRead("topic batch", offsets_only, schema.names, config=own_config)
-        from_start = start_offset == "earliest" and start_time is None
-        copied = [] if is_nothing else copied_topics(read, mirror_path, from_start=from_start)
-        own = {**arguments, "on_damage": on_damage, "min_partitions": min_partitions}
-        return read_copies(spark, copied, engine, cast("StoreReadArguments", own))
     read = TopicRead("topic batch", options, schema.names, config=own_config)
     # in the driver and now: a task that is tried again must read the same offsets
     pieces, ways = read.plan_with_ways()

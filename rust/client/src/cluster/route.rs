@@ -18,6 +18,8 @@ pub struct TopicRoute {
     pub queues: Vec<Queue>,
     /// By broker name, the address to read from: the master's, or else a slave's.
     pub addresses: BTreeMap<String, String>,
+    /// By broker name, where its slaves are, in the order of their ids.
+    pub slaves: BTreeMap<String, Vec<String>>,
 }
 
 impl TopicRoute {
@@ -46,7 +48,7 @@ impl TopicRoute {
             let queue = |queue_id| Queue { topic: topic.to_owned(), broker_name: broker_name.into(), queue_id };
             queues.extend((0..count as i32).map(queue));
         }
-        let mut addresses = BTreeMap::new();
+        let (mut addresses, mut slaves) = (BTreeMap::new(), BTreeMap::new());
         for data in route.member("brokerDatas").map_or(&[][..], Json::items) {
             let broker_name =
                 data.member("brokerName").and_then(Json::text).ok_or("brokerDatas: expected a brokerName")?;
@@ -56,11 +58,16 @@ impl TopicRoute {
             if let Some(address) = master.and_then(|(_, address)| address.text()) {
                 addresses.insert(broker_name.to_owned(), address.to_owned());
             }
+            let by_id = by_id.iter().filter_map(|(key, address)| Some((id_of(key)?, address.text()?.to_owned())));
+            let by_id: BTreeMap<i128, String> = by_id.filter(|(id, _)| *id != MASTER).collect();
+            slaves.insert(broker_name.to_owned(), by_id.into_values().collect());
         }
         let queues: Vec<Queue> = queues.into_iter().collect();
         // a broker without a readable queue must not be asked whether it takes an expression
-        addresses.retain(|name, _| queues.iter().any(|queue| *queue.broker_name == **name));
-        Ok(Self { queues, addresses })
+        let is_read = |name: &str| queues.iter().any(|queue| *queue.broker_name == *name);
+        addresses.retain(|name, _| is_read(name));
+        slaves.retain(|name, _| is_read(name));
+        Ok(Self { queues, addresses, slaves })
     }
 }
 
@@ -94,6 +101,9 @@ mod tests {
         let addresses: Vec<_> =
             route.addresses.iter().map(|(name, address)| (name.as_str(), address.as_str())).collect();
         assert_eq!(addresses, [("a", "a:2"), ("b", "b:0")]);
+        let slaves: Vec<_> = route.slaves.into_iter().collect();
+        let expected = [("a", vec!["a:1", "a:2"]), ("b", vec!["b:1"])];
+        assert_eq!(slaves, expected.map(|(name, all)| (name.to_owned(), all.into_iter().map(str::to_owned).collect())));
     }
 
     #[test]

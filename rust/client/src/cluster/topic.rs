@@ -89,7 +89,7 @@ impl TopicCluster {
         let route = TopicRoute::of_body(topic, &answer.body);
         let mut route = route.map_err(|problem| malformed("name server", problem))?;
         if let Some(translate) = &self.cluster.options().translate {
-            for address in route.addresses.values_mut() {
+            for address in route.addresses.values_mut().chain(route.slaves.values_mut().flatten()) {
                 *address = translate(address)?;
             }
         }
@@ -212,11 +212,42 @@ impl TopicCluster {
     pub fn broker_config(&self, queue: &Queue, interrupt: Interrupt<'_>) -> Result<(String, HashMap<String, String>)> {
         let routes = self.last_routes([queue], interrupt)?;
         let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
+        Ok((address.to_owned(), self.config_at(address, interrupt)?))
+    }
+
+    /// What the broker at an address, a master or a slave, says of its configuration.
+    ///
+    /// # Errors
+    /// [`Error::Response`]: it refuses. [`Error::Remoting`]: it does not answer.
+    pub fn config_at(&self, address: &str, interrupt: Interrupt<'_>) -> Result<HashMap<String, String>> {
         let answer = self.cluster.ask(address, self.cluster.usual(request::GET_BROKER_CONFIG, &[]), interrupt)?;
         // as `MixAll.properties2String` writes it
         let text = String::from_utf8_lossy(&answer.body);
         let pairs = text.lines().filter_map(|line| line.split_once('='));
-        Ok((address.to_owned(), pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+        Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Where the log of the broker at an address ends.
+    ///
+    /// # Errors
+    /// [`Error::Response`]: it refuses, or does not say. [`Error::Remoting`]: it does not answer.
+    pub fn log_end_at(&self, address: &str, interrupt: Interrupt<'_>) -> Result<i64> {
+        let usual = self.cluster.usual(request::GET_BROKER_RUNTIME_INFO, &[]);
+        let answer = self.cluster.ask(address, usual, interrupt)?;
+        let info = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
+        let end = info.member("table").and_then(|table| table.member("commitLogMaxOffset")).and_then(Json::text);
+        let end = end.and_then(|end| end.parse().ok());
+        end.ok_or_else(|| malformed(address, "table: expected a commitLogMaxOffset".to_owned()))
+    }
+
+    /// Where the slaves of the broker of a queue are, in the order of their ids.
+    ///
+    /// # Errors
+    /// As [`route`](Self::route).
+    pub fn slaves(&self, queue: &Queue, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
+        let mut routes = self.last_routes([queue], interrupt)?;
+        let slaves = routes.get_mut(&queue.topic).and_then(|route| route.slaves.remove(&*queue.broker_name));
+        Ok(slaves.unwrap_or_default())
     }
 
     /// Whether a broker of 5.x gives other messages of the topic of each queue than its log lists, or counts them otherwise: it

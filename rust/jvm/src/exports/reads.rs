@@ -30,8 +30,8 @@ exports! {
     /// The options with all that depends on the store as it is now; `fields` of the schema are names, types, nullable.
     fn resolve(env, options => Texts<'a>, fields => Texts<'a>) -> Texts<'a> {
         let columns = columns_of_schema(&java::words(env, &fields)?)?;
-        let (resolved, warnings) = read::resolve(&java::pairs(env, &options)?, columns, &mut || java::interrupted(env))?;
-        java::warn(env, &warnings)?;
+        let (resolved, lines) = read::resolve(&java::pairs(env, &options)?, columns, &mut || java::interrupted(env))?;
+        java::log(env, &lines)?;
         Ok(java::string_pairs(env, resolved)?)
     }
 
@@ -67,8 +67,8 @@ exports! {
         env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, cores => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
         let read = read_of(env, &options, &columns, &filters)?;
-        let (pieces, warnings) = read.pieces(cores.unsigned_abs().into(), &mut || java::interrupted(env))?;
-        java::warn(env, &warnings)?;
+        let (pieces, lines) = read.pieces(cores.unsigned_abs().into(), &mut || java::interrupted(env))?;
+        java::log(env, &lines)?;
         Ok(java::byte_arrays(env, &pieces)?)
     }
 

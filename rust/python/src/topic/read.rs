@@ -1,6 +1,6 @@
 //! A read of topics, as the driver plans it and as its tasks know it.
 use super::request::cluster_options;
-use super::warnings::log;
+use super::warnings::{log, log_lines};
 use crate::error::spark;
 use crate::signals;
 use crate::spark::{PyFilter, filters, pairs};
@@ -91,15 +91,13 @@ impl TopicRead {
     }
 
     fn plan<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let (pieces, warnings) = py.detach(|| self.read.plan(&mut signals::waiting())).map_err(spark)?;
-        // after the GIL is back: a handler of `logging` is Python code
-        log(py, LOGGER, warnings)?;
-        Ok(pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes())).collect())
+        Ok(self.plan_with_ways(py)?.0)
     }
 
     fn plan_with_ways<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
-        let planned = py.detach(|| self.read.planned(&mut signals::waiting())).map_err(spark)?;
-        log(py, LOGGER, planned.warnings)?;
+        let mut planned = py.detach(|| self.read.planned(&mut signals::waiting())).map_err(spark)?;
+        // after the GIL is back: a handler of `logging` is Python code
+        log_lines(py, LOGGER, planned.log.take())?;
         let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));
         Ok((pieces.collect(), BrokerWay::to_option(&planned.ways)))
     }
