@@ -59,7 +59,7 @@ test-fast: .venv/.editable ## after an edit: most tests, in about a minute
 
 REAL := tests/interop tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
 	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py tests/mirror \
-	tests/broker/interop/test_slaves.py tests/spark/live/test_real_log_reads.py
+	tests/broker/interop/test_slaves.py tests/spark/live/test_real_log_reads.py tests/spark/live/test_real_slave_logs.py
 # Topics in batches and streams, what sends to them, and stores: words of folders and files. By words and not by paths: what an
 # older PySpark cannot do is not collected, unless it is named.
 OLD_SPARK_PART := -m "spark and not newest and not soak" \
