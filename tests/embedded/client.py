@@ -94,9 +94,9 @@ class Clock:
         return time.time_ns() // 1_000_000 + self.ahead
 
 
-def broker_threads() -> set[str]:
-    """Names of the threads of brokers and name servers."""
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("rmqfast-")}
+def broker_threads() -> set[threading.Thread]:
+    """The threads of brokers and name servers, those of other tests among them."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("rmqfast-")}
 
 
 def address_of(cluster: EmbeddedCluster) -> str:

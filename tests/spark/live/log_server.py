@@ -67,11 +67,12 @@ class LogServer:
             served = frames(self.directory, asked)
             for part in served if self.spoil is None else self.spoil(served):
                 connection.sendall(part)
-            if self.spoil is None:
-                connection.recv(1 << 16)
-                # a master goes on, until nobody is there any more
-                while connection.recv(1 << 16):
-                    pass
+            if self.spoil is not None:
+                # to close it with a report that nobody read would take from the peer what it has not read
+                connection.shutdown(socket.SHUT_WR)
+            # a master goes on, until nobody is there any more
+            while connection.recv(1 << 16):
+                pass
 
 
 def frames(store: Path, start: int) -> Frames:
