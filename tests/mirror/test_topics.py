@@ -155,7 +155,7 @@ def test_names_that_are_none_and_a_copy_that_is_cut_are_refused() -> None:
         MirrorOptions(topics=["orders", "a b"])
     with pytest.raises(ArgumentError, match="expected stop or anew for a mirror of some topics, got withdraw"):
         MirrorOptions(topics=["orders"], if_broken="withdraw")
-    for topics, more in (("orders,,bills", ""), ("orders", "withdraw")):
+    for topics, more in (("orders,,bills", ""), ("", ""), ("orders", "withdraw")):
         words = ("--topics", topics, *(("--if-broken", more) if more else ()))
         done = run("mirror", "-n", "127.0.0.1:1", "copies", *words)
         assert done.exit_code == 2

@@ -41,8 +41,8 @@ def mirror(
     broker: Annotated[list[str] | None, typer.Option(help="Only this broker; repeatable.")] = None,
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="All masters that there are.")] = False,
     topics: Annotated[
-        str, typer.Option(metavar="A,B", help="Keep these topics alone, in a store as `store export` makes one.")
-    ] = "",
+        str | None, typer.Option(metavar="A,B", help="Keep these topics alone, in a store as `store export` makes one.")
+    ] = None,
     beginning: Annotated[
         str,
         typer.Option(
@@ -84,7 +84,7 @@ def mirror(
     if output is Form.JSON and not once:
         raise ArgumentError("output: expected table, jsonl or csv without --once, got json, an array that never ends")
     options = MirrorOptions(
-        topics=tuple(topics.split(",")) if topics else (),
+        topics=() if topics is None else tuple(topics.split(",")),
         start=start_of(beginning),
         retention=None if keep_hours is None else RetentionOptions(file_reserved_hours=keep_hours),
         if_broken=if_broken.value,

@@ -25,8 +25,16 @@ pub struct Copies {
 struct Copy {
     store: MessageStore,
     topics: Topics,
-    /// The topics that it is a mirror of; none where it is one of all.
-    kept: Vec<String>,
+    note: Note,
+}
+
+/// What a mirror notes of its copy.
+#[derive(Default)]
+struct Note {
+    /// The topics that it keeps; none where it keeps all.
+    topics: Vec<String>,
+    /// Whose copy it is.
+    broker_name: Option<String>,
 }
 
 impl Copies {
@@ -41,7 +49,7 @@ impl Copies {
             let path = newest_copy(&directory.join(name));
             // a broker whose queues have nothing needs none
             if path.is_dir() {
-                by_broker.insert(name.to_owned(), Copy::open(&path)?);
+                by_broker.insert(name.to_owned(), Copy::open(&path, name)?);
             }
         }
         Ok(Self { directory: directory.to_owned(), by_broker })
@@ -78,13 +86,8 @@ impl Copies {
         for ((broker_name, topic), ranges) in by_topic {
             let copy = self.copy(&broker_name)?;
             copy.check_keeps(&topic)?;
-            let asked = count(&ranges);
-            let held = copy.held(ranges);
-            let behind = match asked - count(&held) {
-                0 => String::new(),
-                behind => format!(", whose last {behind} messages it has not yet"),
-            };
-            told.push(format!("{topic} of {broker_name}{behind}"));
+            let (held, lacking) = copy.held(ranges);
+            told.push(format!("{topic} of {broker_name}{lacking}"));
             pieces.extend(copy.pieces(&held, request, least)?);
         }
         let told = if told.is_empty() { "nothing".to_owned() } else { told.join("; ") };
@@ -101,32 +104,55 @@ impl Copies {
 }
 
 impl Copy {
-    fn open(path: &Path) -> Result<Self> {
+    fn open(path: &Path, broker_name: &str) -> Result<Self> {
+        let note = Note::load(path)?;
+        if let Some(other) = note.broker_name.as_ref().filter(|name| *name != broker_name) {
+            let path = path.display();
+            return Err(Error::argument(format!(
+                "option mirrorPath: expected a copy of {broker_name} at {path}, got one of {other}"
+            )));
+        }
         let store = MessageStore::open(path, &OpenOptions::default())?;
-        Ok(Self { topics: store.topics()?, kept: kept_topics(path)?, store })
+        Ok(Self { topics: store.topics()?, note, store })
     }
 
     fn check_keeps(&self, topic: &str) -> Result<()> {
-        if self.kept.is_empty() || self.kept.iter().any(|kept| kept == topic) {
+        let kept = &self.note.topics;
+        if kept.is_empty() || kept.iter().any(|kept| kept == topic) {
             return Ok(());
         }
-        let (path, kept) = (self.store.root().display(), self.kept.join(", "));
+        let (path, kept) = (self.store.root().display(), kept.join(", "));
         let text = format!("option mirrorPath: expected a copy of {topic} at {path}, got one of {kept}");
         Err(Error::argument(format!("{text}; rmqfast mirror --topics {topic} makes one in another directory")))
     }
 
-    /// The first offset of a queue, and the one behind its last; `None` of a queue that came behind the copy's end.
+    /// The first offset of a queue, and the one behind its last; `None` of a queue of which it has nothing: its messages came behind
+    /// the copy's end, or before its begin.
     fn bounds(&self, queue: &Queue) -> Option<Bounds> {
         self.topics.get(&queue.topic)?.get(&queue.queue_id).copied()
     }
 
-    /// What it has of ranges.
-    fn held(&self, ranges: Vec<QueueRange>) -> Vec<QueueRange> {
-        let held = ranges.into_iter().filter_map(|range| {
-            let (_, end) = self.bounds(&range.queue)?;
-            Some(QueueRange { end: range.end.min(end), ..range })
-        });
-        held.filter(|range| range.start < range.end).collect()
+    /// What it has of ranges of one topic; besides, for a person, what it has not.
+    fn held(&self, ranges: Vec<QueueRange>) -> (Vec<QueueRange>, String) {
+        let (mut held, mut behind, mut unknown) = (Vec::new(), 0, (0, 0));
+        for range in ranges {
+            let count = range.end - range.start;
+            let Some((_, end)) = self.bounds(&range.queue) else {
+                unknown = (unknown.0 + 1, unknown.1 + count);
+                continue;
+            };
+            let range = QueueRange { end: range.end.min(end), ..range };
+            behind += count - (range.end - range.start).max(0);
+            held.extend(Some(range).filter(|range| range.start < range.end));
+        }
+        let mut lacking = String::new();
+        if behind > 0 {
+            lacking = format!(", whose last {behind} messages it has not yet");
+        }
+        if unknown.0 > 0 {
+            lacking += &format!(", and nothing of {} of its queues with {} messages", unknown.0, unknown.1);
+        }
+        (held, lacking)
     }
 
     /// Pieces of ranges of one topic.
@@ -143,26 +169,48 @@ impl Copy {
             plan.cut(bytes, cores)?;
             Ok(plan.pieces)
         })?;
+        let (first, last) = self.stretch(ranges)?;
+        let cut = |piece: Piece| Piece { from: piece.from.max(first), end: piece.end.min(last), ..piece };
+        let pieces = pieces.into_iter().map(cut).filter(|piece| piece.from < piece.end);
         let part = |piece: Piece| CopyPart { path: self.store.root().to_owned(), piece };
-        Ok(pieces.into_iter().map(|piece| TopicPiece::of_copy(ranges.to_vec(), part(piece))).collect())
+        Ok(pieces.map(|piece| TopicPiece::of_copy(ranges.to_vec(), part(piece))).collect())
+    }
+
+    /// The stretch of the log between the first message of the ranges and the last one. Before it may be messages of the same
+    /// offsets, where a topic was deleted and made again; and nobody misses what retention removes there.
+    fn stretch(&self, ranges: &[QueueRange]) -> Result<(u64, u64)> {
+        let (mut first, mut last) = (u64::MAX, 0);
+        for QueueRange { queue, start, end } in ranges {
+            let view = self.store.queue_view(&queue.topic, queue.queue_id)?;
+            let mut reader = view.reader();
+            // a hole has no unit: then nothing is left out at that side
+            first = first.min(reader.unit(*start)?.map_or(0, |unit| unit.physical_offset.unsigned_abs()));
+            let end = reader.unit(end - 1)?;
+            last =
+                last.max(end.map_or(u64::MAX, |unit| {
+                    unit.physical_offset.unsigned_abs() + u64::from(unit.size.unsigned_abs())
+                }));
+        }
+        Ok((first, last))
     }
 }
 
-/// The topics that the mirror in a directory keeps, as it notes them; none where it keeps all. A store that is no mirror keeps all.
-fn kept_topics(path: &Path) -> Result<Vec<String>> {
-    let path = path.join("mirror.json");
-    let text = match std::fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read.map_err(|error| rmqfast_store::Error::io(&path, error))?,
-    };
-    let note: Value = serde_json::from_slice(&text)
-        .map_err(|error| Error::argument(format!("{}: expected the note of a mirror: {error}", path.display())))?;
-    let topics = note.get("topics").and_then(Value::as_array).into_iter().flatten();
-    Ok(topics.filter_map(Value::as_str).map(str::to_owned).collect())
-}
-
-fn count(ranges: &[QueueRange]) -> i64 {
-    ranges.iter().map(|range| range.end - range.start).sum()
+impl Note {
+    /// That of the copy in a directory. A store that is no mirror has none.
+    fn load(path: &Path) -> Result<Self> {
+        let path = path.join("mirror.json");
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            read => read.map_err(|error| rmqfast_store::Error::io(&path, error))?,
+        };
+        let note: Value = serde_json::from_slice(&text)
+            .map_err(|error| Error::argument(format!("{}: expected the note of a mirror: {error}", path.display())))?;
+        let topics = note.get("topics").and_then(Value::as_array).into_iter().flatten();
+        Ok(Self {
+            topics: topics.filter_map(Value::as_str).map(str::to_owned).collect(),
+            broker_name: note.get("brokerName").and_then(Value::as_str).map(str::to_owned),
+        })
+    }
 }
 
 impl std::fmt::Debug for Copies {

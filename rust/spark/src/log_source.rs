@@ -5,6 +5,12 @@ use rmqfast_client::puller::Queue;
 use rmqfast_remoting::Interrupt;
 use rmqfast_replication::{Sends, Source};
 use std::collections::HashMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a slave that is behind is waited for: a master that is written to is ahead by what is on its way.
+const CATCH_UP: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Why a broker's log is not read.
 #[derive(Debug)]
@@ -31,11 +37,17 @@ impl LogSource {
     /// [`Refusal::Pulled`] where it has not, or the slave cannot be asked.
     pub fn check_reaches(&self, end: u64, cluster: &TopicCluster, interrupt: Interrupt<'_>) -> Result<(), Refusal> {
         let Some(slave) = &self.slave else { return Ok(()) };
-        let got = cluster.log_end_at(slave, interrupt)?;
-        if got < end.cast_signed() {
-            return Err(pulled(format!("its slave at {slave} is behind: expected its log up to {end}, got {got}")));
+        let deadline = Instant::now() + CATCH_UP;
+        loop {
+            let got = cluster.log_end_at(slave, interrupt)?;
+            if got >= end.cast_signed() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(pulled(format!("its slave at {slave} is behind: expected its log up to {end}, got {got}")));
+            }
+            thread::sleep(LOOK);
         }
-        Ok(())
     }
 }
 
@@ -52,21 +64,20 @@ pub fn log_sources(cluster: &TopicCluster, queue: &Queue, interrupt: Interrupt<'
     if source.sends == Sends::NeverWait {
         return Ok(vec![LogSource { source, slave: None }]);
     }
-    let mut sources = Vec::new();
+    let (mut sources, mut last) = (Vec::new(), "no slave of it is known".to_owned());
     for slave in cluster.slaves(queue, interrupt)? {
         let config = cluster.config_at(&slave, interrupt).map_err(Refusal::from);
         match config.and_then(|config| source_of(&config, &slave)) {
-            // one that became a master is none any more
-            Ok(source) if source.sends != Sends::NeverWait => {}
+            Ok(source) if source.sends != Sends::NeverWait => last = format!("{slave} is no slave any more"),
             Ok(source) => sources.push(LogSource { source, slave: Some(slave) }),
             // another one may answer
-            Err(Refusal::Pulled(_)) => {}
+            Err(Refusal::Pulled(reason)) => last = format!("of its slave at {slave}: {reason}"),
             Err(failed) => return Err(failed),
         }
     }
     if sources.is_empty() {
         let reason = "it is a SYNC_MASTER: who reads its log may count as a slave, for which sends wait";
-        return Err(pulled(format!("{reason}, and no slave of it serves its log")));
+        return Err(pulled(format!("{reason}; {last}")));
     }
     Ok(sources)
 }

@@ -20,7 +20,7 @@ use rmqfast_client::ranges::{PoolKey, QueueRange, RangeRequest};
 use rmqfast_remoting::Interrupt;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Listed, ScanRequest};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -361,6 +361,7 @@ impl TopicRead {
         mut warnings: Vec<String>,
         interrupt: Interrupt<'_>,
     ) -> Result<Planned> {
+        self.check_kinds(cluster, &bounds, interrupt)?;
         let copies = Copies::open(directory, bounds.iter().map(|(queue, _)| queue))?;
         let ranges = self.ranges(cluster, bounds, Some(&copies), &mut warnings, interrupt)?;
         let (pieces, told) = copies.plan(ranges, &self.request, self.min_pieces)?;
@@ -369,6 +370,25 @@ impl TopicRead {
         log.warn(warnings);
         log.info(told);
         Ok(Planned { pieces, log, ..Planned::default() })
+    }
+
+    /// Refuses topics whose messages their brokers count otherwise than the log lists them.
+    fn check_kinds(&self, cluster: &TopicCluster, bounds: &[(Queue, Bounds)], interrupt: Interrupt<'_>) -> Result<()> {
+        let of_topics: BTreeMap<_, _> =
+            bounds.iter().map(|(queue, _)| ((&queue.topic, &queue.broker_name), queue)).collect();
+        let queues: Vec<Queue> = of_topics.into_values().cloned().collect();
+        let answers = match cluster.are_listed_otherwise(&queues, interrupt) {
+            // not everybody may ask that
+            Err(rmqfast_client::Error::Response { .. }) => Vec::new(),
+            answers => answers?,
+        };
+        let other = queues.iter().zip(answers).find(|(_, is_otherwise)| *is_otherwise).map(|(queue, _)| &queue.topic);
+        match other.or_else(|| queues.iter().map(|queue| &queue.topic).find(|_| self.topics.may_be_light())) {
+            Some(topic) => Err(Error::argument(format!(
+                "option via: a copy does not tell what {topic} has: a topic of another kind; read it with via=pull"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Where a stream without a checkpoint begins, in queues of `cluster`. Returns besides what is worth a warning.
@@ -440,7 +460,10 @@ impl TopicRead {
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
         let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();
-        self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
+        // a copy may have more of that time than the broker, and its scan compares times anyway
+        if copies.is_none() {
+            self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
+        }
         if let Some(when) = self.request.scan.end_time {
             let sooner = cluster.offsets_at(when, &bounds, &self.request.puller.consumer_group, interrupt)?;
             // a time narrows offsets and never widens them
@@ -512,12 +535,7 @@ impl TopicRead {
     ) -> Result<()> {
         let Some(when) = self.request.scan.start_time else { return Ok(()) };
         let later = cluster.offsets_at(when, bounds, &self.request.puller.consumer_group, interrupt)?;
-        for (start, ((_, (first, _)), later)) in start.iter_mut().zip(bounds.iter().zip(later)) {
-            // where all that the broker has came later, a copy may have more that did
-            if later > *first {
-                *start = later.max(*start);
-            }
-        }
+        start.iter_mut().zip(later).for_each(|(start, later)| *start = later.max(*start));
         Ok(())
     }
 }

@@ -293,7 +293,7 @@ def test_a_sync_master_is_read_out_of_the_log_of_its_slave(
     assert any("the rest is pulled: " in message for message in told(caplog))
     rows, ways = rows_of(read)
     assert rows == pulled
-    assert ways[0][1].endswith("for which sends wait, and no slave of it serves its log")
+    assert ways[0][1].endswith("for which sends wait; no slave of it is known")
 
 
 def test_a_slave_that_is_behind_is_not_read(synced: EmbeddedCluster, tmp_path: Path) -> None:

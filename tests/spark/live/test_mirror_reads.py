@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rmqfast import Admin, EmbeddedCluster, Mirror, MirrorOptions
 from rmqfast._native import TopicRead
 from rmqfast.errors import ArgumentError, CorruptError, DataLossError
 from rmqfast.spark import read_topic
@@ -21,6 +22,7 @@ from rmqfast.store import COLUMNS
 from tests.spark.conftest import Rows as RowsOf
 from tests.spark.engines import JVM
 from tests.spark.in_process import Row, rows_in, topic_rows
+from tests.waiting import until
 
 from . import topics
 from .conftest import LiveCluster
@@ -57,9 +59,10 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         for topic in ("orders", "later"):
             topics.create(cluster, topic)
         topics.send(cluster, 100)
-        shutil.copytree(store, copies / "broker-a")
+    shutil.copytree(store, copies / "broker-a")
+    with topics.cluster_in(store, 1, **config) as cluster:
         topics.send(cluster, COUNT - 100, first=100)
-        shutil.copytree(store, copies / "broker-a.2")
+    shutil.copytree(store, copies / "broker-a.2")
     # as retention does
     (store / "commitlog" / "0".zfill(20)).unlink()
     with topics.cluster_in(store, 1, **config) as cluster:
@@ -117,8 +120,8 @@ def test_queues_begin_where_the_newest_copy_does_and_what_it_has_not_yet_is_told
     assert of_both == [row for row in pulled if row["queue_offset"] < COUNT // 4]
     caplog.clear()
     assert rows_of(options_for(mirrored, subscribe="later")) == []
-    told = f"read out of the copies in {mirrored.copies}: later of broker-a, whose last 40 messages it has not yet"
-    assert told in caplog.messages
+    told = "later of broker-a, and nothing of 1 of its queues with 40 messages"
+    assert f"read out of the copies in {mirrored.copies}: {told}" in caplog.messages
 
 
 def test_offsets_are_those_of_the_cluster_or_what_the_copy_has_before_them(
@@ -174,6 +177,56 @@ def test_what_is_gone_or_damaged_is_told_as_that_of_a_store_is(
     shutil.rmtree(tmp_path / "broker-a")
     with pytest.raises(ArgumentError, match="mirrorPath must be at the same path on every executor"):
         list(read_topic_piece(strict, piece))
+
+
+def test_of_a_topic_that_was_made_again_the_second_life_is_read(tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "store", 1) as cluster:
+        topics.create(cluster, "again")
+        topics.fill(cluster, 300, "again", b"of the first life")
+        with Admin(name_server=cluster.name_server) as admin:
+            admin.topics.delete("again", cluster="DefaultCluster")
+        topics.create(cluster, "again")
+        topics.fill(cluster, 40, "again", b"of the second life")
+        copy_of(cluster, tmp_path / "copies")
+        options = {"nameServer": cluster.name_server, "subscribe": "again"}
+        rows = rows_of(options | {"via": "mirror", "mirrorPath": str(tmp_path / "copies")})
+        assert rows == rows_of(options)
+    assert [row["body"] for row in rows] == [b"of the second life"] * 40
+
+
+def test_a_queue_of_which_a_copy_has_nothing_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "rmqfast.spark")
+    with topics.cluster_in(tmp_path / "store", 1, mappedFileSizeCommitLog=str(FILE)) as cluster:
+        for topic in ("idle", "orders"):
+            topics.create(cluster, topic)
+        topics.fill(cluster, 8, "idle")
+        topics.send(cluster, 400)
+        copy_of(cluster, tmp_path / "copies", start="latest")
+        copies = {"via": "mirror", "mirrorPath": str(tmp_path / "copies")}
+        assert rows_of({"nameServer": cluster.name_server, "subscribe": "idle"} | copies) == []
+    told = f"{tmp_path / 'copies'}: idle of broker-a, and nothing of 1 of its queues with 8 messages"
+    assert f"read out of the copies in {told}" in caplog.messages
+
+
+def test_a_copy_of_another_broker_is_refused(tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "store") as cluster:
+        topics.create(cluster, "orders")
+        topics.send(cluster, 40)
+        copy_of(cluster, tmp_path)
+        shutil.rmtree(tmp_path / "broker-b")
+        (tmp_path / "broker-a").rename(tmp_path / "broker-b")
+        copies = {"via": "mirror", "mirrorPath": str(tmp_path)}
+        with pytest.raises(ArgumentError, match=r"expected a copy of broker-b at .*, got one of broker-a"):
+            rows_of({"nameServer": cluster.name_server, "subscribe": "orders"} | copies)
+
+
+def copy_of(cluster: EmbeddedCluster, copies: Path, **options: Any) -> None:
+    """A mirror's copies of all that the brokers have from the start on."""
+    options_of_mirror = MirrorOptions(**options)
+    with Mirror(
+        copies, name_server=cluster.name_server, all_brokers=True, options=options_of_mirror, once=True
+    ) as mirror:
+        until(lambda: mirror.wait(0.1))
 
 
 @pytest.mark.spark

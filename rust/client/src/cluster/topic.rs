@@ -89,7 +89,7 @@ impl TopicCluster {
         let route = TopicRoute::of_body(topic, &answer.body);
         let mut route = route.map_err(|problem| malformed("name server", problem))?;
         if let Some(translate) = &self.cluster.options().translate {
-            for address in route.addresses.values_mut().chain(route.slaves.values_mut().flatten()) {
+            for address in route.addresses.values_mut() {
                 *address = translate(address)?;
             }
         }
@@ -247,7 +247,13 @@ impl TopicCluster {
     pub fn slaves(&self, queue: &Queue, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
         let mut routes = self.last_routes([queue], interrupt)?;
         let slaves = routes.get_mut(&queue.topic).and_then(|route| route.slaves.remove(&*queue.broker_name));
-        Ok(slaves.unwrap_or_default())
+        let mut slaves = slaves.unwrap_or_default();
+        if let Some(translate) = &self.cluster.options().translate {
+            for address in &mut slaves {
+                *address = translate(address)?;
+            }
+        }
+        Ok(slaves)
     }
 
     /// Whether a broker of 5.x gives other messages of the topic of each queue than its log lists, or counts them otherwise: it

@@ -7,8 +7,10 @@ pub fn newest_copy(directory: &Path) -> PathBuf {
     let first = format!("{}.", name.to_string_lossy());
     let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let beside = std::fs::read_dir(here).into_iter().flatten().flatten();
-    let number = |name: &str| name.strip_prefix(&first)?.parse::<u32>().ok();
-    let last = beside.filter_map(|entry| number(&entry.file_name().to_string_lossy())).max();
+    let digits = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = |name: &str| name.strip_prefix(&first).filter(digits)?.parse::<u32>().ok();
+    let last = beside.filter(|entry| entry.path().is_dir());
+    let last = last.filter_map(|entry| number(&entry.file_name().to_string_lossy())).max();
     last.map_or_else(|| directory.to_owned(), |last| parent.join(format!("{first}{last}")))
 }
 
@@ -21,9 +23,12 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let copy = directory.path().join("broker-a");
         assert_eq!(newest_copy(&copy), copy);
-        for name in ["broker-a", "broker-a.2", "broker-a.10", "broker-a.old", "broker-a.x.11", "broker-b.12"] {
+        for name in
+            ["broker-a", "broker-a.2", "broker-a.10", "broker-a.old", "broker-a.x.11", "broker-a.+12", "broker-b.13"]
+        {
             std::fs::create_dir(directory.path().join(name)).expect("made");
         }
+        std::fs::write(directory.path().join("broker-a.14"), "").expect("written");
         assert_eq!(newest_copy(&copy), directory.path().join("broker-a.10"));
         assert_eq!(newest_copy(Path::new("broker-a")), Path::new("broker-a"));
     }
