@@ -217,6 +217,10 @@ def test_what_is_no_slave_and_what_cannot_follow_says_so(tmp_path: Path) -> None
         ({"brokerRole": "ASYNC_MASTER"}, "brokerRole: expected SLAVE, got ASYNC_MASTER"),
         ({"brokerRole": "SLAVE"}, "brokerId: expected 1 or more for brokerRole=SLAVE, got 0"),
         (slave, "namesrvAddr: expected a name server that knows the master, got none"),
+        (
+            slave | {"namesrvAddr": "127.0.0.1:1", "haUseTLS": "true", "tls.enable": "false"},
+            "haUseTLS=true: expected no tls.enable=false",
+        ),
     ):
         with pytest.raises(ArgumentError, match=reason):
             Slave(BrokerConfig(config))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rmqfast.admin.admin_client import AdminClient
-from rmqfast.errors import ClientError, MirrorError, RemotingError, RmqError, StoreIOError
+from rmqfast.errors import ClientError, CorruptError, MirrorError, RemotingError, RmqError, StoreIOError
 from rmqfast.mirror.config_copy import ConfigCopy
 from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
@@ -224,14 +224,14 @@ class BrokerMirror:
                 let_sends_time_out=self._options.let_sends_time_out,
                 as_slave=self._as_slave,
             )
+            if source is not None:
+                self._check_tls(source)
         except MirrorError as error:
             if not self._has_followed:
                 raise
-            # the slave that was followed may come back
+            # the slave that was followed may come back, and a master may be started again as it was
             _log.warning("%s", error)
             return None
-        if source is not None:
-            self._check_tls(source)
         return source
 
     def _check_tls(self, source: Source) -> None:
@@ -239,7 +239,7 @@ class BrokerMirror:
             step = "haUseTLS=true" if self._as_slave else "--tls, and --tls-trust FILE"
             raise MirrorError(f"{source.address} serves its log with TLS alone (haUseTLS)", next_step=step)
         if self._as_slave and self._tls is not None and not source.log.has_tls:
-            # whoever stands in between could have said so
+            # whoever stands in between could have said so: nothing comes from there
             raise MirrorError(
                 f"haUseTLS: expected a master that serves its log with TLS, got {source.address}, which does not",
                 next_step="set haUseTLS=true there, too; a master of RocketMQ has no TLS at its HA port",
@@ -249,7 +249,7 @@ class BrokerMirror:
         """Where to go on; None where the copy was changed, and is looked at anew."""
         begin, end = replica.bounds
         self._show(position=end, master_position=bounds.end)
-        if bounds.begin > end == begin:
+        if bounds.begin > end == begin and replica.is_empty:
             # it is empty, and begins where the log does now
             self._copy.close()
             return None
@@ -285,18 +285,14 @@ class BrokerMirror:
 
     def _follow(self, attempt: _Attempt, replica: Replica) -> bool:
         """Follows until that ends; whether the mirror is done."""
-        source, size = attempt.source, attempt.source.log.file_size
+        source = attempt.source
         address = source.log.addresses[self._addresses_tried % len(source.log.addresses)]
-        following = Following(
-            replica,
-            address,
-            attempt.start,
-            max_record=self._options.max_record,
-            cold_rate=self._options.cold_rate,
-            cold_before=max(attempt.bounds.end // size - 1, 0) * size,
-            counts=self._as_slave,
-            tls=self._tls if source.log.has_tls else None,
-        )
+        try:
+            following = self._begun(attempt, replica, address)
+        except CorruptError as error:
+            # of a copy of topics: its log ends before the place that its mark has
+            self._begin_anew(str(error))
+            return False
         with self._lock:
             self._following = following
             self._progress.source = address
@@ -314,6 +310,19 @@ class BrokerMirror:
                 self._following = None
                 self._progress.source = ""
         return self._handled(end, attempt, replica)
+
+    def _begun(self, attempt: _Attempt, replica: Replica, address: str) -> Following:
+        source, size = attempt.source, attempt.source.log.file_size
+        return Following(
+            replica,
+            address,
+            attempt.start,
+            max_record=self._options.max_record,
+            cold_rate=self._options.cold_rate,
+            cold_before=max(attempt.bounds.end // size - 1, 0) * size,
+            counts=self._as_slave,
+            tls=self._tls if source.log.has_tls else None,
+        )
 
     def _watched(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
         """Waits until following ends, and looks at the master meanwhile."""
@@ -346,7 +355,8 @@ class BrokerMirror:
                 bounds = log_bounds(self._client, attempt.source.address)
                 self._settled.note(bounds)
                 self._show(master_position=bounds.end)
-                if is_compared:
+                # a master that lists late has shorter queues than its copy
+                if is_compared and not bounds.unlisted:
                     self._prune(attempt.source, replica, progress.listed_to)
 
     def _handled(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
@@ -388,6 +398,9 @@ class BrokerMirror:
             self._begin_anew(reason, "--if-broken withdraw removes them from the copy, and goes on")
             return
         end = self._copy.cut(source, at)
+        if self._unpruned is not None:
+            # the queues that were noted may be longer than they are now
+            self._unpruned = _Unpruned(self._unpruned.known_to)
         _log.warning("%s; they are withdrawn: the copy ends at %d now", reason, end)
         with self._lock:
             self._progress.withdrawn_bytes += position - end

@@ -31,8 +31,8 @@ class MirrorStatus:
         position: Offset of the master's log behind the last record that was copied, or passed over.
         master_position: Where the master's log ended when it was last asked, once a second.
         lag_bytes: By how much the mirror is behind that.
-        lag_seconds: How old the last message that was copied is, while others are to come; 0 while there are none.
-        last_store_timestamp: When the last message that was copied was stored, in milliseconds since 1970; 0: none was.
+        lag_seconds: How old the last message that came is, while others are to come; 0 while there are none.
+        last_store_timestamp: When the last message that came was stored, in milliseconds since 1970; 0: none came.
         withdrawn_bytes: How much was removed again, as the master had lost it.
         note: Why it waits or failed, in words.
     """

@@ -74,6 +74,8 @@ class Slave:
         self._served = ServedCopy(config, config_file, check, credentials)
         self._client = AdminClient(_client_config(config, name_server, credentials), TIMEOUT)
         tls = client_tls(config, use_tls=True) if config.flag("haUseTLS") else None
+        if config.flag("haUseTLS") and tls is None:
+            raise ArgumentError("haUseTLS=true: expected no tls.enable=false, which forbids this side TLS")
         # a slave that lags costs more than a master that reads from its disk
         options = MirrorOptions(retention=retention_options(config), if_broken="withdraw", cold_rate=0)
         self._copy = CopyDirectory(Path(config.text("storePathRootDir")), options, self._served)

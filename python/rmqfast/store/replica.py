@@ -69,6 +69,12 @@ class Replica:
         return self.store.appender.log_bounds()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether its log has nothing."""
+        begin, end = self.store.appender.log_bounds()
+        return begin == end
+
+    @property
     def file_size(self) -> int:
         """Bytes of a file of its log."""
         return self.store.appender.log_file_size()

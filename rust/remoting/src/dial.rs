@@ -93,8 +93,10 @@ async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: 
     }
 }
 
-fn reason_of(error: &io::Error) -> String {
+/// Why a handshake failed, in words.
+pub fn reason_of(error: &io::Error) -> String {
     match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => "the peer did not go on with the handshake in time".to_owned(),
         ErrorKind::UnexpectedEof => "the peer closed the connection during the handshake".to_owned(),
         _ => error.to_string(),
     }

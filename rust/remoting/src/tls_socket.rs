@@ -1,6 +1,6 @@
 //! A socket with TLS of two threads that block: one reads while the other writes.
 use crate::accept::{HANDSHAKE, plain, refused};
-use crate::dial::server_name;
+use crate::dial::{reason_of, server_name};
 use crate::error::Result;
 use crate::tls::{ClientTls, ServerTls};
 use rustls::{ClientConnection, Connection, ServerConnection};
@@ -37,9 +37,10 @@ impl TlsSocket {
     /// # Errors
     /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
     pub fn connect(socket: TcpStream, address: &str, tls: &ClientTls, max_time: Duration) -> Result<Self> {
-        let failed = |error: &dyn ToString| refused(address, error.to_string());
-        let connection = ClientConnection::new(tls.config()?, server_name(address)?).map_err(|e| failed(&e))?;
-        Self::shake_hands(socket, connection.into(), max_time).map_err(|error| failed(&error))
+        let connection = ClientConnection::new(tls.config()?, server_name(address)?);
+        let connection = connection.map_err(|error| refused(address, error))?;
+        let shaken = Self::shake_hands(socket, connection.into(), max_time);
+        shaken.map_err(|error| refused(address, reason_of(&error)))
     }
 
     /// Shakes hands with the client that has connected; within `max_time`. The certificates are those that the files hold now.
@@ -48,13 +49,12 @@ impl TlsSocket {
     /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
     pub fn accept(socket: TcpStream, tls: &ServerTls, max_time: Duration) -> Result<Self> {
         let peer = socket.peer_addr().map_or_else(|error| error.to_string(), |peer| peer.to_string());
-        let failed = |error: &dyn ToString| refused(&peer, error.to_string());
-        let connection = ServerConnection::new(tls.config(&tls.material())?).map_err(|e| failed(&e))?;
-        let begun = first_byte(&socket, max_time).map_err(|error| failed(&error))?;
+        let connection = ServerConnection::new(tls.config(&tls.material())?).map_err(|error| refused(&peer, error))?;
+        let begun = first_byte(&socket, max_time).map_err(|error| refused(&peer, reason_of(&error)))?;
         if begun.is_some_and(|byte| byte != HANDSHAKE) {
             return Err(plain(&peer));
         }
-        Self::shake_hands(socket, connection.into(), max_time).map_err(|error| failed(&error))
+        Self::shake_hands(socket, connection.into(), max_time).map_err(|error| refused(&peer, reason_of(&error)))
     }
 
     fn shake_hands(socket: TcpStream, mut tls: Connection, max_time: Duration) -> io::Result<Self> {
@@ -106,8 +106,9 @@ impl TlsSocket {
         let (mut tls, mut opened) = (self.tls(), 0);
         while opened < into.len() {
             match tls.reader().read(&mut into[opened..]) {
-                // the peer has said that it ends
-                Ok(0) => break,
+                // the peer has said that it ends: what it still sends is not its own
+                Ok(0) if opened > 0 => break,
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => opened += count,
                 Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
                 Err(_) if sealed.from == sealed.to => break,

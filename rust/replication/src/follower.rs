@@ -297,12 +297,10 @@ impl Shared {
         drop(self.ended.wait_timeout_while(self.ending(), duration, goes_on));
     }
 
-    /// Notes why it ended, and ends the connection. What was wrong with the bytes tells more than how the connection ended.
+    /// Notes why it ended, and ends the connection. What was wrong with the copy tells more than how the connection ended.
     fn end(&self, end: End) {
         let mut ending = self.ending();
-        let is_better =
-            matches!(end, End::Store(_)) && ending.end.as_deref().is_some_and(|end| !matches!(end, End::Store(_)));
-        if ending.end.is_none() || is_better {
+        if ending.end.as_deref().is_none_or(|noted| tells(&end) > tells(noted)) {
             ending.end = Some(end.into());
         }
         drop(ending);
@@ -318,5 +316,14 @@ impl Shared {
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How much an end tells, where threads end for different reasons: behind a write that failed, others find that nothing is taken.
+fn tells(end: &End) -> u8 {
+    match end {
+        End::Store(error) if error.is_disk_full() => 2,
+        End::Store(_) => 1,
+        _ => 0,
     }
 }

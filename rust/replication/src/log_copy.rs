@@ -25,6 +25,8 @@ pub struct LogCopy {
     /// Offset behind the last record of the copy.
     position: u64,
     compared_to: u64,
+    /// Whether all that the copy had was compared.
+    is_compared: bool,
     last_store_ms: i64,
     /// Where the bytes stand, the first `len` of the block's.
     start: u64,
@@ -51,6 +53,7 @@ impl LogCopy {
             max_record,
             position,
             compared_to: from,
+            is_compared: from == position,
             last_store_ms: 0,
             start: from,
             block: Appended { bytes: vec![0; BUFFER_LEN], ..Appended::default() },
@@ -125,6 +128,7 @@ impl LogSink for LogCopy {
             // all of it was known
             return Ok(());
         }
+        self.is_compared = true;
         self.block.records.clear();
         let mut taken = 0;
         let needed = loop {
@@ -151,7 +155,7 @@ impl LogSink for LogCopy {
         Taken {
             position: self.position,
             compared_to: self.compared_to,
-            is_compared: self.start >= self.position,
+            is_compared: self.is_compared,
             last_store_ms: self.last_store_ms,
         }
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two marks: what stands behind the last one is read once more after a kill.
-const EVERY: Duration = Duration::from_secs(1);
+/// Between two marks, as a rule: what stands behind the last one is read once more after a kill.
+pub const EVERY: Duration = Duration::from_secs(1);
 
 /// The mark on the disk, and the one that waits for the copy to be there.
 #[derive(Debug)]
@@ -16,13 +16,14 @@ pub struct MarkKeeper {
     root: PathBuf,
     saved: Mark,
     waiting: Option<Mark>,
+    every: Duration,
     due: Instant,
 }
 
 impl MarkKeeper {
-    /// Keeps that of `copy`, whose directory is `root`; `saved` is there.
-    pub fn new(copy: Arc<Appender>, root: PathBuf, saved: Mark) -> Self {
-        Self { copy, root, saved, waiting: None, due: Instant::now() + EVERY }
+    /// Keeps that of `copy`, whose directory is `root`; `saved` is there. So much time is between two marks.
+    pub fn new(copy: Arc<Appender>, root: PathBuf, saved: Mark, every: Duration) -> Self {
+        Self { copy, root, saved, waiting: None, every, due: Instant::now() + every }
     }
 
     /// Saves the mark of some moments ago, if the disk has the copy's log up to it. The next one is that of `now`.
@@ -32,7 +33,7 @@ impl MarkKeeper {
     pub fn keep(&mut self, now: Mark) -> Result<()> {
         if self.waiting.is_none() && Instant::now() >= self.due {
             self.waiting = Some(now);
-            self.due = Instant::now() + EVERY;
+            self.due = Instant::now() + self.every;
         }
         match self.waiting {
             Some(mark) if self.copy.flushed_to() >= mark.copy_end => self.save(mark),

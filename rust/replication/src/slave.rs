@@ -191,8 +191,15 @@ impl Slave {
         }
         // looked up for each frame: a file that is gone is not kept by who reads slowly
         let file = self.live.log_file(position).map_err(io::Error::other)?.ok_or(ErrorKind::NotFound)?;
-        let bytes = file.slice(position, size).filter(|_| file.has(position + size as u64));
-        wire.write_all(&header, bytes.ok_or(ErrorKind::UnexpectedEof)?)
+        let there = |_: &&[u8]| file.has(position + size as u64);
+        let bytes = file.slice(position, size).filter(there).ok_or(ErrorKind::UnexpectedEof)?;
+        if !wire.is_sealed() {
+            return wire.write_all(&header, bytes);
+        }
+        // TLS reads the map itself: first it is looked whether what was read is the file's
+        let read = bytes.to_vec();
+        let read = Some(&*read).filter(there).ok_or(ErrorKind::UnexpectedEof)?;
+        wire.write_all(&header, read)
     }
 
     fn failed(&self, error: &io::Error, position: u64, options: &HaOptions) -> Result<(), Reason> {

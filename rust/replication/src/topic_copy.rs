@@ -7,7 +7,7 @@ use crate::listing::Listing;
 use crate::log_copy::{BUFFER_LEN, LogCopy};
 use crate::log_sink::{LogSink, Taken};
 use crate::mark::Mark;
-use crate::mark_keeper::MarkKeeper;
+use crate::mark_keeper::{EVERY, MarkKeeper};
 use crate::places::Places;
 use crate::room::make_room;
 use crate::topic_filter::TopicFilter;
@@ -58,7 +58,7 @@ impl TopicCopy {
             filter: TopicFilter::new(topics, file_size),
             log: LogCopy::new(copy.clone(), root, mark.copy_end, max_record)?,
             begun_at: mark,
-            keeper: MarkKeeper::new(copy, root.to_path_buf(), mark),
+            keeper: MarkKeeper::new(copy, root.to_path_buf(), mark, EVERY),
             trail: Trail::new(from),
             places: Places::new(mark.position).into(),
             file_size,

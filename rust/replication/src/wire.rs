@@ -49,6 +49,11 @@ impl Wire {
         socket.set_write_timeout(Some(write))
     }
 
+    /// Whether it has TLS.
+    pub fn is_sealed(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
     /// Ends it; whoever reads or writes hears of that.
     pub fn end(&self) {
         // already closed is as good

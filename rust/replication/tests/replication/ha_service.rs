@@ -1,17 +1,17 @@
 //! A master's HA port: a follower of ours at it, and peers that say what slaves say, or otherwise.
-use crate::peers::{FILE, files, follow, options};
+use crate::peers::{FILE, Gate, files, follow, options};
 use rmqfast_replication::frame::{HEADER_LEN, Header, NO_REPLICA};
 use rmqfast_replication::{Follower, HaOptions, HaService, Peers, Replicas, Replicated};
-use rmqfast_store::file::disk::{self, Call, Watcher};
+use rmqfast_store::file::disk;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::retain::clock::Clock;
 use rmqfast_store::store::retain::decision::Situation;
 use rmqfast_store::store::retain::options::RetainOptions;
 use rmqfast_waiting::{PATIENCE, deadline, until};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -369,23 +369,6 @@ fn of_a_thousand_connections_some_are_served_and_the_master_goes_on() {
     served.clear();
     until("there is room again", || master.service.connections() == 0);
     assert_eq!(master.asking(0).read_to(end).len() as u64, end);
-}
-
-/// Holds flushes of the log back until it is open.
-#[derive(Default)]
-struct Gate {
-    is_open: AtomicBool,
-}
-
-impl Watcher for Gate {
-    fn before(&self, call: Call, _: &Path) -> io::Result<()> {
-        while matches!(call, Call::Sync) && !self.is_open.load(Ordering::SeqCst) {
-            std::thread::yield_now();
-        }
-        Ok(())
-    }
-
-    fn after(&self, _: Call, _: &Path) {}
 }
 
 #[test]

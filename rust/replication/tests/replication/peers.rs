@@ -1,10 +1,13 @@
 //! Logs, and peers that serve them as masters do, or otherwise.
 use rmqfast_replication::Follow;
+use rmqfast_store::file::disk::{Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use std::fs;
+use std::io;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -171,4 +174,21 @@ impl Peer {
     pub fn hang_up(&self) {
         self.connections.lock().expect("no panic").drain(..).for_each(|s| drop(s.shutdown(Shutdown::Both)));
     }
+}
+
+/// Holds flushes of the log back until it is open.
+#[derive(Default)]
+pub struct Gate {
+    pub is_open: AtomicBool,
+}
+
+impl Watcher for Gate {
+    fn before(&self, call: Call, _: &Path) -> io::Result<()> {
+        while matches!(call, Call::Sync) && !self.is_open.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn after(&self, _: Call, _: &Path) {}
 }

@@ -1,6 +1,7 @@
 //! A follower that keeps some topics, beside a slow reader of the same log.
 use crate::chance::Chance;
-use crate::peers::{FILE, Log, Peer, files, follow, options};
+use crate::peers::{FILE, Gate, Log, Peer, files, follow, options};
+use rmqfast_replication::mark_keeper::MarkKeeper;
 use rmqfast_replication::{End, Follow, Follower, Mark};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{self, AppendOptions, Appender};
@@ -9,6 +10,7 @@ use rmqfast_waiting::until;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -273,6 +275,27 @@ fn a_mark_is_never_ahead_of_what_the_disk_has() {
     assert!(matches!(&*end, End::Store(_)), "{end}");
     assert_eq!(copy.mark(), Mark::first(0, FILE));
     drop(failing);
+}
+
+#[test]
+fn a_mark_waits_for_the_disk() {
+    let (log, copy) = (Log::new(50, 900), Copy::new());
+    let gate = Arc::new(Gate::default());
+    let watch = disk::watch(&copy.dir.path().join("commitlog"), gate.clone());
+    let made = kept(&log.bytes, &["T1"], FILE);
+    copy.appender.copy_log(FILE, &made, None).expect("copied");
+    let mark = Mark { position: log.bytes.len() as u64, copy_end: FILE + made.len() as u64, compare_from: 0, crc: 7 };
+    let root = copy.dir.path().to_path_buf();
+    let mut keeper = MarkKeeper::new(copy.appender.clone(), root, copy.mark(), Duration::ZERO);
+    for _ in 0..3 {
+        keeper.keep(mark).expect("kept");
+        assert_eq!(copy.mark(), Mark::first(0, FILE));
+    }
+    gate.is_open.store(true, Ordering::SeqCst);
+    copy.appender.wait_flushed(mark.copy_end, None).expect("flushed");
+    keeper.keep(mark).expect("kept");
+    assert_eq!(copy.mark(), mark);
+    drop(watch);
 }
 
 #[test]
