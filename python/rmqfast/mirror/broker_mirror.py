@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from contextlib import suppress
@@ -14,13 +13,13 @@ from rmqfast.errors import ClientError, CorruptError, MirrorError, RemotingError
 from rmqfast.mirror.config_copy import ConfigCopy
 from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
-from rmqfast.mirror.pruning import prune
+from rmqfast.mirror.pruning import Pruning
 from rmqfast.mirror.settled import SettledEnds
 from rmqfast.mirror.source import LogBounds, Source, find_source, log_bounds
 from rmqfast.mirror.status import MirrorState, MirrorStatus
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.replication import FollowEnd, Following
-from rmqfast.store.replica import CopiedQueue, Replica
+from rmqfast.store.replica import Replica
 
 __all__ = ["BrokerMirror"]
 
@@ -35,8 +34,6 @@ CONFIG_EVERY = 10.0
 RETRY = 1.0
 #: Until a disk that was full is.
 RETRY_FULL = 5.0
-#: When queues of topics that the master has deleted go: its own queues list by then what the copy had before.
-PRUNE_AFTER = 10.0
 #: Of two records that differ the first bytes do: sizes, offsets, times.
 HEAD = 128
 #: How much of the copy is compared with the log when it goes on.
@@ -67,19 +64,6 @@ class _Attempt:
     #: Where the log is asked for from, and where the copy ended then: between them both are compared.
     start: int
     end: int
-
-
-@dataclass(frozen=True)
-class _Unpruned:
-    """The master's topics changed when its log ended at `known_to`: queues of those that are gone are to go, too.
-
-    Attributes:
-        queues: Those that the copy had once it listed so much; the master is asked about them after a while.
-    """
-
-    known_to: int
-    queues: tuple[CopiedQueue, ...] = ()
-    after: float = math.inf
 
 
 class BrokerMirror:
@@ -120,7 +104,7 @@ class BrokerMirror:
         self._overlap = OVERLAP
         self._next_config = 0.0
         self._told = ""
-        self._unpruned: _Unpruned | None = None
+        self._pruning = Pruning(client)
         self._has_followed = False
         self._thread = threading.Thread(target=self._run, name=f"rmqfast-mirror-{broker_name}", daemon=True)
 
@@ -355,9 +339,8 @@ class BrokerMirror:
                 bounds = log_bounds(self._client, attempt.source.address)
                 self._settled.note(bounds)
                 self._show(master_position=bounds.end)
-                # a master that lists late has shorter queues than its copy
-                if is_compared and not bounds.unlisted:
-                    self._prune(attempt.source, replica, progress.listed_to)
+                if is_compared:
+                    self._pruning.look(attempt.source.master_address, replica, progress.listed_to)
 
     def _handled(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
         """What follows from an end; whether the mirror is done."""
@@ -398,9 +381,7 @@ class BrokerMirror:
             self._begin_anew(reason, "--if-broken withdraw removes them from the copy, and goes on")
             return
         end = self._copy.cut(source, at)
-        if self._unpruned is not None:
-            # the queues that were noted may be longer than they are now
-            self._unpruned = _Unpruned(self._unpruned.known_to)
+        self._pruning.was_cut()
         _log.warning("%s; they are withdrawn: the copy ends at %d now", reason, end)
         with self._lock:
             self._progress.withdrawn_bytes += position - end
@@ -418,7 +399,7 @@ class BrokerMirror:
         with self._lock:
             self._copy.begin_anew()
             self._progress = _Progress(note=reason)
-        self._config, self._next_config, self._unpruned = ConfigCopy(self._client), 0.0, None
+        self._config, self._next_config, self._pruning = ConfigCopy(self._client), 0.0, Pruning(self._client)
         _log.warning("%s; a new mirror begins in %s", reason, self._copy.path)
 
     def _copy_config(self, source: Source) -> None:
@@ -431,18 +412,7 @@ class BrokerMirror:
             source.master_address, self._copy.take, lambda: log_bounds(self._client, source.master_address).end
         )
         if topics is not None:
-            self._unpruned = _Unpruned(known_to)
-
-    def _prune(self, source: Source, replica: Replica, listed_to: int) -> None:
-        """Removes queues of deleted topics, some time after the copy listed all that the master had then."""
-        unpruned = self._unpruned
-        if unpruned is None or listed_to < unpruned.known_to:
-            return
-        if unpruned.after == math.inf:
-            self._unpruned = replace(unpruned, queues=tuple(replica.queues()), after=time.monotonic() + PRUNE_AFTER)
-        elif time.monotonic() >= unpruned.after:
-            prune(self._client, source.master_address, replica, unpruned.queues)
-            self._unpruned = None
+            self._pruning.topics_changed(known_to)
 
     def _wait(self, seconds: float, note: str) -> bool:
         # nobody looks at the status of a slave; a mirror shows it

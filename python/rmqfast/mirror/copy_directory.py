@@ -23,7 +23,7 @@ from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, newest_copy
 from rmqfast.store.topic_replica import TopicReplica
 
-__all__ = ["CopyDirectory", "CopyUser", "copy_options"]
+__all__ = ["NAME", "CopyDirectory", "CopyUser", "copy_options"]
 
 _log = logging.getLogger(__name__)
 #: Says whose copy a directory is, and of which topics.

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.admin.topics import Topics
-from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
+from rmqfast.broker.topics.topic_names import WAITING_TOPICS
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import MirrorError
 from rmqfast.mirror.broker_mirror import BrokerMirror
@@ -21,9 +21,6 @@ from rmqfast.mirror.status import MirrorState, MirrorStatus
 from rmqfast.store.replica import newest_copy
 
 __all__ = ["Mirror"]
-
-#: Topics that a broker has when it needs them.
-BROKERS_OWN = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})
 
 
 class Mirror:
@@ -151,7 +148,8 @@ class Mirror:
         # a mirror that is there goes on, whatever became of its topics
         if not self._options.topics or any((newest_copy(self._directory / name) / NAME).exists() for name in names):
             return
-        absent = sorted(set(self._options.topics) - set(Topics(self._client).all()) - BROKERS_OWN)
+        # those that wait have their topics once there are some
+        absent = sorted(set(self._options.topics) - set(Topics(self._client).all()) - WAITING_TOPICS)
         if absent:
             raise MirrorError(
                 f"no broker has the topic {', '.join(absent)}", next_step="rmqfast topic list has those that there are"

@@ -29,14 +29,14 @@ class LogBounds:
 
     Attributes:
         asked: When it was asked, by `time.monotonic`.
-        unlisted: Bytes at its end that its queues do not list yet.
+        listed_to: Up to where its queues list it.
     """
 
     begin: int
     end: int
     boot: str
     asked: float
-    unlisted: int = 0
+    listed_to: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def log_bounds(client: AdminClient, address: str) -> LogBounds:
             continue
         # an empty log of Java's begins at -1
         begin = max(int(status["commitLogMinOffset"]), 0)
-        end, unlisted = int(status["commitLogMaxOffset"]), int(status.get("dispatchBehindBytes", "0"))
-        return LogBounds(begin, end, status.get("bootTimestamp", ""), asked, unlisted)
+        end, behind = int(status["commitLogMaxOffset"]), int(status.get("dispatchBehindBytes", "0"))
+        return LogBounds(begin, end, status.get("bootTimestamp", ""), asked, listed_to=end - behind)
     raise failure
 
 

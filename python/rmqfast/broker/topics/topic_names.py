@@ -21,6 +21,8 @@ TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+#: Topics whose messages are those of others that wait: a broker keeps their queues, whatever its topics are.
+WAITING_TOPICS = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})
 #: Buckets of the tables of topics and groups: RocketMQ makes both maps for 1,024 entries, and lists them in that order.
 TABLE_BUCKETS = 2048
 FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
