@@ -2,7 +2,7 @@
 use crate::copy_part::CopyPart;
 use crate::error::{Error, Result};
 use crate::store_damage::{held, refusal, words};
-use rmqfast_client::puller::{Body, Fetched, Pool, PullStatus, Queue};
+use rmqfast_client::puller::{Body, Fetched, Pool, Queue};
 use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
 use rmqfast_store::filter::{Sql92, TagExpression};
 use rmqfast_store::scan::row::Row;
@@ -10,7 +10,6 @@ use rmqfast_store::scan::{OffsetBound, Plan, RowSource, ScanRequest};
 use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Bytes of a block, about, which is one answer.
 const BLOCK: usize = 1 << 20;
@@ -72,9 +71,7 @@ impl CopyRows {
         let body = Arc::new(Body::copied(bytes, Some(&self.pool)));
         let mut by_queue: BTreeMap<&Arc<Queue>, Vec<Row>> = BTreeMap::new();
         for row in self.source.rows() {
-            let own = row.message(bytes).and_then(|message| self.queues.get(&message.queue_id()));
-            // a light queue lists records of other queues
-            if let Some(queue) = own.or_else(|| self.queues.values().next()) {
+            if let Some(queue) = row.message(bytes).and_then(|message| self.queues.get(&message.queue_id())) {
                 by_queue.entry(queue).or_default().push(*row);
             }
         }
@@ -122,27 +119,9 @@ pub fn scan_of(request: &RangeRequest, ranges: &[QueueRange]) -> Result<ScanRequ
 
 fn answer(queue: &Arc<Queue>, body: &Arc<Body>, rows: Vec<Row>) -> Fetched {
     let offset = |row: Option<&Row>| row.and_then(|row| row.message(body)).map_or(0, |message| message.queue_offset());
-    let (first, last) = (offset(rows.first()), offset(rows.last()));
-    Fetched {
-        queue: queue.clone(),
-        epoch: 0,
-        status: PullStatus::Found,
-        begin_offset: first,
-        next_begin_offset: last + 1,
-        min_offset: 0,
-        max_offset: last + 1,
-        is_end: false,
-        suggested_broker_id: 0,
-        code: 0,
-        remark: String::new(),
-        body: body.clone(),
-        size: rows.iter().map(|row| row.layout.total as usize).sum(),
-        rows,
-        // the scan compared them
-        tags: None,
-        elapsed: Duration::ZERO,
-        counted_from: None,
-    }
+    let offsets = offset(rows.first())..offset(rows.last()) + 1;
+    // without tags to compare: the scan did that
+    Fetched::read(queue.clone(), offsets, body.clone(), rows)
 }
 
 impl std::fmt::Debug for CopyRows {

@@ -3,7 +3,7 @@
 //! A log has the records of all topics. Those of a range stand there one behind the other, each offset once: where that is not so,
 //! the log does not tell what the queue lists, and whoever reads has to pull.
 use crate::log_part::LogPart;
-use rmqfast_client::puller::{Body, Fetched, Pool, PullStatus, Queue};
+use rmqfast_client::puller::{Body, Fetched, Pool, Queue};
 use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
 use rmqfast_replication::{LogReader, LogStep};
 use rmqfast_store::format::message::{INNER_BATCH, Layout, Message};
@@ -200,24 +200,12 @@ impl RangeRows {
     fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Fetched {
         let room = self.rows.len();
         let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(room));
+        let offsets = self.next - rows.len() as i64..self.next;
         Fetched {
-            queue: self.queue.clone(),
-            epoch: 0,
-            status: PullStatus::Found,
-            begin_offset: self.next - rows.len() as i64,
-            next_begin_offset: self.next,
-            min_offset: 0,
             max_offset: self.end,
             is_end: self.is_done(),
-            suggested_broker_id: 0,
-            code: 0,
-            remark: String::new(),
-            body: body.clone(),
-            size: rows.iter().map(|row| row.layout.total as usize).sum(),
-            rows,
             tags: request.subscription.tags.clone(),
-            elapsed: Duration::ZERO,
-            counted_from: None,
+            ..Fetched::read(self.queue.clone(), offsets, body.clone(), rows)
         }
     }
 }

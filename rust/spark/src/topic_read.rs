@@ -383,12 +383,11 @@ impl TopicRead {
             answers => answers?,
         };
         let other = queues.iter().zip(answers).find(|(_, is_otherwise)| *is_otherwise).map(|(queue, _)| &queue.topic);
-        match other.or_else(|| queues.iter().map(|queue| &queue.topic).find(|_| self.topics.may_be_light())) {
-            Some(topic) => Err(Error::argument(format!(
-                "option via: a copy does not tell what {topic} has: a topic of another kind; read it with via=pull"
-            ))),
-            None => Ok(()),
-        }
+        let other = other.cloned().or_else(|| self.topics.may_be_light().then(|| self.topics.to_string()));
+        other.map_or(Ok(()), |topic| {
+            let text = format!("option via: a copy does not tell what {topic} has: a topic of another kind");
+            Err(Error::argument(format!("{text}; read it with via=pull")))
+        })
     }
 
     /// Where a stream without a checkpoint begins, in queues of `cluster`. Returns besides what is worth a warning.

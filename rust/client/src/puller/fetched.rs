@@ -5,6 +5,7 @@ use super::pull_status::PullStatus;
 use crate::pull_body::{Tags, has_tag};
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,6 +88,29 @@ pub enum Item {
 }
 
 impl Fetched {
+    /// Messages of a queue that no pull brought: those between two offsets, whose records stand in `body` at `rows`.
+    pub fn read(queue: Arc<Queue>, offsets: Range<i64>, body: Arc<Body>, rows: Vec<Row>) -> Self {
+        Self {
+            queue,
+            epoch: 0,
+            status: PullStatus::Found,
+            begin_offset: offsets.start,
+            next_begin_offset: offsets.end,
+            min_offset: 0,
+            max_offset: offsets.end,
+            is_end: false,
+            suggested_broker_id: 0,
+            code: 0,
+            remark: String::new(),
+            body,
+            size: rows.iter().map(|row| row.layout.total as usize).sum(),
+            rows,
+            tags: None,
+            elapsed: Duration::ZERO,
+            counted_from: None,
+        }
+    }
+
     /// What an answer says, to a pull of a queue from an offset on.
     pub fn new(queue: Arc<Queue>, begin_offset: i64, answer: Answer, tags: Option<Arc<Tags>>) -> Self {
         Self {
