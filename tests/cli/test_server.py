@@ -207,9 +207,9 @@ def test_sigterm_during_a_recovery_ends_it_and_the_next_start_goes_on(tmp_path: 
         "from rmqfast.cli import server\n"
         "from rmqfast.cli.app import app\n"
         "go_on = server._stop_recovery\n"
-        "def told(*progress):\n"
+        "def told(signals, *progress):\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
-        "    go_on(*progress)\n"
+        "    go_on(signals, *progress)\n"
         "server._stop_recovery = told\n"
         "app(sys.argv[1:])\n"
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmqfast.cli.output import say
+from rmqfast.cli.signals import StopSignals
 
 if TYPE_CHECKING:
     from rmqfast.broker import BrokerConfig, ConfigFile
@@ -82,17 +82,18 @@ def server(
         print(BrokerConfig(own).to_text(), end="")
         return
     default_port = BrokerConfig().number("listenPort")
-    cluster = EmbeddedCluster(
-        store,
-        name_server_port=namesrv_port,
-        broker_port=default_port,
-        config=own,
-        config_file=file,
-        progress=_stop_recovery,
-    )
-    with _until_stopped(), cluster:
-        print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
-        _wait()
+    with _until_stopped() as signals:
+        cluster = EmbeddedCluster(
+            store,
+            name_server_port=namesrv_port,
+            broker_port=default_port,
+            config=own,
+            config_file=file,
+            progress=partial(_stop_recovery, signals),
+        )
+        with cluster:
+            print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
+            _wait(signals)
     say("stopped")
 
 
@@ -126,9 +127,9 @@ def namesrv(
     if print_config:
         print(settings.printed(), end="")
         return
-    with _until_stopped(), NameServer(settings) as running:
+    with _until_stopped() as signals, NameServer(settings) as running:
         print(f"ready name_server={running.address}", flush=True)
-        _wait()
+        _wait(signals)
     say("stopped")
 
 
@@ -156,51 +157,49 @@ def broker(
     if settings.is_slave:
         _run_slave(settings, file)
         return
-    with _until_stopped(), Broker(settings, config_file=file, progress=_stop_recovery) as running:
+    with (
+        _until_stopped() as signals,
+        Broker(settings, config_file=file, progress=partial(_stop_recovery, signals)) as running,
+    ):
         print(f"ready broker={running.address}", flush=True)
-        _wait()
+        _wait(signals)
     say("stopped")
 
 
 def _run_slave(settings: BrokerConfig, file: ConfigFile | None) -> None:
     from rmqfast.slave import Slave
 
-    with _until_stopped(), Slave(settings, config_file=file) as running:
+    with _until_stopped() as signals, Slave(settings, config_file=file) as running:
         print(f"ready broker={running.address}", flush=True)
-        while not _stopped.wait(_SIGNAL_INTERVAL):
+        while not signals.wait():
             if running.error is not None:
                 raise running.error
     say("stopped")
 
 
-_stopped = threading.Event()
-_SIGNAL_INTERVAL = 1.0
 #: Seconds after which a thread that works lets another one run: a short request is not to wait behind a long one.
 _TURN = 0.001
 
 
 @contextmanager
-def _until_stopped() -> Iterator[None]:
+def _until_stopped() -> Iterator[StopSignals]:
     """SIGTERM and Ctrl-C end the wait, and so close what serves."""
-    _stopped.clear()
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
-    before = {number: signal.signal(number, lambda *_: _stopped.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        with StopSignals() as signals:
+            yield signals
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         sys.setswitchinterval(turn)
 
 
-def _wait() -> None:
-    while not _stopped.wait(_SIGNAL_INTERVAL):
-        pass  # a signal that another thread got is handled between two waits
+def _wait(signals: StopSignals) -> None:
+    while not signals.wait():
+        pass
 
 
-def _stop_recovery(_read: int, _total: int) -> None:
+def _stop_recovery(signals: StopSignals, _read: int, _total: int) -> None:
     """Ends the recovery of a store, which can be begun again, where the process is to end."""
-    if _stopped.is_set():
+    if signals.is_noted:
         say("stopped while the store was recovered")
         raise typer.Exit
