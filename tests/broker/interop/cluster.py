@@ -123,7 +123,7 @@ class OurCluster:
             list(map(str, command)),
             stdout=subprocess.PIPE,
             stderr=log,
-            env={**os.environ, "PYTHONPATH": path, **self.environment},
+            env={**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1", **self.environment},
         )
         log.close()
         self._await_ready(PATIENCE)
@@ -179,7 +179,14 @@ class OurCluster:
             return 0
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
-        code = self._process.wait(PATIENCE)
+        try:
+            code = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            # it writes where each thread is, and ends: nobody could tell afterwards why it did not
+            self._process.send_signal(signal.SIGABRT)
+            self._process.wait()
+            error.add_note((self.directory / "server.log").read_text(errors="replace")[-20_000:])
+            raise
         self._reader.join(PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
