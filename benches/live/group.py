@@ -17,12 +17,12 @@ from broker.group import together
 from broker.sides import Rmqfast, RocketMQ
 from broker.sides import Side as Broker
 from client import bare
-from data import QUEUES, TOPIC, discard, require_disk, scratch_dir
+from data import QUEUES, SEGMENT, TOPIC, discard, require_disk, scratch_dir
 from goals import MARKS
 from groups import Plan
 from live.cells import CELLS, KAFKA, RATE, READY, Cell, Side
 from live.peers import KEEPS, LACKING, RAISED
-from live.sized import Sized, rows_of
+from live.sized import Sized, repeated, rows_of
 from live.stage import Stage
 from measurement import Effort, Series, Variants, checked, interleave, unmeasured
 from peer import Answer
@@ -122,22 +122,29 @@ def socket(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 
 
 def mirror(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
-    """A copy of the whole log, from nothing to its end with queues and index, then the sum over it."""
+    """A copy of the log, from nothing to its end with queues and index, then the sum over it.
+
+    A round's answer is what the whole log takes more than the last of its files, as often as that fills its seconds.
+    """
     broker, dataset, peer = stage.broker(side.place), stage.dataset, stage.spark(cell.spark)
     scratch = scratch_dir() / "mirror"
+    last = (dataset.log_end - 1) // SEGMENT * SEGMENT
 
-    def once() -> Answer:
+    def once(begin: int) -> Answer:
         shutil.rmtree(scratch, ignore_errors=True)
         os.sync()  # nobody's dirty pages are left to be written
         try:
-            copied = stage.follower.ask("lists", f"127.0.0.1:{broker.broker_port + 1}", 0, dataset.log_end, scratch)
+            copied = stage.follower.ask("lists", f"127.0.0.1:{broker.broker_port + 1}", begin, dataset.log_end, scratch)
             options = json.dumps({"storePath": str(scratch), "topic": TOPIC, "columns": cell.columns})
-            answer = checked(peer.ask("read", side.source, options, cell.query, 1), rows=dataset.rows)
-            return {"rows": dataset.rows, "seconds": copied["seconds"] + answer["seconds"]}
+            summed = peer.ask("read", side.source, options, cell.query, 1)
+            if begin == 0:
+                checked(summed, rows=dataset.rows)
+            return {name: copied[name] + summed[name] for name in ("seconds", "cpu_seconds")} | {"rows": summed["rows"]}
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    return once
+    part = partial(once, last) if last > 0 else None
+    return lambda: repeated(partial(once, 0), part, stage.plan.live_seconds)
 
 
 def sized(ask: Callable[[int, int], Answer], cell: Cell, side: Side, stage: Stage) -> Sized:

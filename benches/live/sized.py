@@ -68,6 +68,18 @@ def difference(large: Answer, small: Answer) -> Answer:
     return {name: large[name] - small[name] for name in ("rows", "seconds", "cpu_seconds")}
 
 
+def repeated(whole: Callable[[], Answer], part: Callable[[], Answer] | None, seconds: float) -> Answer:
+    """What so many copies of the whole take more than as many of a part, until they take that long together.
+
+    Of a quick run's log there is no part.
+    """
+    total: Answer = {"rows": 0, "seconds": 0.0, "cpu_seconds": 0.0}
+    while total["seconds"] < seconds:
+        more = whole() if part is None else difference(whole(), part())
+        total = {name: total[name] + more[name] for name in total}
+    return total
+
+
 def rows_of(reads: int, rows: int) -> int:
     """What all reads give together."""
     return reads * rows * QUEUES

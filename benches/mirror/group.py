@@ -15,7 +15,7 @@ from client.group import rmqfast_process
 from data import SEGMENT, Dataset, discard, scratch_dir
 from groups import Plan
 from live.peers import KEEPS, entered, follower, reader
-from live.sized import difference
+from live.sized import difference, repeated
 from measurement import Series, Variants, interleave
 from peer import Answer, Peer
 
@@ -71,18 +71,6 @@ def catching_up(plan: Plan, dataset: Dataset, broker: Side, child: Peer, puller:
     variants: Variants = {f"mirror {name} {at}": job(name) for name in ("bare", "written", "log", "lists")}
     variants[f"mirror pulls {at}"] = pulls
     return interleave(variants, plan.effort, [])
-
-
-def repeated(whole: Callable[[], Answer], part: Callable[[], Answer] | None, seconds: float) -> Answer:
-    """What so many copies of the whole take more than as many of a part, until they take that long together.
-
-    Of a quick run's log there is no part.
-    """
-    total: Answer = {"rows": 0, "seconds": 0.0, "cpu_seconds": 0.0}
-    while total["seconds"] < seconds:
-        more = whole() if part is None else difference(whole(), part())
-        total = {name: total[name] + more[name] for name in total}
-    return total
 
 
 def costed(broker: Side, run: Callable[[], Answer]) -> Answer:
