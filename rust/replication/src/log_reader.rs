@@ -6,6 +6,7 @@ use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::frame::NO_REPLICA;
 use crate::keeper::REPORT_EVERY;
+use crate::room::check_size;
 use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use rmqfast_store::store::log_walk::RecordAt;
 use std::time::{Duration, Instant};
@@ -193,10 +194,7 @@ impl LogReader {
     /// Parts with the first `taken` bytes. The rest begins the next block, which has room for `needed` bytes.
     fn hand_out(&mut self, taken: usize, needed: usize) -> Result<(Vec<u8>, usize), End> {
         let at = self.position + taken as u64;
-        if needed as u64 > self.stretch.max_record {
-            let reason = format!("total size at +0: expected {} at most, got {needed}", self.stretch.max_record);
-            return Err(End::Broken { at, reason });
-        }
+        check_size(needed, self.stretch.max_record.try_into().unwrap_or(usize::MAX), at)?;
         if at + needed as u64 > self.stretch.end {
             let reason = format!("expected a record that ends at {} at most, got {needed} bytes", self.stretch.end);
             return Err(End::Broken { at, reason });

@@ -87,7 +87,7 @@ fn records_larger_than_a_block_are_read_and_a_size_that_is_claimed_takes_no_memo
     let peer = Peer::serving(&log.bytes, 32 << 10);
     let small = LogStretch { max_record: 1 << 20, ..large(&peer) };
     let text = places(reader(small)).expect_err("too large").to_string();
-    assert!(text.contains("total size at +0: expected 1048576 at most, got 3145"), "{text}");
+    assert!(text.contains("total size at +0: expected at most 1048576 bytes, got 3145"), "{text}");
 }
 
 #[test]
