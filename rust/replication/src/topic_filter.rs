@@ -5,7 +5,7 @@
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`.
 use rmqfast_store::export::record::append_at;
-use rmqfast_store::format::message::{MIN_BLANK_LEN, Message, encode_blank};
+use rmqfast_store::format::message::{Message, encode_blank, has_room};
 use rmqfast_store::store::log_walk::Block;
 use std::collections::HashSet;
 
@@ -42,7 +42,7 @@ impl TopicFilter {
     fn put(&mut self, message: &Message<'_>, mut place: u64) -> u64 {
         let size = u64::from(message.layout().total);
         let room = self.file_size - place % self.file_size;
-        if size + MIN_BLANK_LEN as u64 > room {
+        if !has_room(room, size) {
             let end = self.bytes.len() + room as usize;
             self.bytes.extend_from_slice(&encode_blank(room as u32));
             self.bytes.resize(end, 0);

@@ -39,7 +39,7 @@ pub use fields::{
 };
 use fields::{BORN_HOST_AT, host_len};
 pub use layout::{Item, Layout};
-pub use new_message::{NewMessage, encode_blank};
+pub use new_message::{NewMessage, encode_blank, has_room};
 
 /// A record and the layout that was read from it.
 #[derive(Clone, Copy, Debug)]

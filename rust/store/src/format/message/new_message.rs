@@ -108,6 +108,13 @@ impl NewMessage<'_> {
     }
 }
 
+/// Whether a record of `size` bytes may stand where its file has `room` bytes left: room for a blank one always remains, so a file is
+/// never filled to its last byte (`CommitLog.DefaultAppendMessageCallback.doAppend`).
+#[inline]
+pub fn has_room(room: u64, size: u64) -> bool {
+    size.saturating_add(MIN_BLANK_LEN as u64) <= room
+}
+
 /// The 8 bytes that end a file with `remaining` bytes left (`CommitLog.DefaultAppendMessageCallback.doAppend`).
 pub fn encode_blank(remaining: u32) -> [u8; MIN_BLANK_LEN] {
     let mut out = [0; MIN_BLANK_LEN];

@@ -4,7 +4,7 @@
 use super::unsynced::{HeldFile, Unsynced};
 use crate::file::mmap::Pages;
 use crate::file::{Allocated, Mapped, disk, free_bytes, name};
-use crate::format::message::{MIN_BLANK_LEN, encode_blank};
+use crate::format::message::{MIN_BLANK_LEN, encode_blank, has_room};
 use crate::store::serve::LiveLog;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, VecDeque};
@@ -167,8 +167,7 @@ impl LogWriter {
         self.reserved_from = self.ahead.len();
         self.allocate_found()?;
         for size in sizes {
-            // Java's rule: 8 bytes for a blank record always remain, so a file is never filled to its last byte
-            if at + size + MIN_BLANK_LEN as u64 > end {
+            if !has_room(end.saturating_sub(at), size) {
                 at = end;
                 if self.ahead.back().is_none_or(|last| last.base < end) {
                     let file = self.create(end)?;
@@ -299,7 +298,7 @@ impl LogWriter {
     /// [`Error::Io`].
     pub fn begin(&mut self, size: u64) -> Result<()> {
         let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
-        if self.position + size + MIN_BLANK_LEN as u64 > end { self.roll(end) } else { Ok(()) }
+        if has_room(end.saturating_sub(self.position), size) { Ok(()) } else { self.roll(end) }
     }
 
     /// Makes room for a record and gives its offset, and the buffer that it is to be appended to.
