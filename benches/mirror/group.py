@@ -50,14 +50,14 @@ def catching_up(plan: Plan, dataset: Dataset, broker: Side, child: Peer, puller:
         shutil.rmtree(scratch, ignore_errors=True)
         os.sync()  # nobody's dirty pages are left to be written
         try:
-            return child.ask(what, f"127.0.0.1:{ha_port}", begin, end, scratch)
+            return costed(broker, partial(child.ask, what, f"127.0.0.1:{ha_port}", begin, end, scratch))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def job(what: str) -> Callable[[], Answer]:
         def round_() -> Answer:
             whole, part = partial(once, what, 0), partial(once, what, last) if last > 0 else None
-            answer = costed(broker, lambda: repeated(whole, part, plan.live_seconds))
+            answer = repeated(whole, part, plan.live_seconds)
             return {**answer, "rows": round(answer["rows"] / dataset.record)}
 
         return round_
@@ -65,8 +65,10 @@ def catching_up(plan: Plan, dataset: Dataset, broker: Side, child: Peer, puller:
     queue_rows = dataset.rows // 4
 
     def pulls() -> Answer:
-        ask = partial(puller.ask, "pull", broker.name_server, PULLS)
-        return costed(broker, lambda: difference(ask(1, queue_rows), ask(1, FEW)))
+        def ask(rows: int) -> Answer:
+            return costed(broker, partial(puller.ask, "pull", broker.name_server, PULLS, 1, rows))
+
+        return difference(ask(queue_rows), ask(FEW))
 
     variants: Variants = {f"mirror {name} {at}": job(name) for name in ("bare", "written", "log", "lists")}
     variants[f"mirror pulls {at}"] = pulls
