@@ -8,6 +8,8 @@ RATE is how many are sent a second; without, each thread sends as fast as it is 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
+import signal
 import socket
 import statistics
 import sys
@@ -18,11 +20,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from rmqfast import Message, Mirror, Producer
+from rmqfast import Message, Producer
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.remoting.fastjson import decode
 from tests.interop.rocketmq import RocketMQ
-from tests.mirror.copies import caught_up
+from tests.mirror.kills import CopyProcess, end_of
 from tests.waiting import until
 
 SIZES = ("mappedFileSizeCommitLog=67108864", "haSendHeartbeatInterval=5000")
@@ -54,35 +56,52 @@ def main() -> None:
                     measured("alone")
                     with dropped(slave):
                         measured("socket")
-                    with Mirror(where / f"copies{number}", name_server=master.name_server) as mirror:
-                        caught_up(mirror, master.store)
+                    with mirrored(master, where / f"copies{number}"):
                         measured("mirror")
-                        caught_up(mirror, master.store)
     for name, values in late.items():
         ratio = statistics.median(values) / statistics.median(late["alone"])
         sys.stdout.write(f"{name}: median of p99 {statistics.median(values):.2f} ms, {ratio:.2f} of alone\n")
 
 
 @contextlib.contextmanager
+def mirrored(master: RocketMQ, copies: Path) -> Iterator[None]:
+    """`rmqfast mirror`, which has all that its master has, before and behind the block."""
+    copy = copies / "broker-a"
+
+    def catch_up() -> None:
+        end = end_of(master.store)
+        until(lambda: (copy / "mirror.json").exists() and end_of(copy) >= end)
+
+    process = CopyProcess(master.name_server, copies)
+    process.start()
+    catch_up()
+    yield
+    catch_up()
+    assert process.end(signal.SIGTERM) == 0
+
+
+@contextlib.contextmanager
 def dropped(slave: RocketMQ) -> Iterator[None]:
-    """A socket that reads the slave's log from its end, and drops it."""
+    """A process with a socket that reads the slave's log from its end, and drops it."""
     with RemotingClient(slave.broker) as client:
         end = decode(client.ask(RequestCode.GET_BROKER_RUNTIME_INFO, {}).body)["table"]["commitLogMaxOffset"]
-    with socket.create_connection(("127.0.0.1", slave.broker_port + 1)) as connection:
-        connection.sendall(int(end).to_bytes(8, "big"))
-        thread = threading.Thread(target=drop, args=(connection,))
-        thread.start()
-        yield
-        connection.shutdown(socket.SHUT_RDWR)
-        thread.join()
+    # not a thread: it would take its turns from those that send
+    process = multiprocessing.get_context("spawn").Process(target=drop, args=(slave.broker_port + 1, int(end)))
+    process.start()
+    yield
+    assert process.is_alive()
+    process.terminate()
+    process.join()
 
 
-def drop(connection: socket.socket) -> None:
-    reported = time.monotonic()
-    while connection.recv(1 << 20):
-        if time.monotonic() > reported + 4:
-            connection.sendall(NO_REPLICA)
-            reported = time.monotonic()
+def drop(port: int, end: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(end.to_bytes(8, "big"))
+        reported = time.monotonic()
+        while connection.recv(1 << 20):
+            if time.monotonic() > reported + 4:
+                connection.sendall(NO_REPLICA)
+                reported = time.monotonic()
 
 
 def sends(name_server: str, count: int, rate: int) -> tuple[Counter[str], list[float]]:
