@@ -59,6 +59,11 @@ class Dataset:
         return segments * SEGMENT + rest * self.record
 
     @property
+    def last_file(self) -> int:
+        """Where the last file of the broker's log begins."""
+        return (self.log_end - 1) // SEGMENT * SEGMENT
+
+    @property
     def log_bytes(self) -> int:
         """Bytes that the records take on the disk."""
         return self.rows * self.record

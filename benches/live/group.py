@@ -17,7 +17,7 @@ from broker.group import together
 from broker.sides import Rmqfast, RocketMQ
 from broker.sides import Side as Broker
 from client import bare
-from data import QUEUES, SEGMENT, TOPIC, discard, require_disk, scratch_dir
+from data import QUEUES, TOPIC, discard, require_disk, scratch_dir
 from goals import MARKS
 from groups import Plan
 from live.cells import CELLS, KAFKA, RATE, READY, Cell, Side
@@ -128,7 +128,6 @@ def mirror(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """
     broker, dataset, peer = stage.broker(side.place), stage.dataset, stage.spark(cell.spark)
     scratch = scratch_dir() / "mirror"
-    last = (dataset.log_end - 1) // SEGMENT * SEGMENT
 
     def once(begin: int) -> Answer:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -143,7 +142,7 @@ def mirror(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    part = partial(once, last) if last > 0 else None
+    part = partial(once, dataset.last_file) if dataset.last_file > 0 else None
     return lambda: repeated(partial(once, 0), part, stage.plan.live_seconds)
 
 

@@ -12,7 +12,7 @@ from broker import wire
 from broker.group import together
 from broker.sides import RocketMQ, Side
 from client.group import rmqfast_process
-from data import SEGMENT, Dataset, discard, scratch_dir
+from data import Dataset, discard, scratch_dir
 from groups import Plan
 from live.peers import KEEPS, entered, follower, reader
 from live.sized import difference, repeated
@@ -43,8 +43,7 @@ def mirror(plan: Plan) -> list[Series]:
 def catching_up(plan: Plan, dataset: Dataset, broker: Side, child: Peer, puller: Peer) -> list[Series]:
     """The sides in turns. A round's answer is what the whole log takes more than the last of its files."""
     at, scratch, ha_port = dataset.label, scratch_dir() / "mirror", broker.broker_port + 1
-    end = dataset.log_end
-    last = (end - 1) // SEGMENT * SEGMENT
+    end, last = dataset.log_end, dataset.last_file
 
     def once(what: str, begin: int) -> Answer:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -11,7 +11,7 @@ from functools import partial
 from broker import wire
 from broker.group import clients, with_cpu
 from broker.sides import PATIENCE, SCRIPT, Rmqfast, RocketMQ, Side
-from data import SEGMENT, Dataset, discard
+from data import Dataset, discard
 from groups import Plan
 from live.peers import KEEPS, LACKING, entered
 from measurement import Series, Variants, interleave, unmeasured
@@ -70,8 +70,7 @@ def slaves(plan: Plan) -> list[Series]:
 
 def catching_up(plan: Plan, dataset: Dataset) -> list[Series]:
     """Both masters have the same log; RocketMQ's sends a new slave the last of its files, and only that is counted."""
-    at, end = dataset.label, dataset.log_end
-    last = (end - 1) // SEGMENT * SEGMENT
+    at, end, last = dataset.label, dataset.log_end, dataset.last_file
     begin = last + int((end - last) * COLD)
 
     def once(master: Side) -> Answer:
