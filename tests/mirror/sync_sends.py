@@ -74,10 +74,13 @@ def mirrored(master: RocketMQ, copies: Path) -> Iterator[None]:
 
     process = CopyProcess(master.name_server, copies)
     process.start()
-    catch_up()
-    yield
-    catch_up()
-    assert process.end(signal.SIGTERM) == 0
+    try:
+        catch_up()
+        yield
+        catch_up()
+    finally:
+        code = process.end(signal.SIGTERM)
+    assert code == 0
 
 
 @contextlib.contextmanager
@@ -88,10 +91,12 @@ def dropped(slave: RocketMQ) -> Iterator[None]:
     # not a thread: it would take its turns from those that send
     process = multiprocessing.get_context("spawn").Process(target=drop, args=(slave.broker_port + 1, int(end)))
     process.start()
-    yield
-    assert process.is_alive()
-    process.terminate()
-    process.join()
+    try:
+        yield
+        assert process.is_alive()
+    finally:
+        process.terminate()
+        process.join()
 
 
 def drop(port: int, end: int) -> None:
