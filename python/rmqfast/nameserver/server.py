@@ -145,7 +145,10 @@ class NameServer:
             self._server.close()
 
     def serve_forever(self) -> None:
-        """Starts where that was not done, and waits for `stop`."""
+        """Starts where that was not done, and waits for `stop`.
+
+        A signal handler must not call `stop`, as it may interrupt this very wait, which holds a lock: have it raise.
+        """
         if self._server is None:
             self.start()
         while not self._stopped.wait(_SIGNAL_INTERVAL):
