@@ -31,6 +31,7 @@ from rmqfast.store import (
     WritableStore,
     open_store,
 )
+from rmqfast.version import __version__
 
 if TYPE_CHECKING:
     from rmqfast import aio
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 
 # what is logged is the application's to show: without this, warnings would go to standard error of who shows nothing
 logging.getLogger("rmqfast").addHandler(logging.NullHandler())
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Admin",

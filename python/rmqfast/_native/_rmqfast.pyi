@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, Never, TypeAlias, final
 
 from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
 from rmqfast.client.instance import ClientConfig
@@ -55,6 +55,7 @@ __all__ = [
     "TopicWriter",
     "UniqueIds",
     "Written",
+    "__version__",
     "begin_mark",
     "check_agreed",
     "check_not_expired",
@@ -74,6 +75,7 @@ __all__ = [
     "name_problem",
     "namespace_of_endpoint",
     "newest_copy",
+    "panic",
     "parse_name_servers",
     "pieces_option",
     "plain_remark",
@@ -94,6 +96,7 @@ __all__ = [
     "wrap_namespace",
 ]
 
+__version__: str
 COLUMNS: list[str]
 #: Topics that no client may send to; those of the system, which are the same in all namespaces.
 FORBIDDEN_TOPICS: list[str]
@@ -270,6 +273,9 @@ def is_legal_name(name: str) -> bool:
 def wrap_namespace(namespace: str, resource: str) -> str: ...
 def unwrap_namespace(namespace: str, resource: str) -> str: ...
 def without_namespace(resource: str) -> str: ...
+def panic(text: str) -> Never:
+    """Panics; a test of a build asks whether that is an exception on its platform."""
+
 def plain_remark(remark: str) -> str: ...
 def step_after(remark: str) -> str | None: ...
 def check_agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> None: ...

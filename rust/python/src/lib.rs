@@ -8,6 +8,7 @@ mod broker;
 mod client;
 mod client_send;
 mod config;
+mod defect;
 mod error;
 mod export;
 mod follower;
@@ -33,6 +34,7 @@ mod topic_sink;
 /// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
 #[pymodule]
 fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<store::Store>()?;
     module.add_class::<scan::Scan>()?;
     module.add_class::<tail::Tail>()?;
@@ -43,6 +45,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(names::wrap_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(names::unwrap_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(names::without_namespace, module)?)?;
+    module.add_function(wrap_pyfunction!(defect::panic, module)?)?;
     module.add_function(wrap_pyfunction!(error::plain_remark, module)?)?;
     module.add_function(wrap_pyfunction!(error::step_after, module)?)?;
     module.add_function(wrap_pyfunction!(spark::milliseconds, module)?)?;

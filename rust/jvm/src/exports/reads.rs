@@ -20,6 +20,12 @@ exports! {
         Ok(names_a_cluster(&java::pairs(env, &options)?))
     }
 
+    /// Panics with `text`: whether that becomes an exception depends on how a platform's build unwinds.
+    fn panic(env, text => JString<'a>) -> jboolean {
+        let text = java::text(env, &text)?;
+        panic!("{}", text.as_deref().unwrap_or_default());
+    }
+
     /// Columns that the options ask for: names and types that take turns.
     fn row(env, options => Texts<'a>) -> Texts<'a> {
         let pairs = java::pairs(env, &options)?;

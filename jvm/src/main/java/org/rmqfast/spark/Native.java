@@ -19,8 +19,14 @@ final class Native {
 
     private Native() {}
 
+    /** The library serves all classes here; whoever is called first makes this one load it. */
+    static void ensureLoaded() {}
+
     /** Whether options name a live cluster, not a store directory. */
     static native boolean isTopic(String[] options);
+
+    /** Panics: a test of a build asks whether that is an exception on its platform. */
+    static native boolean panic(String text);
 
     /** Names and types, in turns, of the columns that the options ask for. */
     static native String[] row(String[] options);

@@ -1,0 +1,24 @@
+"""What all builds of the extension have in common."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import rmqfast
+from rmqfast._native._rmqfast import panic
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_version_is_that_of_the_workspace() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+    assert rmqfast.__version__ == workspace["package"]["version"]
+
+
+def test_a_panic_is_an_exception() -> None:
+    with pytest.raises(BaseException, match="on request") as caught:
+        panic("on request")
+    assert type(caught.value).__name__ == "PanicException"
