@@ -22,13 +22,14 @@ OLD_SPARKS := .venv-spark35 .venv-spark40
 OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
 	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
 RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/target/*' -not -path 'rust/micro/*' -not -path 'rust/fuzz/*' -not -path 'rust/*/tests/*')
-PACKAGED := $(RUST) pyproject.toml $(shell find python jvm -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
+PACKAGED := $(RUST) pyproject.toml $(shell find python release -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
 SBOM := dist/sbom
+RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint miri sbom format \
-	develop wheel lock clean tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+	develop wheel lock clean wheels check-wheels release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -156,15 +157,28 @@ format: .venv/.locked ## format Rust and Python, mend what the linters can mend
 
 develop: .venv/.editable ## build only: the extension of the profile `dev`, with python/ itself on the path
 
-wheel: dist/.built ## the release wheel, in dist/
+wheel: dist/.built ## the release wheel for this machine, in dist/
+
+wheels: .venv/.locked .venv-release/.locked | tools ## what is released, in dist/release: wheels for all platforms, the jar, the source archive
+	rm -rf $(RELEASE)
+	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) release/wheels.py $(RELEASE) $(ARGS)
+
+check-wheels: .venv/.locked .venv-release/.locked ## what is in dist/release, looked at; then installed and run on other machines, where root may make them
+	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.check $(RELEASE)
+	PATH=$(CURDIR)/.venv/bin:$$PATH $(PYTHON) -m tests.release.matrix $(RELEASE) $${ROOTS:-.roots}
+
+release: ## all of it: builds, checks, tries out, writes checksums; an hour
+	$(MAKE) wheels
+	$(MAKE) $(OLD_SPARKS:%=%/.locked) check-wheels
+	cd $(RELEASE) && sha256sum *.whl *.tar.gz *.jar sbom/* > SHA256SUMS
 
 lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer versions
-	for name in dev spark35 spark40; do .venv/bin/uv pip compile --quiet --universal \
+	for name in dev spark35 spark40 release; do .venv/bin/uv pip compile --quiet --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
 clean: ## remove environments, wheels and caches; `cargo clean` removes what Rust built
-	rm -rf .venv $(OLD_SPARKS) $(JAR) dist .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(OLD_SPARKS) .venv-release $(JAR) jvm/classes jvm/.compiled dist .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 tools:
 	@.ci/tools python cargo cc java openssl
@@ -182,6 +196,7 @@ tools-long: tools
 	touch $@
 
 .venv/.locked: requirements/dev.txt | tools
+.venv-release/.locked: requirements/release.txt | tools
 $(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
 $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
 
@@ -206,12 +221,17 @@ $(OLD_SPARKS:%=%/.editable): %/.editable: .venv/.editable %/.locked
 	rm -f $(@D)/.installed
 	touch $@
 
-$(JAR): $(DEBUG)/.built $(shell find jvm -type f) .venv/.locked
-	jvm/build .venv/bin/python $@ dev
+$(JAR): $(DEBUG)/.built jvm/.compiled
+	$(PYTHON) release/jar.py pack jvm/classes $@ linux-$(shell uname -m)=$(DEBUG)/librmqfast_jvm.so
 
-dist/.built: $(PACKAGED) tests/supply/bill.py .venv/.locked | tools
+jvm/.compiled: $(shell find jvm/src -type f) release/jar.py .venv/.locked
+	$(PYTHON) release/jar.py classes .venv/lib/python3.*/site-packages/pyspark/jars jvm/classes
+	touch $@
+
+dist/.built: $(PACKAGED) jvm/.compiled tests/supply/bill.py .venv/.locked | tools
 	rm -f dist/rmqfast-*.whl
-	jvm/build .venv/bin/python $(JAR) release
+	cargo rustc --quiet --locked --release --package rmqfast-jvm --lib --crate-type cdylib -- -C strip=symbols
+	$(PYTHON) release/jar.py pack jvm/classes $(JAR) linux-$(shell uname -m)=$(or $(CARGO_TARGET_DIR),target)/release/librmqfast_jvm.so
 	$(PYTHON) -m tests.supply.bill $(JAR) $(SBOM)
 	.venv/bin/maturin build --release --out dist --sbom-include $(SBOM)/rmqfast-python.cdx.json --sbom-include $(SBOM)/rmqfast-columnar.cdx.json
 	touch $@

@@ -1,15 +1,9 @@
 package org.rmqfast.spark;
 
-import java.lang.invoke.MethodHandles;
-
 /** The functions of rust/jvm that send rows. Each throws {@link SourceException}. */
 final class NativeSink {
     static {
-        try {
-            MethodHandles.lookup().ensureInitialized(Native.class);     // it loads the library, for this class as well
-        } catch (IllegalAccessException e) {
-            throw new IllegalStateException(e);
-        }
+        Native.ensureLoaded();
     }
 
     private NativeSink() {}

@@ -11,7 +11,19 @@ final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
     private static final long WAIT_MILLIS = 100;
 
     /** Where the queues of a piece go on, as offsets of a checkpoint. */
-    record Position(String json) implements PartitionOffset {}
+    static final class Position implements PartitionOffset {
+        private static final long serialVersionUID = 1;
+
+        private final String json;
+
+        Position(String json) {
+            this.json = json;
+        }
+
+        String json() {
+            return json;
+        }
+    }
 
     private final VectorReader reader;
     /** The row of the batch that is handed out. */

@@ -1,5 +1,7 @@
 package org.rmqfast.spark;
 
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -41,7 +43,7 @@ public final class RustRowsExec extends SparkPlan {
 
     @Override
     public Seq<SparkPlan> children() {
-        return CollectionConverters.asScala(java.util.List.of(child)).toList();
+        return CollectionConverters.asScala(Collections.singletonList(child)).toList();
     }
 
     @Override
@@ -66,7 +68,10 @@ public final class RustRowsExec extends SparkPlan {
 
     @Override
     public Map<String, SQLMetric> metrics() {
-        return Map.from(CollectionConverters.asScala(java.util.Map.of("numOutputRows", rows, "numInputBatches", batches)));
+        java.util.Map<String, SQLMetric> metrics = new LinkedHashMap<>();
+        metrics.put("numOutputRows", rows);
+        metrics.put("numInputBatches", batches);
+        return Map.from(CollectionConverters.asScala(metrics));
     }
 
     @Override
@@ -86,7 +91,7 @@ public final class RustRowsExec extends SparkPlan {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof RustRowsExec exec && child.equals(exec.child);
+        return other instanceof RustRowsExec && child.equals(((RustRowsExec) other).child);
     }
 
     @Override

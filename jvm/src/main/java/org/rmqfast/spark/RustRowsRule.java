@@ -18,18 +18,19 @@ final class RustRowsRule extends Rule<SparkPlan> {
      * Code that Spark generates for a parent reads just the vectors that it needs, and makes no row: there all stays as it is.
      */
     private static SparkPlan replaced(SparkPlan plan, boolean isWithinCode) {
-        if (plan instanceof ColumnarToRowExec transition) {
-            return !isWithinCode && givesBatchesOfOurs(transition.child()) ? new RustRowsExec(transition.child()) : plan;
+        if (plan instanceof ColumnarToRowExec) {
+            SparkPlan batches = ((ColumnarToRowExec) plan).child();
+            return !isWithinCode && givesBatchesOfOurs(batches) ? new RustRowsExec(batches) : plan;
         }
-        boolean makesCode = plan instanceof CodegenSupport code && code.supportCodegen();
+        boolean makesCode = plan instanceof CodegenSupport && ((CodegenSupport) plan).supportCodegen();
         return plan.mapChildren(child -> replaced(child, makesCode));
     }
 
     /** A scan, or a union of some, which hands batches on as they are. */
     private static boolean givesBatchesOfOurs(SparkPlan plan) {
-        if (plan instanceof UnionExec union) {
-            return union.children().forall(RustRowsRule::givesBatchesOfOurs);
+        if (plan instanceof UnionExec) {
+            return ((UnionExec) plan).children().forall(RustRowsRule::givesBatchesOfOurs);
         }
-        return plan instanceof DataSourceV2ScanExecBase exec && exec.scan() instanceof SourceScan;
+        return plan instanceof DataSourceV2ScanExecBase && ((DataSourceV2ScanExecBase) plan).scan() instanceof SourceScan;
     }
 }

@@ -81,5 +81,24 @@ final class SourceMetrics {
         }
     }
 
-    private record Value(String name, long value) implements CustomTaskMetric {}
+    /** One of them, of a task. */
+    private static final class Value implements CustomTaskMetric {
+        private final String name;
+        private final long value;
+
+        Value(String name, long value) {
+            this.name = name;
+            this.value = value;
+        }
+
+        @Override
+        public String name() {
+            return name;
+        }
+
+        @Override
+        public long value() {
+            return value;
+        }
+    }
 }

@@ -118,7 +118,11 @@ final class TopicRows implements AutoCloseable {
         }
         isTaken = NativeSink.send(handle, block.array(), block.position());
         // one large row must not make each further call copy as much
-        block = block.capacity() > 4 * BLOCK ? buffer(BLOCK + (BLOCK >> 2)) : block.clear();
+        if (block.capacity() > 4 * BLOCK) {
+            block = buffer(BLOCK + (BLOCK >> 2));
+        } else {
+            block.clear();
+        }
     }
 
     private void waitUntilTaken() {
@@ -139,8 +143,9 @@ final class TopicRows implements AutoCloseable {
         if (bytes > block.remaining()) {
             long needed = Math.max(block.position() + bytes, 2L * block.capacity());
             int capacity = Math.toIntExact(Math.min(needed, Math.max(block.position() + bytes, Integer.MAX_VALUE - 8)));
-            block = ByteBuffer.wrap(Arrays.copyOf(block.array(), capacity)).order(ByteOrder.nativeOrder())
-                    .position(block.position());
+            int used = block.position();
+            block = ByteBuffer.wrap(Arrays.copyOf(block.array(), capacity)).order(ByteOrder.nativeOrder());
+            block.position(used);
         }
         return block;
     }
