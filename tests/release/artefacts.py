@@ -1,0 +1,131 @@
+"""What an artefact holds: the names in a wheel, the libraries in it and in its jar, and what they need of a machine."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
+
+EXTENSION = "rmqfast/_native/_rmqfast.abi3.so"
+JAR = "rmqfast/spark/jars/rmqfast-columnar.jar"
+#: A driver of one processor has executors of another.
+LIBRARIES = {f"org/rmqfast/spark/linux-{name}/librmqfast_jvm.so": name for name in ("x86_64", "aarch64")}
+_BILLS = ("rmqfast-python.cdx.json", "rmqfast-columnar.cdx.json")
+_MAX_WHEEL = 8_000_000
+_PROCESSORS = {"x64": "x86_64", "AArch64": "aarch64"}
+_WHEEL = re.compile(r"rmqfast-[\d.]+-cp311-abi3-(manylinux|musllinux)_(\d+)_(\d+)_(x86_64|aarch64)(\.\w+)?\.whl")
+
+
+class Library(NamedTuple):
+    """A shared library, as its headers have it."""
+
+    name: str
+    processor: str
+    needed: tuple[str, ...]
+    glibc: tuple[int, int]
+
+
+def wheel_problems(path: Path) -> Iterator[str]:
+    """What is wrong with a wheel, in words."""
+    match = _WHEEL.fullmatch(path.name)
+    if match is None:
+        yield f"name: expected {_WHEEL.pattern}, got {path.name}"
+        return
+    kind, major, minor, processor, _ = match.groups()
+    size = path.stat().st_size
+    if size > _MAX_WHEEL:
+        yield f"size: expected at most {_MAX_WHEEL:,} bytes, got {size:,}"
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        yield from _name_problems(names)
+        extension = _library(EXTENSION, archive.read(EXTENSION))
+        yield from _library_problems(extension, processor, (int(major), int(minor)) if kind == "manylinux" else None)
+        if JAR in names:
+            yield from jar_problems(archive.read(JAR))
+
+
+def jar_problems(jar: bytes) -> Iterator[str]:
+    """What is wrong with a jar: a library is missing, of another processor, or asks for too new a machine."""
+    with zipfile.ZipFile(io.BytesIO(jar)) as archive:
+        names = archive.namelist()
+        for name, processor in LIBRARIES.items():
+            if name not in names:
+                yield f"jar: {name} is missing"
+                continue
+            yield from _library_problems(_library(name, archive.read(name)), processor, (2, 17))
+        for name in names:
+            if name.endswith(".class") and (version := int.from_bytes(archive.read(name)[6:8])) != 52:
+                yield f"jar: {name}: expected a class of Java 8, version 52, got {version}"
+
+
+def sdist_problems(path: Path) -> Iterator[str]:
+    """What a source archive lacks that a build of the same wheel needs."""
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {"Cargo.lock", "LICENSE", "README.md", "pyproject.toml", "release/build_backend.py", "release/jar.py",
+              "jvm/classes/org/rmqfast/spark/RocketMQColumnar.class", "rust/jvm/Cargo.toml", "rust/python/Cargo.toml",
+              "jvm/src/main/java/org/rmqfast/spark/Native.java", "python/rmqfast/py.typed"}  # fmt: skip
+    for name in sorted(needed - names):
+        yield f"{name} is missing"
+    for name in sorted(names):
+        if name.endswith((".so", ".jar", ".pyc")):
+            yield f"{name} is built: a source archive has none"
+
+
+def libraries(path: Path) -> Iterator[Library]:
+    """Those of a wheel and of its jar."""
+    with zipfile.ZipFile(path) as archive:
+        yield _library(EXTENSION, archive.read(EXTENSION))
+        with zipfile.ZipFile(io.BytesIO(archive.read(JAR))) as jar:
+            for name in LIBRARIES:
+                yield _library(name, jar.read(name))
+
+
+def _name_problems(names: list[str]) -> Iterator[str]:
+    expected = ["rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", EXTENSION, JAR]
+    for name in expected:
+        if name not in names:
+            yield f"{name} is missing"
+    for bill in _BILLS:
+        if not any(name.endswith(f".dist-info/sboms/{bill}") for name in names):
+            yield f"{bill} is missing"
+    if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
+        yield "LICENSE is missing"
+    for name in names:
+        if name.endswith((".pyc", ".rs", ".java")):
+            yield f"{name} does not belong into a wheel"
+
+
+def _library_problems(library: Library, processor: str, glibc: tuple[int, int] | None) -> Iterator[str]:
+    if library.processor != processor:
+        yield f"{library.name}: expected one for {processor}, got {library.processor}"
+    if glibc is not None and library.glibc > glibc:
+        expected, got = (".".join(map(str, version)) for version in (glibc, library.glibc))
+        yield f"{library.name}: expected at most GLIBC_{expected}, got GLIBC_{got}"
+    if glibc is None and (foreign := [name for name in library.needed if name != "libc.so"]):
+        yield f"{library.name}: expected musl's libc.so alone, got {', '.join(foreign)}"
+
+
+def _library(name: str, content: bytes) -> Library:
+    elf = ELFFile(io.BytesIO(content))
+    needed: list[str] = []
+    versions = [(0, 0)]
+    for section in elf.iter_sections():
+        if isinstance(section, DynamicSection):
+            needed += [tag.needed for tag in section.iter_tags("DT_NEEDED")]  # type: ignore[attr-defined]
+        if isinstance(section, GNUVerNeedSection):
+            versions += [_glibc(aux.name) for _, entries in section.iter_versions() for aux in entries]
+    return Library(name, _PROCESSORS.get(elf.get_machine_arch(), elf.get_machine_arch()), tuple(needed), max(versions))
+
+
+def _glibc(version: str) -> tuple[int, int]:
+    match = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

@@ -1,0 +1,160 @@
+"""Installs what `make wheels` made on other machines, and asks what works.
+
+    python -m tests.release.matrix DIRECTORY ROOTS
+
+A machine is a root file system with nothing but a Python, or nothing but a Java: `roots.py`. Each line of the table
+is a machine and what was asked of it: the wheel alone, the wheel with one extra, the jar with a Spark.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from tests.golden_stores import unpack
+
+from . import columnar, smoke
+from .roots import Root, missing_tools
+
+_ROOT = Path(__file__).parents[2]
+_PYTHON = ("python3", "libc-bin", "zlib1g", "libexpat1")
+_JAVA = ("dash", "coreutils", "libc-bin")
+
+
+class Machine(NamedTuple):
+    """A root with a Python, and what wheels it takes."""
+
+    root: Root
+    python: str
+    platform: str
+
+
+class Jvm(NamedTuple):
+    """A root with a Java, and the environment whose Spark runs on it."""
+
+    root: Root
+    java: str
+    environment: str
+
+
+MACHINES = (
+    Machine(Root("debian-11-x86_64", "bullseye", "x86_64", ("libc6", "zlib1g")), "3.11", "x86_64-manylinux_2_31"),
+    Machine(Root("debian-12-x86_64", "bookworm", "x86_64", _PYTHON), "3.11", "x86_64-manylinux_2_36"),
+    Machine(Root("debian-13-x86_64", "trixie", "x86_64", _PYTHON), "3.13", "x86_64-manylinux_2_40"),
+    Machine(Root("debian-12-aarch64", "bookworm", "aarch64", _PYTHON), "3.11", "aarch64-manylinux_2_36"),
+    Machine(Root("debian-13-aarch64", "trixie", "aarch64", _PYTHON), "3.13", "aarch64-manylinux_2_40"),
+)
+
+
+def _jvm(name: str, suite: str, version: int, environment: str, processor: str = "x86_64") -> Jvm:
+    debian = {"x86_64": "amd64", "aarch64": "arm64"}[processor]
+    home = f"/usr/lib/jvm/java-{version}-openjdk-{debian}"
+    root = Root(name, suite, processor, (f"openjdk-{version}-jre-headless", *_JAVA))
+    return Jvm(root, f"{home}/jre/bin/java" if version == 8 else f"{home}/bin/java", environment)
+
+
+JVMS = (
+    _jvm("java-8-x86_64", "sid", 8, ".venv-spark35"),
+    _jvm("java-11-x86_64", "bullseye", 11, ".venv-spark35"),
+    _jvm("java-17-x86_64", "bullseye", 17, ".venv-spark35"),
+    _jvm("java-17-x86_64", "bullseye", 17, ".venv-spark40"),
+    _jvm("java-17-x86_64", "bullseye", 17, ".venv"),
+    _jvm("java-21-x86_64", "trixie", 21, ".venv"),
+    _jvm("java-17-aarch64", "bookworm", 17, ".venv"),
+)
+
+
+class Asked(NamedTuple):
+    """A line of the table."""
+
+    machine: str
+    what: str
+    result: str
+
+
+class Matrix(NamedTuple):
+    """What is asked, and where.
+
+    Args:
+        directory: What `make wheels` made.
+        roots: The folder of all roots.
+        workplace: A folder that is removed afterwards.
+        store: Of a real broker.
+    """
+
+    directory: Path
+    roots: Path
+    workplace: Path
+    store: Path
+
+    def lines(self) -> Iterator[Asked]:
+        """Asks one after the other."""
+        for machine in MACHINES:
+            for extra in ("", *smoke.EXTRAS):
+                what = f"Python {machine.python}, {extra or 'no extra'}"
+                yield Asked(machine.root.name, what, self._of_python(machine, extra))
+        for jvm in JVMS:
+            yield self._of_jvm(jvm)
+
+    def _of_python(self, machine: Machine, extra: str) -> str:
+        site = self.workplace / f"{machine.root.name}-{extra or 'none'}"
+        if problem := self._install(machine, extra, site):
+            return f"not installed: {problem}"
+        binds = {site: "/site", self.store: "/store", Path(smoke.__file__).parent: "/asked"}
+        environment = ("/usr/bin/env", "PYTHONPATH=/site", "RUST_BACKTRACE=0")
+        script = (f"/usr/bin/python{machine.python}", "/asked/smoke.py", "/store", f"/root/{uuid4()}", extra)
+        result = machine.root.run(self.roots, [*environment, *script], binds=binds, timeout=1800)
+        shutil.rmtree(site)
+        lines = result.stdout.splitlines()
+        if result.returncode == 0:
+            return f"passed: {', '.join(line.partition(': ')[2] for line in lines)}"
+        return "; ".join([line for line in lines if line.startswith("failed")] or result.stderr.splitlines()[-3:])
+
+    def _install(self, machine: Machine, extra: str, site: Path) -> str:
+        """By uv, which installs for other platforms than its own; what went wrong."""
+        target = ("--target", str(site), "--python-platform", machine.platform, "--python-version", machine.python)
+        source = ("--find-links", str(self.directory), "--only-binary", "rmqfast", "--reinstall-package", "rmqfast")
+        requirement = f"rmqfast[{extra}]" if extra else "rmqfast"
+        command = ("uv", "pip", "install", "--quiet", *target, *source, requirement)
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        return " ".join(result.stderr.split()) if result.returncode != 0 else ""
+
+    def _of_jvm(self, jvm: Jvm) -> Asked:
+        (spark,) = (_ROOT / jvm.environment).glob("lib/python3.*/site-packages/pyspark/jars")
+        (core,) = spark.glob("spark-core_*.jar")
+        problems = columnar.check(
+            jvm.root,
+            self.roots,
+            java=jvm.java,
+            spark=spark,
+            jar=self.directory / "rmqfast-columnar.jar",
+            store=self.store,
+            workplace=self.workplace / "asked",
+        )
+        what = f"Spark {core.stem.rpartition('-')[2]}, rocketmq-columnar"
+        return Asked(jvm.root.name, what, "; ".join(("failed", *problems)) if problems else "passed: a query, a panic")
+
+
+def main(directory: Path, roots: Path) -> int:
+    """Prints a line as each is known, then writes the table beside the artefacts; 0 if all passed."""
+    if problem := missing_tools():
+        sys.exit(problem)
+    lines = []
+    with tempfile.TemporaryDirectory() as workplace:
+        store = unpack("basic-4.9.4", Path(workplace, "golden"))
+        for line in Matrix(directory, roots, Path(workplace), store).lines():
+            print(" | ".join(line), flush=True)
+            lines.append(line)
+    table = ["| machine | what | result |", "| --- | --- | --- |", *(f"| {' | '.join(line)} |" for line in lines)]
+    (directory / "matrix.md").write_text("\n".join(table) + "\n")
+    return 1 if any(not line.result.startswith("passed") for line in lines) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()))

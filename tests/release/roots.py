@@ -1,0 +1,116 @@
+"""Root file systems of other machines: a Debian of another age or processor, with little in it.
+
+mmdebstrap makes one in seconds; those of another processor run under qemu, which the kernel starts by `binfmt_misc`.
+Both need root, and Debian's packages `mmdebstrap`, `qemu-user-static` and `binfmt-support`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_NEEDED = ("mmdebstrap", "chroot", "mount")
+_BINFMT = Path("/proc/sys/fs/binfmt_misc")
+
+
+class Root(NamedTuple):
+    """A machine, by what is installed on it."""
+
+    name: str
+    suite: str
+    processor: str
+    packages: tuple[str, ...]
+
+    def path(self, home: Path) -> Path:
+        """Where it is."""
+        return home / self.name
+
+    def make(self, home: Path) -> Path:
+        """Makes it, unless it is there.
+
+        Args:
+            home: The folder of all roots.
+
+        Raises:
+            CalledProcessError: mmdebstrap says what is wrong.
+        """
+        path = self.path(home)
+        if not (path / "made").exists():
+            shutil.rmtree(path, ignore_errors=True)
+            _install(self, path)
+            _complete(path)
+            (path / "made").touch()
+        if self.processor != platform.machine():
+            _emulate(self.processor)
+        return path
+
+    def run(
+        self, home: Path, command: Sequence[str], *, binds: dict[Path, str] | None = None, timeout: float = 900
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command in it, with folders of this machine at their place there.
+
+        Args:
+            home: As of `make`.
+            command: The program and its arguments, as they are in there.
+            binds: Folders of this machine, and where they are in there; read only.
+            timeout: Seconds.
+        """
+        root = self.make(home)
+        # in a mount namespace of its own: what is mounted ends with the command, however that ends
+        script = [f"mount -t proc proc {root}/proc"]
+        for source, place in (binds or {}).items():
+            (root / place.lstrip("/")).mkdir(parents=True, exist_ok=True)
+            script.append(f"mount --bind -o ro {source} {root}{place}")
+        script.append('exec chroot "$@"')
+        inside = f"ip link set lo up; {'; '.join(script)}"
+        wrapped = ["unshare", "--mount", "--net", "sh", "-ec", inside, "sh", str(root)]
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LANG": "C.UTF-8"}
+        return subprocess.run(
+            [*wrapped, *command], capture_output=True, text=True, check=False, timeout=timeout, env=environment
+        )
+
+
+def missing_tools() -> str | None:
+    """What keeps this machine from making roots, and what to do about it; None where nothing does."""
+    if os.geteuid() != 0:
+        return "roots are made and entered by root: run this as root"
+    lacking = [tool for tool in _NEEDED if shutil.which(tool) is None]
+    if lacking:
+        return f"missing: {', '.join(lacking)}: apt-get install mmdebstrap qemu-user-static binfmt-support"
+    return None
+
+
+def _install(root: Root, path: Path) -> None:
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}[root.processor]
+    command = ["mmdebstrap", "--quiet", "--mode=root", "--variant=extract", f"--architectures={architecture}"]
+    # an index of the newest suite is often found expired, as mirrors are behind
+    command += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--include={','.join(root.packages)}"]
+    subprocess.run([*command, root.suite, str(path)], check=True)
+
+
+def _complete(path: Path) -> None:
+    """What scripts of packages would have made; they were not run, as they would have to run under emulation."""
+    for folder in ("proc", "tmp", "root", "etc", "usr/local/bin"):
+        (path / folder).mkdir(parents=True, exist_ok=True)
+    for folder in ("bin", "lib", "lib64", "sbin"):  # of a suite whose packages have all below /usr
+        if not (path / folder).exists() and (path / "usr" / folder).exists():
+            (path / folder).symlink_to(f"usr/{folder}")
+    (path / "tmp").chmod(0o1777)
+    (path / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")  # Java and Hadoop ask who they are
+    (path / "etc/group").write_text("root:x:0:\n")
+    (path / "etc/hosts").write_text(f"127.0.0.1 localhost {platform.node()}\n")  # Spark looks its machine up
+    shell = path / "bin/sh"
+    if not shell.exists() and (path / "bin/dash").exists():
+        shell.symlink_to("dash")
+
+
+def _emulate(processor: str) -> None:
+    if not (_BINFMT / "register").exists():
+        subprocess.run(("mount", "-t", "binfmt_misc", "binfmt_misc", str(_BINFMT)), check=True)
+    if not (_BINFMT / f"qemu-{processor}").exists():
+        subprocess.run(("update-binfmts", "--enable", f"qemu-{processor}"), check=True)
