@@ -28,7 +28,7 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint miri sbom format \
+.PHONY: asan attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels check-wheels release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -127,6 +127,9 @@ miri: tools ## the `unsafe` code of scans under Miri, where it is installed
 
 bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py
 	$(PYTHON) benches/run.py $(ARGS)
+
+tables: .venv/.locked ## docs/benchmarks.md and docs/images anew, from the records in benches/record
+	$(PYTHON) benches/tables.py $(ARGS)
 
 lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	cargo fmt --all --check

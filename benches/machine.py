@@ -36,6 +36,11 @@ def commit() -> str:
     return first_line("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*")
 
 
+def commit_time() -> str:
+    """When the commit was made: of two records of a day, that of the later commit is the newer one."""
+    return first_line("git", "-C", str(ROOT), "show", "--no-patch", "--format=%cI")
+
+
 def cpu_name() -> str:
     """The processor's own name."""
     names = [line.split(":")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]

@@ -10,6 +10,7 @@ import argparse
 import os
 import signal
 import sys
+from typing import Any
 
 from rich.console import Console
 
@@ -26,7 +27,7 @@ import spark_groups
 from data import Dataset, scratch_dir
 from goals import FIRST, SECOND, Goal, all_goals
 from groups import Plan
-from machine import ROOT, commit, facts
+from machine import ROOT, commit, commit_time, facts
 from measurement import Effort, Series, unmeasured
 from peer import Failed, Missing
 
@@ -68,7 +69,8 @@ def main() -> int:
     made = report.rows(goals, found, judge=not options.quick)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report.show(console, made, found, title(options, at), caption(about))
-    how = {"quick": options.quick, "repeat": plan.effort.repeat, "datasets": [vars(one) for one in plan.datasets]}
+    how: dict[str, Any] = {"commit": at, "commit_time": commit_time(), "machine": about}
+    how |= {"quick": options.quick, "repeat": plan.effort.repeat, "datasets": [vars(one) for one in plan.datasets]}
     how |= {
         "live": [vars(one) for one in plan.live],
         "live_seconds": plan.live_seconds,
@@ -77,7 +79,7 @@ def main() -> int:
     }
     # a quick run is no record of the project
     directory = scratch_dir() / "record" if options.quick else report.RECORD
-    print(f"record: {report.write(made, found, {'commit': at, 'machine': about, **how}, directory)}")
+    print(f"record: {report.write(made, found, how, directory)}")
     return 1 if any(one.failed for one in found.values()) else 0
 
 

@@ -1,0 +1,6 @@
+"""What pages show of the records: tables of `docs/benchmarks.md`, by the names that stand there."""
+
+from pages.page import filled as filled
+from pages.page import typed_figures as typed_figures
+
+__all__ = ["filled", "typed_figures"]

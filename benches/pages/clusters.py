@@ -1,0 +1,117 @@
+"""The tables of the broker, the clients, copies of a broker and slaves."""
+
+from __future__ import annotations
+
+from pages.row import Row
+from pages.table import Table
+
+_JAVA, _GO, _BINDING = "the Java client", "the Go client", "librocketmq's binding"
+_FRAMES = "ready frames over a plain socket"
+_MASTER = "behind RocketMQ's master"
+
+
+def both(what: str, series: str) -> tuple[Row, Row]:
+    """A rate of both brokers, and their CPU."""
+    ours, theirs = f"broker rmqfast {series} {{}}", f"broker RocketMQ {series} {{}}"
+    return Row(what, ours, "RocketMQ", theirs), Row("its CPU a message", ours, "RocketMQ", theirs, "cpu")
+
+
+def alone(what: str, series: str, unit: str) -> Row:
+    """A value of both brokers that has no size of bodies."""
+    return Row(what, f"broker rmqfast {series}", "RocketMQ", f"broker RocketMQ {series}", "value", unit)
+
+
+BROKER = Table(
+    (
+        *both("sync send, 1 thread", "sync 1"),
+        *both("sync send, 4 threads", "sync 4"),
+        *both("sync send, 16 threads", "sync 16"),
+        *both("async send, 256 in flight", "async"),
+        *both("batches of 64", "batch"),
+        *both("pull of 32", "pull 32"),
+        *both("pull of 1,024", "pull 1024"),
+        *both("push of 32, from `start()`", "push 32"),
+        Row(
+            "99th percentile of a sync send at half load",
+            "broker rmqfast p99 {}",
+            "RocketMQ",
+            "broker RocketMQ p99 {}",
+            "time",
+        ),
+        alone("start until a message is accepted", "start", "ms"),
+        alone("memory, idle", "idle", "MiB"),
+        alone("one message to 5,000 clients with parked pulls, 99th percentile", "crowd delivery", "ms"),
+        alone("memory with them", "crowd memory", "MiB"),
+    )
+)
+
+CLIENTS = Table(
+    (
+        Row("sync send, 1 thread", "client rmqfast sync 1 {}", _JAVA, "client Java sync 1 {}"),
+        Row("", "client rmqfast sync 1 {}", _GO, "client Go sync 1 {}"),
+        Row("", "client rmqfast sync 1 {}", _BINDING, "client binding sync 1 {}"),
+        Row("sync send, 4 threads", "client rmqfast sync 4 {}", _JAVA, "client Java sync 4 {}"),
+        Row("", "client rmqfast sync 4 {}", _GO, "client Go sync 4 {}"),
+        Row("", "client rmqfast sync 4 {}", _BINDING, "client binding sync 4 {}"),
+        Row("async send, 256 in flight", "client rmqfast async {}", _JAVA, "client Java async {}"),
+        Row("", "client rmqfast async {}", _GO, "client Go async {}"),
+        Row("the same to this broker", "client own async {}", "the Java client on RocketMQ's", "client Java async {}"),
+        Row("batches of 64", "client rmqfast batch {}", _FRAMES, "client bare batch {}"),
+        Row(
+            "batches of 64 rows of Arrow, four in flight",
+            "client rmqfast columns {}",
+            _FRAMES,
+            "client bare columns {}",
+        ),
+        Row(
+            "lite pull into Arrow, 32 a pull",
+            "client rmqfast pull 32 {}",
+            "the Java pull consumer",
+            "client Java pull 32 {}",
+        ),
+        Row("the same from this broker, 1,024 a pull", "client own pull 1024 {}"),
+        Row("push, a listener of 32 messages, from this broker", "client own push 32 {}"),
+        Row("the same from RocketMQ's", "client rmqfast push 32 {}"),
+        Row("push, a listener of one message, from this broker", "client own push 1 {}"),
+        Row("the same from RocketMQ's", "client rmqfast push 1 {}"),
+        Row("memory, a million messages before a slow listener", "client rmqfast waiting {}", kind="value", unit="MiB"),
+    )
+)
+
+MIRROR = Table(
+    (
+        Row(
+            "copy of the log alone, without queues and index",
+            "mirror log {}",
+            "a socket that drops it",
+            "mirror bare {}",
+        ),
+        Row("", "mirror log {}", "a socket that writes it to a file", "mirror written {}"),
+        Row("`rmqfast mirror`, with queues and index", "mirror lists {}", "a socket that drops it", "mirror bare {}"),
+        Row("the master's CPU for a row of it", "mirror lists {}", "pulls of the same rows", "mirror pulls {}", "cpu"),
+        Row("", "mirror lists {}", "a socket that drops it", "mirror bare {}", "cpu"),
+        Row(
+            "age of the newest message at 20,000 messages/s",
+            "mirror lag {} mirror",
+            "a bare follower beside it",
+            "mirror lag {} bare",
+            "value",
+            "ms",
+        ),
+    ),
+    goals=True,
+)
+
+SLAVES = Table(
+    (
+        Row("the slave catches up", "slaves rmqfast catch up {}", _MASTER, "slaves RocketMQ catch up {}"),
+        Row("the master's CPU for a row", "slaves rmqfast catch up {}", _MASTER, "slaves RocketMQ catch up {}", "cpu"),
+        Row(
+            "sends that wait for the slave (`SYNC_MASTER`), 16 threads of a Java producer",
+            "slaves rmqfast sync 16 {}",
+            _MASTER,
+            "slaves RocketMQ sync 16 {}",
+        ),
+    ),
+    goals=True,
+)

@@ -1,0 +1,62 @@
+"""Writes the tables of `docs/benchmarks.md` and the pictures of `docs/images` anew, from the newest records.
+
+python benches/tables.py
+python benches/tables.py --check        # writes nothing; 1 where something is not as the records have it
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pages
+from machine import ROOT
+from pages import clusters, stores, topics
+from pages.table import Grid, Table
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+TABLES: dict[str, Table | Grid] = {
+    "spark-store": stores.COLUMNAR,
+    "spark-kafka": stores.KAFKA,
+    "scans": stores.SCANS,
+    "appends": stores.APPENDS,
+    "broker": clusters.BROKER,
+    "clients": clusters.CLIENTS,
+    "spark-topics": topics.BATCHES,
+    "spark-log": topics.LOG,
+    "spark-streams": topics.STREAMS,
+    "spark-real-time": topics.REAL_TIME,
+    "spark-sinks": topics.SINKS,
+    "spark-endurance": topics.ENDURANCE,
+    "spark-earlier": topics.EARLIER,
+    "mirror": clusters.MIRROR,
+    "slaves": clusters.SLAVES,
+}
+
+
+def main() -> int:
+    """Writes, or looks what would be written."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page with the tables")
+    options = parser.parse_args()
+    page = options.page.read_text(encoding="utf-8")
+    problems = [f"{options.page}: typed and not from a record: {one}" for one in pages.typed_figures(page)]
+    for path, text in {options.page: tables_in(page)}.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            if options.check:
+                problems.append(f"{path}: not as it is made: make tables")
+            else:
+                path.write_text(text, encoding="utf-8")
+    print("\n".join(problems), file=sys.stderr, end="\n" * bool(problems))
+    return 1 if problems else 0
+
+
+def tables_in(page: str) -> str:
+    """The page with its tables as the records have them."""
+    return pages.filled(page, {name: table.text for name, table in TABLES.items()})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""What `make tables` writes is in the tree, and a figure that no record has is found."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "benchmarks.md"
+COMMAND = (sys.executable, ROOT / "benches" / "tables.py", "--check")
+
+
+def check(page: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, "--page", page], capture_output=True, text=True, check=False)
+
+
+def test_the_tables_and_the_pictures_are_those_that_the_records_give() -> None:
+    done = check(PAGE)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_figure_of_a_table_that_differs_from_the_record_is_found(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    other = re.sub(r"(\d) k/s", lambda figure: f"{(int(figure[1]) + 1) % 10} k/s", text, count=1)
+    (page := tmp_path / "page.md").write_text(other, encoding="utf-8")
+    done = check(page)
+    assert (done.returncode, done.stderr) == (1, f"{page}: not as it is made: make tables\n")
+
+
+def test_a_figure_of_the_prose_that_no_command_gives_is_found(tmp_path: Path) -> None:
+    prose = "\nIt reads 3.5 M rows/s.\n\n`make bench` gives 4 M rows/s.\n"
+    (page := tmp_path / "page.md").write_text(PAGE.read_text(encoding="utf-8") + prose, encoding="utf-8")
+    done = check(page)
+    assert (done.returncode, done.stderr) == (1, f"{page}: typed and not from a record: 3.5 M\n")
