@@ -10,12 +10,14 @@ import argparse
 import sys
 from pathlib import Path
 
+import images
 import pages
 from machine import ROOT
 from pages import clusters, stores, topics
 from pages.table import Grid, Table
 
 PAGE = ROOT / "docs" / "benchmarks.md"
+IMAGES = ROOT / "docs" / "images"
 TABLES: dict[str, Table | Grid] = {
     "spark-store": stores.COLUMNAR,
     "spark-kafka": stores.KAFKA,
@@ -43,7 +45,8 @@ def main() -> int:
     options = parser.parse_args()
     page = options.page.read_text(encoding="utf-8")
     problems = [f"{options.page}: typed and not from a record: {one}" for one in pages.typed_figures(page)]
-    for path, text in {options.page: tables_in(page)}.items():
+    pictures = {IMAGES / name: picture for name, picture in images.drawn().items()}
+    for path, text in {options.page: tables_in(page), **pictures}.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             if options.check:
                 problems.append(f"{path}: not as it is made: make tables")
