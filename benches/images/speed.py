@@ -76,7 +76,7 @@ def speed(colours: Palette) -> str:
         y += panel.height
     (cores,) = {row.record.about["machine"]["cores"] for panel in PANELS for row in panel.rows}
     notes = (
-        f"{cores} cores, shared by all sides; a store is read from its files. Below each name: its record in benches/.",
+        f"{cores} cores, shared by all sides; a store is read from its files. Below each bar's name: its record.",
         "sum: sum(length(body)). All columns: 21 of rmqfast, 7 of Kafka's source. The log is that of RocketMQ 4.9.4.",
     )
     parts += [text(16, y + 18 + 17 * number, note, style="small") for number, note in enumerate(notes)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,20 +43,43 @@ def blocks_of(document: str) -> Iterator[Block]:
             yield Block(text.count("\n", 0, match.start()) + 2, match[2], printed)
 
 
-def check_code(document: str) -> None:
-    """Runs the code of a document, and compares what it prints with what stands below it."""
+def check_code(
+    document: str,
+    *,
+    readers: Mapping[str, str] | None = None,
+    chosen: Callable[[str], bool] = bool,
+) -> dict[str, Any]:
+    """Runs the code of a document, and compares what it prints with what stands below it.
+
+    Args:
+        document: Its path below `docs`.
+        readers: What the reader has of his own, such as a path or an address, and what stands for it here.
+        chosen: Which blocks run.
+
+    Returns:
+        The names that the code has defined.
+    """
     names: dict[str, Any] = {"__name__": document}
     try:
-        for block in blocks_of(document):
+        for block in filter(lambda block: chosen(block.code), blocks_of(document)):
             printed = io.StringIO()
             # the line numbers of a traceback are those of the document
-            code = compile("\n" * (block.line - 1) + block.code, f"docs/{document}", "exec")
+            text = "\n" * (block.line - 1) + with_readers(block.code, readers or {})
+            code = compile(text, f"docs/{document}", "exec")
             with contextlib.redirect_stdout(printed):
                 exec(code, names)  # noqa: S102 - that is what is tested
             assert printed.getvalue() == block.printed, f"docs/{document}:{block.line} prints\n{printed.getvalue()}"
     finally:
         if "cluster" in names:
             names["cluster"].stop()
+    return names
+
+
+def with_readers(code: str, readers: Mapping[str, str]) -> str:
+    """Code or a command with what is here in place of what the reader has."""
+    for theirs, here in readers.items():
+        code = code.replace(theirs, here)
+    return code
 
 
 def check_errors(document: str) -> None:
