@@ -26,6 +26,7 @@ __all__ = [
     "MAX_TOPIC",
     "SYSTEM_TOPICS",
     "Appender",
+    "Batch",
     "Call",
     "Channel",
     "Connections",
@@ -166,12 +167,22 @@ class Store:
     def info(self) -> dict[str, Any]: ...
 
 @final
+class Batch:
+    """A batch of rows, for every library that knows Arrow's PyCapsule interface: `pyarrow.record_batch(batch)`."""
+
+    def __len__(self) -> int: ...
+    @property
+    def num_rows(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+@final
 class Scan:
     """Batches of a scan; one consumer takes them."""
 
     def __arrow_c_stream__(self, requested_schema: object | None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
-    def next_batch(self) -> object | None: ...
+    def next_batch(self) -> Batch | None: ...
     @property
     def damage(self) -> tuple[list[_Damage], int]: ...
 
@@ -179,7 +190,7 @@ class Scan:
 class Tail:
     """Messages of a store as they come."""
 
-    def next_batch(self, *, wait: bool) -> object | None: ...
+    def next_batch(self, *, wait: bool) -> Batch | None: ...
     @property
     def position(self) -> int: ...
     @property
@@ -1017,7 +1028,7 @@ class RangeReader:
     def rows(self) -> int: ...
     @property
     def size(self) -> int: ...
-    def next_batch(self) -> Any: ...
+    def next_batch(self) -> Batch | None: ...
     def close(self) -> None: ...
 
 @final
@@ -1461,7 +1472,7 @@ class Puller:
 
 def messages_to_arrow(
     messages: Sequence[MessageView], columns: list[str] | None = None, *, microseconds: bool = False
-) -> Any:
+) -> Batch:
     """One Arrow batch of messages, in their order, with the row's columns as the messages show them.
 
     Raises:
@@ -1475,7 +1486,7 @@ def fetched_to_arrow(
     *,
     microseconds: bool = False,
     max_body_bytes: int = ...,
-) -> list[Any]:
+) -> list[Batch]:
     """Arrow batches of what a puller handed out, in its order, without an object for each message.
 
     Raises:

@@ -1,5 +1,6 @@
 //! Hands the appender to Python: a store that this process owns and appends to.
 use crate::append_options::PyAppendOptions;
+use crate::arrow::Batches;
 use crate::error::{ForkError, object, to_python};
 use crate::live;
 use crate::message::{OneMessage, PyMessages, Sent, host};
@@ -10,7 +11,6 @@ use arrow_array::RecordBatchReader;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use pyo3_arrow::input::AnyRecordBatch;
 use rmqfast_store::format::message_id::OffsetMessageId;
 use rmqfast_store::store::append::{self, AppendOptions, Columns, Place, PutMessageStatus};
 use rmqfast_store::store::recover::Recovered;
@@ -134,10 +134,10 @@ impl Appender {
     }
 
     #[pyo3(signature = (batches, *, store_timestamp))]
-    fn append_arrow(&self, py: Python<'_>, batches: AnyRecordBatch, store_timestamp: Option<i64>) -> PyResult<usize> {
+    fn append_arrow(&self, py: Python<'_>, batches: Batches, store_timestamp: Option<i64>) -> PyResult<usize> {
         self.check_process()?;
         // a stream may be longer than the memory: it is taken batch by batch
-        let reader = batches.into_reader()?;
+        let reader = batches.into_reader();
         py.detach(|| self.append_all(reader, store_timestamp)).map_err(with_status)
     }
 

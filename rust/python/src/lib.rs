@@ -4,6 +4,7 @@ use rmqfast_store::format;
 
 mod append;
 mod append_options;
+mod arrow;
 mod broker;
 mod client;
 mod client_send;
@@ -65,6 +66,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
     module.add_class::<append::Appender>()?;
+    module.add_class::<arrow::Batch>()?;
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::begin_mark, module)?)?;
     module.add_function(wrap_pyfunction!(follower::cut_copy, module)?)?;

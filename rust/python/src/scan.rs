@@ -1,11 +1,12 @@
 //! A scan in progress, as an Arrow stream or batch by batch.
+use crate::arrow::{Batch, schema_capsule, stream_capsule};
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
 use crate::signals::{Signals, leave_ctrl_c_to_python};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
+use pyo3::types::PyCapsule;
 use rmqfast_store::scan;
 use rmqfast_store::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,23 +48,24 @@ impl Scan {
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         self.check_process()?;
         let reader = Reader { state: self.state.clone(), schema: self.schema.clone() };
         // a stream of its own for each call, but all take from one scan
-        let reader = Bound::new(py, PyRecordBatchReader::new(Box::new(reader)))?;
-        reader.call_method1("__arrow_c_stream__", (requested_schema,))
+        // whoever asks for another schema converts by himself, as the interface allows
+        let _ = requested_schema;
+        stream_capsule(py, Box::new(reader))
     }
 
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Bound::new(py, PySchema::new(self.schema.clone()))?.call_method0("__arrow_c_schema__")
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
     }
 
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.check_process()?;
         // without the GIL, as the lock is waited for while another thread reads
         let batch = py.detach(|| next(&self.state)).map_err(to_python)?;
-        Ok(batch.map(PyRecordBatch::new))
+        Ok(batch.map(Batch))
     }
 
     #[getter]

@@ -1,10 +1,10 @@
 //! Hands tails to Python: waits without the GIL for new messages, for Ctrl-C, for another thread to close it.
+use crate::arrow::Batch;
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
 use crate::signals::Signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use rmqfast_store::scan::last::start_of_last;
 use rmqfast_store::scan::{self, ScanRequest, Start};
 use rmqfast_store::store::MessageStore;
@@ -128,10 +128,10 @@ impl Tail {
 #[pymethods]
 impl Tail {
     #[pyo3(signature = (*, wait))]
-    fn next_batch(&self, py: Python<'_>, wait: bool) -> PyResult<Option<PyRecordBatch>> {
+    fn next_batch(&self, py: Python<'_>, wait: bool) -> PyResult<Option<Batch>> {
         self.check_process()?;
         let batch = py.detach(|| self.next(wait, &mut Signals::here().checker())).map_err(to_python)?;
-        Ok(batch.map(PyRecordBatch::new))
+        Ok(batch.map(Batch))
     }
 
     #[getter]

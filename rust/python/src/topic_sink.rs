@@ -1,4 +1,5 @@
 //! The sink of Spark: Arrow's rows to a topic, sent without the GIL, and until Ctrl-C.
+use crate::arrow::OneBatch;
 use crate::error::{ChannelClosedError, spark};
 use crate::process::check_opened_here;
 use crate::signals;
@@ -6,7 +7,6 @@ use crate::spark::pairs;
 use crate::topic::warnings::log_lines;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::PyRecordBatch;
 use rmqfast_spark::sink::{self, ArrowRows, Month, SinkColumn, SinkOptions, check_topic, sink_columns, unique_ids};
 use rmqfast_spark::{Pairs, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -79,8 +79,8 @@ pub struct TopicWriter {
 
 #[pymethods]
 impl TopicWriter {
-    fn write(&self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<()> {
-        let mut batch = Some(batch.into_inner());
+    fn write(&self, py: Python<'_>, batch: OneBatch) -> PyResult<()> {
+        let mut batch = Some(batch.0);
         self.wait(py, move |writer| {
             let is_taken = match batch.take() {
                 Some(batch) => writer.push(ArrowRows::new(&batch, writer.columns())?, LOOK)?,

@@ -1,11 +1,11 @@
 //! Messages of clients as Arrow batches.
 use super::fetched::Fetched;
 use super::message_view::{MessageView, Source};
+use crate::arrow::Batch;
 use crate::error::{ArgumentError, client};
 use crate::request::{columns, time_unit};
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use rmqfast_client::fetched::{Part, batches, batches_of_parts};
 use rmqfast_store::scan::column::schema;
 use rmqfast_store::scan::row::Row;
@@ -22,7 +22,7 @@ pub fn messages_to_arrow(
     messages: Views<'_>,
     columns: Option<Vec<String>>,
     microseconds: bool,
-) -> PyResult<PyRecordBatch> {
+) -> PyResult<Batch> {
     let request = request(columns, microseconds)?;
     // as `body` of a view: what does not match its CRC is null
     let checks_bodies = messages.iter().any(|view| view.place().0.verify_crc);
@@ -41,7 +41,7 @@ pub fn messages_to_arrow(
         return Err(ArgumentError::new_err(format!("messages: expected {expected} in a batch at most, got {got}")));
     }
     let batch = batches.pop().unwrap_or_else(|| RecordBatch::new_empty(schema(&request.columns, request.time_unit)));
-    shown(batch, &request.columns, &messages).map(PyRecordBatch::new)
+    shown(batch, &request.columns, &messages).map(Batch)
 }
 
 /// Batches of what a puller handed out, in its order; a batch has one broker.
@@ -53,7 +53,7 @@ pub fn fetched_to_arrow(
     columns: Option<Vec<String>>,
     microseconds: bool,
     max_body_bytes: usize,
-) -> PyResult<Vec<PyRecordBatch>> {
+) -> PyResult<Vec<Batch>> {
     let checks_bodies = fetched.iter().any(|fetched| fetched.get().bodies().verify_crc);
     let request = ScanRequest { max_body_bytes, checks_bodies, ..request(columns, microseconds)? };
     let built = py.detach(|| {
@@ -66,7 +66,7 @@ pub fn fetched_to_arrow(
         }
         Ok(out)
     });
-    Ok(built.map_err(client)?.into_iter().map(PyRecordBatch::new).collect())
+    Ok(built.map_err(client)?.into_iter().map(Batch).collect())
 }
 
 fn request(names: Option<Vec<String>>, microseconds: bool) -> PyResult<ScanRequest> {

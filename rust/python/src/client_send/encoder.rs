@@ -4,11 +4,11 @@ use super::outgoing::{Body, Outgoing, Texts};
 use super::rows::{Most, batches_of};
 use super::taken::{Taken, borrowed, number_of};
 use super::unique_ids::{UniqueIds, now_ms};
+use crate::arrow::Batches;
 use crate::error::ArgumentError;
 use crate::pairs::Pairs;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3_arrow::input::AnyRecordBatch;
 use rmqfast_client::send::{self, BatchMessage, Properties};
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl MessageEncoder {
     #[pyo3(signature = (batches, topic, wrap, *, most_bytes, most_count))]
     fn encode_rows(
         &self,
-        batches: AnyRecordBatch,
+        batches: Batches,
         topic: Option<&str>,
         wrap: &Bound<'_, PyAny>,
         most_bytes: usize,

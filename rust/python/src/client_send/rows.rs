@@ -2,12 +2,12 @@
 use super::common::Common;
 use super::outgoing::Outgoing;
 use super::unique_ids::now_ms;
+use crate::arrow;
 use crate::error::{ArgumentError, to_python};
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3_arrow::input::AnyRecordBatch;
 use rmqfast_client::send::{Batch, BatchOptions, BatchRow, Unsendable};
 use rmqfast_store::store::append::{Columns, Row, Rows};
 use std::sync::Arc;
@@ -25,14 +25,13 @@ pub struct Most {
 /// what stands before topics.
 pub fn batches_of(
     common: &Arc<Common>,
-    source: AnyRecordBatch,
+    source: arrow::Batches,
     topic: Option<&str>,
     wrap: &Bound<'_, PyAny>,
     most: Most,
 ) -> PyResult<Vec<Outgoing>> {
     let mut batches = Batches { common, wrap, most, done: Vec::new(), open: None, row: 0 };
-    let reader: Box<dyn RecordBatchReader + Send> = source.into_reader()?;
-    for batch in reader {
+    for batch in source.into_reader() {
         let batch = batch.map_err(|e| ArgumentError::new_err(format!("a stream that cannot be read: {e}")))?;
         let columns = Columns::new(&with_topic(batch, topic)?).map_err(to_python)?;
         for index in 0..columns.len() {

@@ -2,13 +2,13 @@
 use super::read::TopicRead;
 use super::request::PyRangeRequest;
 use super::warnings::log;
+use crate::arrow::Batch;
 use crate::client::message_queue::PulledQueue;
 use crate::error::spark;
 use crate::process::check_opened_here;
 use crate::signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use rmqfast_client::ranges::{self, QueueRange, Step};
 use rmqfast_spark::piece_reader::PieceReader;
 use rmqfast_spark::topic_piece::TopicPiece;
@@ -74,12 +74,12 @@ impl RangeReader {
         Self::of(PieceReader::open(request, piece, cluster, Box::new(signals::waiting())), name)
     }
 
-    fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+    fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
         // PySpark's daemon forks its workers, and a thread of the puller does not come along
         check_opened_here(self.process, "reader")?;
         loop {
             if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(PyRecordBatch::new(batch)));
+                return Ok(Some(Batch(batch)));
             }
             let read = py.detach(|| self.read_on());
             // logged before an error is raised: they may say why
