@@ -38,12 +38,13 @@ def check(root: Root, home: Path, *, java: str, spark: Path, jar: Path, store: P
     """
     _prepare(workplace, jar)
     binds = {spark: "/spark", workplace: "/asked", store: "/store"}
-    command = ["/usr/bin/env", f"JDK_JAVA_OPTIONS={_OPEN}", java, "-cp", "/asked/classes:/asked/columnar.jar:/spark/*"]
+    command = [java, "-cp", "/asked/classes:/asked/columnar.jar:/spark/*"]
+    environment = {"JDK_JAVA_OPTIONS": _OPEN}
     problems = []
-    query = root.run(home, [*command, *_SHELL], binds=binds)
+    query = root.run(home, [*command, *_SHELL], binds=binds, environment=environment)
     if _ROW not in query.stdout.splitlines():
         problems.append(f"query: expected {_ROW!r}, got {_end(query)}")
-    panic = root.run(home, [*command, "org.rmqfast.spark.Panics"], binds=binds)
+    panic = root.run(home, [*command, "org.rmqfast.spark.Panics"], binds=binds, environment=environment)
     if "SourceException: RmqError: a defect of rmqfast: on request" not in panic.stdout:
         problems.append(f"panic: expected a SourceException, got {_end(panic)}")
     return problems

@@ -50,7 +50,13 @@ class Root(NamedTuple):
         return path
 
     def run(
-        self, home: Path, command: Sequence[str], *, binds: dict[Path, str] | None = None, timeout: float = 900
+        self,
+        home: Path,
+        command: Sequence[str],
+        *,
+        binds: dict[Path, str] | None = None,
+        environment: dict[str, str] | None = None,
+        timeout: float = 900,
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command in it, with folders of this machine at their place there.
 
@@ -58,6 +64,7 @@ class Root(NamedTuple):
             home: As of `make`.
             command: The program and its arguments, as they are in there.
             binds: Folders of this machine, and where they are in there; read only.
+            environment: Variables, besides those of every login.
             timeout: Seconds.
         """
         root = self.make(home)
@@ -69,9 +76,14 @@ class Root(NamedTuple):
         script.append('exec chroot "$@"')
         inside = f"ip link set lo up; {'; '.join(script)}"
         wrapped = ["unshare", "--mount", "--net", "sh", "-ec", inside, "sh", str(root)]
-        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LANG": "C.UTF-8"}
+        login = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LANG": "C.UTF-8"}
         return subprocess.run(
-            [*wrapped, *command], capture_output=True, text=True, check=False, timeout=timeout, env=environment
+            [*wrapped, *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+            env=login | (environment or {}),
         )
 
 
