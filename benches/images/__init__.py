@@ -1,7 +1,7 @@
 """The pictures of `docs/images`, each for a light and a dark page."""
 
 from images.architecture import architecture
-from images.speed import speed
+from images.speed import in_words, speed
 from images.svg import PALETTES
 
 
@@ -13,4 +13,4 @@ def drawn() -> dict[str, str]:
     }
 
 
-__all__ = ["drawn"]
+__all__ = ["drawn", "in_words"]

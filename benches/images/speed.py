@@ -67,6 +67,15 @@ PANELS = (
 )
 
 
+def in_words() -> str:
+    """What the first rows of Spark say, for a line of the README."""
+    store, _, log, pulls, _ = PANELS[0].rows
+    return (
+        f"a store at {times(store)} times the rows per second of Kafka tuned, "
+        f"a live topic at {times(pulls)}, or {times(log)} out of its log"
+    )
+
+
 def speed(colours: Palette) -> str:
     """The chart as a file."""
     parts: list[str] = []

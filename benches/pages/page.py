@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 _TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n)(?:.*?\n)??(<!-- end -->)", re.DOTALL)
+_FIGURES = re.compile(r"(<!-- figures: ([\w-]+) -->).*?(<!-- end -->)")
 #: A rate, a time, memory, a share, a ratio: what a run measures. Sizes of bodies and of logs are no figures.
 _FIGURE = re.compile(r"\d[\d.,]*\s?(?:[kMG](?:/s)?\b|[mµn]s\b|seconds\b|MiB\b|%|times\b)")
 _COMMAND = re.compile(r"`(?:make|python|cargo) ")
@@ -17,6 +18,11 @@ def filled(page: str, tables: Mapping[str, str]) -> str:
     if sorted(names) != sorted(tables):
         raise ValueError(f"tables of the page: expected {sorted(tables)}, got {sorted(names)}")
     return _TABLE.sub(lambda match: f"{match[1]}\n{tables[match[2]]}\n\n{match[3]}", page)
+
+
+def with_figures(page: str, sentences: Mapping[str, str]) -> str:
+    """The page with what stands inside its lines as the records have it."""
+    return _FIGURES.sub(lambda match: f"{match[1]}{sentences[match[2]]}{match[3]}", page)
 
 
 def typed_figures(page: str) -> list[str]:
