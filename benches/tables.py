@@ -1,4 +1,4 @@
-"""Writes the tables of `docs/benchmarks.md`, the pictures of `docs/images` and the figures of the README anew, from the records.
+"""Writes tables, pictures and figures of `docs/benchmarks.md`, `docs/images` and the README, from the newest records.
 
 python benches/tables.py
 python benches/tables.py --check        # writes nothing; 1 where something is not as the records have it
