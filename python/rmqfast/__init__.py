@@ -12,25 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from rmqfast import errors
 from rmqfast.errors import DamageWarning, RmqError, StoreError
-from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt, MessageQueue
-from rmqfast.store import (
-    AppendOptions,
-    AppendResult,
-    CleanReport,
-    ExportReport,
-    GetLimits,
-    MessageStore,
-    RecoveryReport,
-    Retained,
-    RetentionOptions,
-    Scan,
-    ScanRequest,
-    StoreInfo,
-    Tail,
-    VerifyReport,
-    WritableStore,
-    open_store,
-)
 from rmqfast.version import __version__
 
 if TYPE_CHECKING:
@@ -51,7 +32,27 @@ if TYPE_CHECKING:
     from rmqfast.client.pull import PullConsumer, PullResult, PullStatus
     from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
     from rmqfast.embedded import EmbeddedCluster
+    from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt, MessageQueue
     from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
+    from rmqfast.slave import Slave
+    from rmqfast.store import (
+        AppendOptions,
+        AppendResult,
+        CleanReport,
+        ExportReport,
+        GetLimits,
+        MessageStore,
+        RecoveryReport,
+        Retained,
+        RetentionOptions,
+        Scan,
+        ScanRequest,
+        StoreInfo,
+        Tail,
+        VerifyReport,
+        WritableStore,
+        open_store,
+    )
 
 # what is logged is the application's to show: without this, warnings would go to standard error of who shows nothing
 logging.getLogger("rmqfast").addHandler(logging.NullHandler())
@@ -112,41 +113,66 @@ __all__ = [
 ]
 
 
-#: Where names come from that most programs do not need: they are imported when they are asked for.
-_LATER = {
-    "MessageView": "rmqfast.client.consumer",
-    "Admin": "rmqfast.admin",
-    "ConsumeFromWhere": "rmqfast.client.consumer",
-    "MessageSelector": "rmqfast.client.consumer",
-    "PullResult": "rmqfast.client.pull",
-    "PullStatus": "rmqfast.client.pull",
-    "ClientConfig": "rmqfast.client.instance",
-    "LitePullConsumer": "rmqfast.client.lite_pull",
-    "LocalTransactionState": "rmqfast.client.producer",
-    "Producer": "rmqfast.client.producer",
-    "SendResult": "rmqfast.client.producer",
-    "SendStatus": "rmqfast.client.producer",
-    "TransactionListener": "rmqfast.client.producer",
-    "TransactionProducer": "rmqfast.client.producer",
-    "create_reply_message": "rmqfast.client.producer",
-    "PullConsumer": "rmqfast.client.pull",
-    "ConsumeConcurrentlyStatus": "rmqfast.client.push",
-    "ConsumeOrderlyStatus": "rmqfast.client.push",
-    "PushConsumer": "rmqfast.client.push",
-    "EmbeddedCluster": "rmqfast.embedded",
-    "Mirror": "rmqfast.mirror",
-    "MirrorOptions": "rmqfast.mirror",
-    "MirrorStatus": "rmqfast.mirror",
-    "Slave": "rmqfast.slave",
+#: Where names come from: they are imported when they are asked for, so a program pays for what it uses.
+_NAMES = {
+    "rmqfast.admin": ("Admin",),
+    "rmqfast.client.consumer": ("ConsumeFromWhere", "MessageSelector", "MessageView"),
+    "rmqfast.client.instance": ("ClientConfig",),
+    "rmqfast.client.lite_pull": ("LitePullConsumer",),
+    "rmqfast.client.producer": (
+        "LocalTransactionState",
+        "Producer",
+        "SendResult",
+        "SendStatus",
+        "TransactionListener",
+        "TransactionProducer",
+        "create_reply_message",
+    ),
+    "rmqfast.client.pull": ("PullConsumer", "PullResult", "PullStatus"),
+    "rmqfast.client.push": ("ConsumeConcurrentlyStatus", "ConsumeOrderlyStatus", "PushConsumer"),
+    "rmqfast.embedded": ("EmbeddedCluster",),
+    "rmqfast.message": (
+        "Damage",
+        "GetMessageResult",
+        "GetMessageStatus",
+        "Message",
+        "MessageExt",
+        "MessageQueue",
+    ),
+    "rmqfast.mirror": ("Mirror", "MirrorOptions", "MirrorStatus"),
+    "rmqfast.slave": ("Slave",),
+    "rmqfast.store": (
+        "AppendOptions",
+        "AppendResult",
+        "CleanReport",
+        "ExportReport",
+        "GetLimits",
+        "MessageStore",
+        "RecoveryReport",
+        "Retained",
+        "RetentionOptions",
+        "Scan",
+        "ScanRequest",
+        "StoreInfo",
+        "Tail",
+        "VerifyReport",
+        "WritableStore",
+        "open_store",
+    ),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+#: Packages that are attributes without an import of their own.
+_PACKAGES = frozenset({"aio", "message", "store"})
 
 
 def __getattr__(name: str) -> Any:
-    """What most programs do not need is imported when it is asked for."""
-    if name == "aio":
-        return import_module("rmqfast.aio")
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    """A name of this package, imported when it is asked for first."""
+    if name in _PACKAGES:
+        return import_module(f"rmqfast.{name}")
+    if name in _MODULES:
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value  # the next one who asks does not come here
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

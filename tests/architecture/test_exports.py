@@ -35,3 +35,16 @@ def test_public_names_are_listed_by_dir() -> None:
 def test_importing_loads_no_third_party_package_and_starts_no_thread() -> None:
     output = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True).stdout
     assert json.loads(output) == {"foreign": [], "threads": 1, "tasks": 1}
+
+
+def test_what_is_not_used_is_not_imported() -> None:
+    look = "import sys, rmqfast; print(sorted(n for n in sys.modules if n.startswith('rmqfast')))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "['rmqfast', 'rmqfast.errors']\n"
+
+
+def test_packages_are_attributes_without_an_import_of_their_own() -> None:
+    same = "rmqfast.store.open_store is rmqfast.open_store, rmqfast.message.Message is rmqfast.Message"
+    look = f"import rmqfast; print({same})"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\n"

@@ -93,6 +93,13 @@ def test_the_command_line_without_its_extra_says_the_one_command_to_type(python:
     assert "pip install 'rmqfast[cli]'" in result.stdout + result.stderr
 
 
+def test_the_command_line_without_its_extra_has_what_serves(python: Path, tmp_path: Path) -> None:
+    for words, expected in ((["--version"], "rmqfast "), (["server", "-p"], "\nlistenPort=")):
+        command: list[str | Path] = [python.with_name("rmqfast"), *words]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert expected in result.stdout
+
+
 def test_the_wheel_is_one_for_every_python_and_carries_its_types(wheel: Path) -> None:
     assert "-cp311-abi3-" in wheel.name
     with zipfile.ZipFile(wheel) as archive:

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast.admin import Admin
-from rmqfast.cli.app import app, exit_code
+from rmqfast.cli.app import app
+from rmqfast.cli.endings import exit_code
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer
 from rmqfast.errors import ClientError

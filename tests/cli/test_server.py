@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,10 +34,12 @@ flushDiskType = ASYNC_FLUSH
 
 
 @contextmanager
-def serving(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+def serving(
+    *arguments: object, command: Sequence[str] = COMMAND, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
     """The process, and the addresses of its line `ready`."""
-    command = [*COMMAND, *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    words = [*command, *map(str, arguments)]
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             words = process.stdout.readline().split()

@@ -1,4 +1,4 @@
-"""The command line. The one module of it that can be imported without the extra `cli`, to say that it is missing."""
+"""The command line. What serves runs without a third-party package; the rest needs the extra `cli`, and says so."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def main() -> None:
         >>> callable(main)
         True
     """
+    words = sys.argv[1:]
+    if words == ["--version"]:  # before anything is imported that it does not need
+        print(f"rmqfast {__version__}")
+        return
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         import rich  # noqa: F401 - of it only this is imported before a table is shown
 
@@ -30,10 +35,20 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in NEEDED:
             raise
-        if sys.argv[1:] == ["--version"]:
-            print(f"rmqfast {__version__}")
-            return
-        print(f"the command line needs {error.name}: pip install 'rmqfast[cli]'", file=sys.stderr)
-        raise SystemExit(3) from None
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+        _without_extra(words, str(error.name))
+        return
     app(prog_name="rmqfast")
+
+
+def _without_extra(words: list[str], missing: str) -> None:
+    """Runs what needs no library.
+
+    Raises:
+        SystemExit: 3 where the words are none of those commands.
+    """
+    from rmqfast.cli import plain
+
+    if words[:1] and words[0] not in {*plain.COMMANDS, "-h", "--help", "--version"}:
+        print(f"the command line needs {missing}: pip install 'rmqfast[cli]'", file=sys.stderr)
+        raise SystemExit(3)
+    plain.run(words or ["--help"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -25,49 +23,10 @@ from rmqfast.cli import (
     store,
     topic,
 )
-from rmqfast.cli.output import say
-from rmqfast.client.instance import ClientErrorCode
-from rmqfast.errors import (
-    ArgumentError,
-    ClientError,
-    CorruptError,
-    ExpressionError,
-    MirrorError,
-    MissingExtraError,
-    RemotingError,
-    ResponseError,
-    RmqError,
-    StoreBusyError,
-    StoreError,
-    UnknownColumnError,
-    UnknownTopicError,
-)
+from rmqfast.cli.endings import ended_by_errors
+from rmqfast.cli.typer_commands import typer_command
 
-__all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "app"]
-
-PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
-CODES: tuple[tuple[type[RmqError], int], ...] = (
-    (CorruptError, PROBLEM),
-    (StoreError, UNREACHABLE),
-    (ResponseError, PROBLEM),
-    (RemotingError, UNREACHABLE),
-    (MirrorError, PROBLEM),
-    (MissingExtraError, UNREACHABLE),
-    (ArgumentError, USAGE),
-    (ExpressionError, USAGE),
-    (UnknownColumnError, USAGE),
-    (UnknownTopicError, USAGE),
-)
-#: Codes of a client's error that mean what a `RemotingError` means.
-NOBODY_ANSWERS = frozenset({ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.ACCESS_BROKER_TIMEOUT})
-#: What a command may need beyond what all of them do, and the extra that brings it.
-EXTRAS = {"rich": "cli", "pyarrow": "cli", "pyspark": "spark", "py4j": "spark", "pandas": "spark", "numpy": "spark"}
-NEXT_STEP: dict[type[RmqError], str] = {
-    RemotingError: "another port: --broker-port, --namesrv-port or --port, or listenPort in the file; 0 is any",
-    StoreBusyError: "end the process that has it, or take another store: --store, or storePathRootDir in the file",
-    UnknownTopicError: "`rmqfast store info DIR` lists the topics",
-    ExpressionError: "as in --tags 'paid || shipped', --sql \"amount > 3 AND region IN ('eu')\"",
-}
+__all__ = ["app"]
 
 
 class Root(TyperGroup):
@@ -75,41 +34,8 @@ class Root(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """As the group does; errors of this package, a closed pipe and Ctrl-C end the command in their own way."""
-        try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                sys.stdout.flush()  # at the end of the interpreter nobody could handle a closed pipe
-        except RmqError as error:
-            say(f"error: {described(error)}")
-            raise typer.Exit(exit_code(error)) from None
-        except ImportError as error:
-            extra = EXTRAS.get((error.name or "").partition(".")[0])
-            if extra is None:
-                raise
-            say(f"error: {error.name} is needed for this: pip install 'rmqfast[{extra}]'")
-            raise typer.Exit(UNREACHABLE) from None
-        except BrokenPipeError:
-            # whoever read had enough; the interpreter must not flush into the closed pipe when it ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
-
-
-def exit_code(error: RmqError) -> int:
-    """The exit code that stands for `error`."""
-    if isinstance(error, ClientError) and error.response_code in NOBODY_ANSWERS:
-        return UNREACHABLE
-    return next((code for kind, code in CODES if isinstance(error, kind)), PROBLEM)
-
-
-def described(error: RmqError) -> str:
-    """What went wrong, and what to do next where that is not said already."""
-    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-    text = "; ".join(text.splitlines())
-    step = "; ".join(getattr(error, "__notes__", [])) or NEXT_STEP.get(type(error))
-    return f"{text} ({step})" if step else text
+        with ended_by_errors():
+            return super().invoke(ctx)
 
 
 def show_version(is_asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
@@ -142,9 +68,9 @@ app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
 app.command("mirror")(mirror.mirror)
 app.command("demo")(demo.demo)
-app.command("server")(server.server)
-app.command("namesrv")(server.namesrv)
-app.command("broker")(server.broker)
+app.command("server")(typer_command(server.server))
+app.command("namesrv")(typer_command(server.namesrv))
+app.command("broker")(typer_command(server.broker))
 
 
 @app.callback()

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rmqfast.cli.options import Option
 from rmqfast.cli.output import say
 from rmqfast.cli.signals import StopSignals
+from rmqfast.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rmqfast.broker import BrokerConfig, ConfigFile
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["broker", "namesrv", "server"]
 
 ConfigPath = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", exists=True, dir_okay=False, help="Java's properties, as RocketMQ reads."),
+    Path | None, Option(names=("--config", "-c"), is_file=True, help="Java's properties, as RocketMQ reads.")
 ]
 PrintConfig = Annotated[
-    bool, typer.Option("--print-config", "-p", help="Print the configuration that would be used, and end.")
+    bool, Option(names=("--print-config", "-p"), help="Print the configuration that would be used, and end.")
 ]
-
 InsecureBind = Annotated[
     bool,
-    typer.Option(
-        "--insecure-bind", help="Listen beyond loopback without access control: everybody who reaches it may use it."
+    Option(
+        names=("--insecure-bind",),
+        help="Listen beyond loopback without access control: everybody who reaches it may use it.",
     ),
 ]
 
@@ -39,23 +38,23 @@ def server(
     *,
     store: Annotated[
         Path | None,
-        typer.Option(help="The broker's store; wins over storePathRootDir; thrown away at the end unless given."),
+        Option(help="The broker's store; wins over storePathRootDir; thrown away at the end unless given."),
     ] = None,
-    namesrv_port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the name server; 0 is any.")] = 9876,
+    namesrv_port: Annotated[int, Option(min=0, max=65_535, help="Port of the name server; 0 is any.")] = 9876,
     broker_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Port of the broker; wins over listenPort; 10911 unless given, 0 is any."),
+        Option(min=0, max=65_535, help="Port of the broker; wins over listenPort; 10911 unless given, 0 is any."),
     ] = None,
     config: ConfigPath = None,
     secure: Annotated[
         Path | None,
-        typer.Option(
-            file_okay=False,
+        Option(
+            is_directory=True,
             help="A directory with certificates, accounts and configuration, made where it is not there or empty.",
         ),
     ] = None,
     address: Annotated[
-        str, typer.Option(help="With --secure: where clients reach the servers, which listen for other machines then.")
+        str, Option(help="With --secure: where clients reach the servers, which listen for other machines then.")
     ] = "127.0.0.1",
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
@@ -102,7 +101,7 @@ def _secure_config(directory: Path, config: Path | None, address: str, name_serv
     from rmqfast.acl import SecureDirectory
 
     if config is not None:
-        raise typer.BadParameter("expected --secure or --config, got both: the directory has a broker.conf of its own")
+        raise ArgumentError("expected --secure or --config, got both: the directory has a broker.conf of its own")
     secured = SecureDirectory.at(directory, address=address, name_server_port=name_server_port)
     say(f"accounts, certificates and configuration are in {secured.path}; docs/security.md says who needs which file")
     say(f"command line: XDG_CONFIG_HOME={secured.path} rmqfast topic list, or with --profile administrator")
@@ -113,7 +112,7 @@ def _secure_config(directory: Path, config: Path | None, address: str, name_serv
 def namesrv(
     *,
     config: ConfigPath = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Wins over listenPort.")] = None,
+    port: Annotated[int | None, Option(min=0, max=65_535, help="Wins over listenPort.")] = None,
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
@@ -137,7 +136,7 @@ def broker(
     *,
     config: ConfigPath = None,
     name_server: Annotated[
-        str, typer.Option("--name-server", "-n", help="`host:port;host:port`; wins over namesrvAddr.")
+        str, Option(names=("--name-server", "-n"), help="`host:port;host:port`; wins over namesrvAddr.")
     ] = "",
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
@@ -202,4 +201,4 @@ def _stop_recovery(signals: StopSignals, _read: int, _total: int) -> None:
     """Ends the recovery of a store, which can be begun again, where the process is to end."""
     if signals.is_noted:
         say("stopped while the store was recovered")
-        raise typer.Exit
+        raise SystemExit(0)

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-import typer
-
 __all__ = ["StopSignals", "ended_by_signals"]
 
 #: Seconds after which a wait looks again: a signal that another thread got is handled between two waits.
@@ -56,6 +54,6 @@ def ended_by_signals() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+        raise SystemExit(0) from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,96 @@
+"""How an error ends a command: one line on standard error and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rmqfast.cli.output import say
+from rmqfast.client.instance import ClientErrorCode
+from rmqfast.errors import (
+    ArgumentError,
+    ClientError,
+    CorruptError,
+    ExpressionError,
+    MirrorError,
+    MissingExtraError,
+    RemotingError,
+    ResponseError,
+    RmqError,
+    StoreBusyError,
+    StoreError,
+    UnknownColumnError,
+    UnknownTopicError,
+)
+
+__all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "ended_by_errors", "exit_code"]
+
+PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
+CODES: tuple[tuple[type[RmqError], int], ...] = (
+    (CorruptError, PROBLEM),
+    (StoreError, UNREACHABLE),
+    (ResponseError, PROBLEM),
+    (RemotingError, UNREACHABLE),
+    (MirrorError, PROBLEM),
+    (MissingExtraError, UNREACHABLE),
+    (ArgumentError, USAGE),
+    (ExpressionError, USAGE),
+    (UnknownColumnError, USAGE),
+    (UnknownTopicError, USAGE),
+)
+#: Codes of a client's error that mean what a `RemotingError` means.
+NOBODY_ANSWERS = frozenset({ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.ACCESS_BROKER_TIMEOUT})
+#: What a command may need beyond what all of them do, and the extra that brings it.
+EXTRAS = {"rich": "cli", "pyarrow": "cli", "pyspark": "spark", "py4j": "spark", "pandas": "spark", "numpy": "spark"}
+NEXT_STEP: dict[type[RmqError], str] = {
+    RemotingError: "another port: --broker-port, --namesrv-port or --port, or listenPort in the file; 0 is any",
+    StoreBusyError: "end the process that has it, or take another store: --store, or storePathRootDir in the file",
+    UnknownTopicError: "`rmqfast store info DIR` lists the topics",
+    ExpressionError: "as in --tags 'paid || shipped', --sql \"amount > 3 AND region IN ('eu')\"",
+}
+
+
+@contextmanager
+def ended_by_errors() -> Iterator[None]:
+    """Errors of this package, a missing library, a closed pipe and Ctrl-C end the command in their own way.
+
+    Raises:
+        SystemExit: What went wrong was said; the code tells what kind of trouble it was.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # at the end of the interpreter nobody could handle a closed pipe
+    except RmqError as error:
+        say(f"error: {described(error)}")
+        raise SystemExit(exit_code(error)) from None
+    except ImportError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        say(f"error: {error.name} is needed for this: pip install 'rmqfast[{extra}]'")
+        raise SystemExit(UNREACHABLE) from None
+    except BrokenPipeError:
+        # whoever read had enough; the interpreter must not flush into the closed pipe when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+
+
+def exit_code(error: RmqError) -> int:
+    """The exit code that stands for `error`."""
+    if isinstance(error, ClientError) and error.response_code in NOBODY_ANSWERS:
+        return UNREACHABLE
+    return next((code for kind, code in CODES if isinstance(error, kind)), PROBLEM)
+
+
+def described(error: RmqError) -> str:
+    """What went wrong, and what to do next where that is not said already."""
+    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    text = "; ".join(text.splitlines())
+    step = "; ".join(getattr(error, "__notes__", [])) or NEXT_STEP.get(type(error))
+    return f"{text} ({step})" if step else text

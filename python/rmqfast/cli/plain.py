@@ -1,0 +1,90 @@
+"""The commands that run without the extra `cli`: what serves, with the parser of the standard library."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args
+
+from rmqfast import __version__
+from rmqfast.cli import server
+from rmqfast.cli.endings import ended_by_errors
+from rmqfast.cli.options import Option
+
+__all__ = ["COMMANDS", "run"]
+
+#: The same functions as with the extra: only who parses their options differs.
+COMMANDS: dict[str, Callable[..., None]] = {
+    command.__name__: command for command in (server.server, server.namesrv, server.broker)
+}
+
+
+def run(words: Sequence[str]) -> None:
+    """Runs one of `COMMANDS`.
+
+    Raises:
+        SystemExit: As the command line ends with the extra; 2 where the words cannot be parsed.
+    """
+    arguments = vars(_parser().parse_args(words))
+    command = COMMANDS[arguments.pop("command")]
+    with ended_by_errors():
+        command(**arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rmqfast",
+        allow_abbrev=False,
+        description="What runs without the extra `cli`; all other commands need it: pip install 'rmqfast[cli]'",
+    )
+    parser.add_argument("--version", action="version", version=f"rmqfast {__version__}", help="Print the version.")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        text = _escaped(inspect.getdoc(command) or "")
+        own = subparsers.add_parser(name, allow_abbrev=False, help=text.splitlines()[0], description=text)
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            _add(own, parameter)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
+    kind, option = get_args(parameter.annotation)
+    names = option.names or ("--" + parameter.name.replace("_", "-"),)
+    shared: dict[str, Any] = {"dest": parameter.name, "default": parameter.default, "help": _escaped(option.help)}
+    if parameter.default not in {None, "", False}:
+        shared["help"] += " (default: %(default)s)"
+    if kind is bool:
+        parser.add_argument(*names, action="store_true", **shared)
+    else:
+        parser.add_argument(*names, type=_converter(kind, option), metavar=_single(kind).__name__.upper(), **shared)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")  # argparse puts values for `%`
+
+
+def _single(kind: Any) -> type[Any]:
+    """`int` of `int | None`."""
+    kinds: tuple[type[Any], ...] = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    return next(each for each in kinds if each is not type(None))
+
+
+def _converter(kind: Any, option: Option) -> Callable[[str], Any]:
+    """What makes a value of a text, or says what is wrong with it."""
+    single = _single(kind)
+
+    def convert(text: str) -> Any:
+        value = single(text)
+        if (option.min is not None and value < option.min) or (option.max is not None and value > option.max):
+            raise argparse.ArgumentTypeError(f"expected {option.min} to {option.max}, got {text}")
+        if option.is_file and not (isinstance(value, Path) and value.is_file()):
+            raise argparse.ArgumentTypeError(f"expected a file, got {text}")
+        if option.is_directory and isinstance(value, Path) and value.exists() and not value.is_dir():
+            raise argparse.ArgumentTypeError(f"expected a directory, got {text}")
+        return value
+
+    convert.__name__ = single.__name__  # argparse says `invalid int value`
+    return convert

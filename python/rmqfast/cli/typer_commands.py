@@ -1,0 +1,49 @@
+"""Makes a command of Typer's of a function whose options are `Option`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_args, get_origin
+
+import typer
+
+from rmqfast.cli.options import Option
+
+__all__ = ["typer_command"]
+
+
+def typer_command(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` as Typer reads it: each `Option` is one of Typer's."""
+    # typer reads annotations as objects, and `from __future__ import annotations` leaves texts
+    own = inspect.signature(command, eval_str=True)
+    parameters = [each.replace(annotation=_annotation(each.annotation)) for each in own.parameters.values()]
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        command(**arguments)
+
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _annotation(annotation: Any) -> Any:
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    kind, *notes = get_args(annotation)
+    options = [note for note in notes if isinstance(note, Option)]
+    return Annotated[kind, _typer_option(options[0])] if options else annotation
+
+
+def _typer_option(option: Option) -> Any:
+    return typer.Option(
+        *option.names,
+        help=option.help,
+        min=option.min,
+        max=option.max,
+        exists=option.is_file,
+        dir_okay=not option.is_file,
+        file_okay=not option.is_directory,
+    )
