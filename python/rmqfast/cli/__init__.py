@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from contextlib import suppress
 
 from rmqfast import __version__
 
 __all__ = ["main"]
 
 NEEDED = ("typer", "rich")
+#: By this variable a shell asks for completions.
+COMPLETE = "_RMQFAST_COMPLETE"
 
 
 def main() -> None:
@@ -27,6 +31,9 @@ def main() -> None:
     if words == ["--version"]:  # before anything is imported that it does not need
         print(f"rmqfast {__version__}")
         return
+    if COMPLETE in os.environ:
+        _complete()
+        return
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         import rich  # noqa: F401 - of it only this is imported before a table is shown
@@ -38,6 +45,16 @@ def main() -> None:
         _without_extra(words, str(error.name))
         return
     app(prog_name="rmqfast")
+
+
+def _complete() -> None:
+    """Answers a shell; nothing is logged, and without the extra there is no answer."""
+    with suppress(ImportError):
+        from rmqfast.cli.app import app
+        from rmqfast.cli.completion import join_split_words
+
+        join_split_words(os.environ)
+        app(prog_name="rmqfast")
 
 
 def _without_extra(words: list[str], missing: str) -> None:

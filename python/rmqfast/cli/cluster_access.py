@@ -17,8 +17,18 @@ from rmqfast.cli.profiles import load_profile, profile_file
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.remoting import TlsOptions
+from rmqfast.store import built_in_groups
 
-__all__ = ["CONNECTION_COLUMNS", "Access", "Cluster", "Yes", "administration", "reaches_cluster", "write_values"]
+__all__ = [
+    "CONNECTION_COLUMNS",
+    "Access",
+    "Cluster",
+    "Yes",
+    "administration",
+    "group_names",
+    "reaches_cluster",
+    "write_values",
+]
 
 #: Of a client, as a broker knows it.
 CONNECTION_COLUMNS = ("client_id", "client_addr", "language", "version")
@@ -184,6 +194,15 @@ def administration(access: Access) -> Iterator[Admin]:
     """
     with Admin(config=access.config()) as admin:
         yield admin
+
+
+def group_names(admin: Admin) -> list[str]:
+    """The consumer groups of a cluster, by name, without those that every broker has."""
+    prefix = "%RETRY%"
+    began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
+    # mqadmin lists those with a topic of retries only, and so none that nobody ever joined
+    configured = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
+    return sorted(began | configured)
 
 
 def write_values(form: Form, columns: Sequence[str], values: Iterable[object]) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
+from rmqfast.cli.completion import complete_group
 from rmqfast.cli.output import Form, Row, chosen_columns, write
 from rmqfast.cli.shared_options import Output, Tags, Topic
 from rmqfast.cli.signals import ended_by_signals
@@ -43,7 +44,9 @@ BEGINNINGS = {
 def consume(
     topic: Topic,
     *,
-    group: Annotated[str, typer.Option(help="The consumer group: its members share the messages.")],
+    group: Annotated[
+        str, typer.Option(help="The consumer group: its members share the messages.", autocompletion=complete_group)
+    ],
     tags: Tags = "*",
     sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
     beginning: Annotated[Beginning, typer.Option("--from", help="Where a new group begins.")] = Beginning.LAST,

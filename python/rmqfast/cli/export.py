@@ -13,7 +13,7 @@ from rmqfast.cli.cells import size_text
 from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import say
 from rmqfast.cli.progress import bar
-from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, StartTime, Tags
+from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, StartTime, Tags, TopicsOption
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ExportReport, open_store
 
@@ -34,7 +34,7 @@ def export(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A path where nothing is yet; - is standard output.")],
     *,
     to: Annotated[Target | None, typer.Option(help="Else by the name: jsonl for *.jsonl, *.ndjson and -.")] = None,
-    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable; all without it.")] = None,
+    topic: TopicsOption = None,
     tags: Tags = "*",
     sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
     keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,

@@ -14,6 +14,7 @@ from rmqfast.cli.cluster_access import (
     Cluster,
     Yes,
     administration,
+    group_names,
     reaches_cluster,
     write_values,
 )
@@ -22,7 +23,6 @@ from rmqfast.cli.shared_options import Group, Output
 from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
-from rmqfast.store import built_in_groups
 from rmqfast.store.json_lines import json_text
 
 __all__ = ["app"]
@@ -51,12 +51,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer gr
 def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the groups, who is online, and how far they are behind."""
     with administration(access) as admin:
-        prefix = "%RETRY%"
-        began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
-        # mqadmin lists those with a topic of retries only, and so none that nobody ever joined
-        configured = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
-        groups = sorted(began | configured)
-        write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in groups))
+        write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in group_names(admin)))
 
 
 @app.command()

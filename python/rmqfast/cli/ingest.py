@@ -13,7 +13,7 @@ import typer
 from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
-from rmqfast.cli.shared_options import Directory, EndTime, Output, StartTime, Tags
+from rmqfast.cli.shared_options import Directory, EndTime, Output, StartTime, Tags, TopicsOption
 from rmqfast.errors import ArgumentError
 from rmqfast.store import open_store
 from rmqfast.store.parquet import write_parquet
@@ -60,7 +60,7 @@ def ingest(
     directory: Directory,
     *,
     out: Annotated[str, typer.Option(help="Where to write: a path, or a URL that Spark writes to.")],
-    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable; all without it.")] = None,
+    topic: TopicsOption = None,
     tags: Tags = "*",
     start_time: StartTime = None,
     end_time: EndTime = None,

@@ -11,6 +11,7 @@ import typer
 from rmqfast.admin import Admin, Explanation, Outcome
 from rmqfast.cli.cells import one_line
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
+from rmqfast.cli.completion import complete_group, complete_topic
 from rmqfast.cli.message import write_messages
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output
@@ -22,7 +23,7 @@ from rmqfast.store.json_lines import json_text
 __all__ = ["app", "explain"]
 
 Id = Annotated[str | None, typer.Option("--id", help="The broker's id, or with --topic the producer's.")]
-Topic = Annotated[str | None, typer.Option(help="The topic.")]
+Topic = Annotated[str | None, typer.Option(help="The topic.", autocompletion=complete_topic)]
 Broker = Annotated[str | None, typer.Option(help="Name of the broker; needed where the topic has several.")]
 Queue = Annotated[int | None, typer.Option(help="The queue, with --topic.")]
 Offset = Annotated[int | None, typer.Option(help="Queue offset of the message, with --queue.")]
@@ -102,7 +103,10 @@ def explain(
     broker: Broker = None,
     queue: Queue = None,
     offset: Offset = None,
-    group: Annotated[str | None, typer.Option(help="Only this group; alone, the group is explained.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Only this group; alone, the group is explained.", autocompletion=complete_group),
+    ] = None,
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from rmqfast.admin.offsets import END
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
+from rmqfast.cli.completion import complete_group
 from rmqfast.cli.output import Form, say, write
 from rmqfast.cli.shared_options import Group, Output, Topic
 from rmqfast.message import MessageQueue
@@ -61,8 +62,15 @@ def skip(group: Group, topic: Topic, *, access: Access, yes: Yes = False, output
 
 @reaches_cluster
 def clone(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The group whose offsets are copied.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The group that gets them; nobody should be online.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The group whose offsets are copied.", autocompletion=complete_group)
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET", help="The group that gets them; nobody should be online.", autocompletion=complete_group
+        ),
+    ],
     topic: Topic,
     *,
     access: Access,

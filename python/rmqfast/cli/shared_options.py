@@ -8,18 +8,38 @@ from typing import Annotated
 
 import typer
 
+from rmqfast.cli.completion import complete_group, complete_topic
 from rmqfast.cli.output import Form
 from rmqfast.errors import ArgumentError
 
-__all__ = ["Directory", "EndTime", "Group", "LogDirectories", "Output", "StartTime", "Tags", "Topic", "pairs"]
+__all__ = [
+    "Directory",
+    "EndTime",
+    "Group",
+    "LogDirectories",
+    "Output",
+    "StartTime",
+    "Tags",
+    "Topic",
+    "TopicOption",
+    "TopicsOption",
+    "pairs",
+]
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The store's directory, `storePathRootDir`.")]
 LogDirectories = Annotated[
     list[Path] | None,
     typer.Option("--commit-log-dir", help="Directory of the commit log where it is elsewhere; repeatable."),
 ]
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.", autocompletion=complete_group)]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=complete_topic)]
+TopicOption = Annotated[
+    str | None, typer.Option("--topic", help="Only this topic; all without it.", autocompletion=complete_topic)
+]
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", help="Only this topic; repeatable; all without it.", autocompletion=complete_topic),
+]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Form of the output.")]
 Tags = Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")]
 StartTime = Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")]

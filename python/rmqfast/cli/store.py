@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli import export
+from rmqfast.cli.completion import complete_topic
 from rmqfast.cli.damage import damage_reported, end_with_damage, write_report
 from rmqfast.cli.message import write_messages
 from rmqfast.cli.output import Form, chosen_columns, say, scan_rows, write, write_facts
 from rmqfast.cli.progress import bar
-from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
+from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Output, StartTime, Tags, TopicOption
 from rmqfast.cli.tail import tail
 from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
 from rmqfast.errors import ArgumentError
@@ -53,7 +54,7 @@ def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output:
 def scan(
     directory: Directory,
     *,
-    topic: Annotated[str | None, typer.Option(help="Only this topic; all without it.")] = None,
+    topic: TopicOption = None,
     tags: Tags = "*",
     sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
     keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
@@ -94,7 +95,7 @@ def scan(
 def get(
     directory: Directory,
     *,
-    topic: Annotated[str | None, typer.Option(help="The topic.")] = None,
+    topic: Annotated[str | None, typer.Option(help="The topic.", autocompletion=complete_topic)] = None,
     queue: Annotated[int | None, typer.Option(help="The queue, with --offset.")] = None,
     offset: Annotated[int | None, typer.Option(help="Queue offset of the first message.")] = None,
     message_id: Annotated[str | None, typer.Option("--id", help="The id that broker or producer gave.")] = None,

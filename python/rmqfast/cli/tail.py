@@ -11,7 +11,7 @@ import typer
 
 from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import Form, Row, chosen_columns, say, write
-from rmqfast.cli.shared_options import Directory, LogDirectories, Output, Tags
+from rmqfast.cli.shared_options import Directory, LogDirectories, Output, Tags, TopicOption
 from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.store import Tail, open_store
 from rmqfast.store.json_lines import batch_rows
@@ -22,7 +22,7 @@ __all__ = ["tail"]
 def tail(
     directory: Directory,
     *,
-    topic: Annotated[str | None, typer.Option(help="Only this topic; all without it.")] = None,
+    topic: TopicOption = None,
     tags: Tags = "*",
     sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
     keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,

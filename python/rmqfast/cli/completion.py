@@ -1,0 +1,98 @@
+"""Completes topics and groups where a shell asks: from the store directory of the command, or from its cluster."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import redirect_stderr, suppress
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rmqfast.admin import Admin
+
+__all__ = ["complete_group", "complete_topic", "join_split_words"]
+
+#: Seconds to wait for a connection, and for an answer: somebody sits at the prompt.
+PATIENCE = 1.0
+#: What bash splits words at beside blanks, and what its variable has between two words.
+SPLITTERS, BETWEEN = (":", "="), "\n"
+
+
+def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
+    """Topics that begin with `incomplete`; none where they cannot be had. Those of the system only if it says `%`."""
+    of_store = any(parameter.name == "directory" for parameter in context.command.params)
+    names = _topics_of_store(context) if of_store else _answer(context, _topics)
+    return [name for name in names if name.startswith(incomplete) and (incomplete or not name.startswith("%"))]
+
+
+def complete_group(context: typer.Context, incomplete: str) -> list[str]:
+    """Consumer groups that begin with `incomplete`; none where they cannot be had."""
+    return [name for name in _answer(context, _groups) if name.startswith(incomplete)]
+
+
+def join_split_words(environment: MutableMapping[str, str]) -> None:
+    r"""Puts the words together that bash splits: of `127.0.0.1:9876` and `--topic=orders` it makes three words each.
+
+    Example:
+        >>> words = {"COMP_WORDS": "rmqfast\n-n\nhost\n:\n9876\n", "COMP_CWORD": "5"}
+        >>> join_split_words(words)
+        >>> words
+        {'COMP_WORDS': 'rmqfast\n-n\nhost:9876\n', 'COMP_CWORD': '3'}
+    """
+    words = environment.get("COMP_WORDS", "").split(BETWEEN)
+    if len(words) < 2 or not environment.get("COMP_CWORD", "").isdecimal():
+        return
+    current = int(environment["COMP_CWORD"])
+    joined, position = [words[0]], 0
+    for index, (before, word) in enumerate(pairwise(words), 1):
+        # a word of its own, so a blank stood before it
+        if word and (word in SPLITTERS or before in SPLITTERS):
+            joined[-1] += word
+        else:
+            joined.append(word)
+        if index == current:
+            position = len(joined) - 1
+    environment.update(COMP_WORDS=BETWEEN.join(joined), COMP_CWORD=str(position))
+
+
+def _answer(context: typer.Context, ask: Callable[[Admin], Iterable[str]]) -> list[str]:
+    """What a cluster says that is reached as the command would reach it."""
+    from rmqfast.admin import Admin
+    from rmqfast.cli.cluster_access import OPTIONS, Access, AccessOptions
+
+    # whatever goes wrong: at the prompt there is no place to say it
+    with redirect_stderr(io.StringIO()), suppress(Exception):
+        options = AccessOptions(**{name: context.params.get(name) for name in OPTIONS})
+        config = replace(Access.of(context, options).config(), connect_timeout=PATIENCE, request_timeout=PATIENCE)
+        with Admin(config=config, timeout=PATIENCE) as admin:
+            return list(ask(admin))
+    return []
+
+
+def _topics(admin: Admin) -> list[str]:
+    return admin.topics.all()
+
+
+def _groups(admin: Admin) -> list[str]:
+    from rmqfast.cli.cluster_access import group_names
+
+    return group_names(admin)
+
+
+def _topics_of_store(context: typer.Context) -> list[str]:
+    from rmqfast.store import open_store
+
+    # where the line ends in an option without its value, arguments are left as they are
+    directory = context.params.get("directory") or next(iter(context.args), None)
+    log_directories = context.params.get("commit_log_dir") or ()
+    with (
+        redirect_stderr(io.StringIO()),
+        suppress(Exception),
+        open_store(str(directory), commit_log_dirs=log_directories) as store,
+    ):
+        return sorted(store.topics())
+    return []
