@@ -25,12 +25,17 @@ from rmqfast.cli import (
 )
 from rmqfast.cli.endings import ended_by_errors
 from rmqfast.cli.typer_commands import typer_command
+from rmqfast.cli.watch import with_seconds
 
 __all__ = ["app"]
 
 
 class Root(TyperGroup):
     """Runs a command; what goes wrong in it becomes one line and an exit code, never a traceback."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As the group does; `--watch` may have a value."""
+        return super().parse_args(ctx, with_seconds(args))
 
     def invoke(self, ctx: Any) -> Any:
         """As the group does; errors of this package, a closed pipe and Ctrl-C end the command in their own way."""

@@ -10,6 +10,7 @@ from rmqfast.admin import Admin, BrokerRow
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output, pairs
+from rmqfast.cli.watch import watchable
 from rmqfast.errors import RemotingError
 
 __all__ = ["app"]
@@ -20,6 +21,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The brokers
 
 
 @app.command()
+@watchable
 @reaches_cluster
 def show(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the brokers, their releases, and their rates of the last ten seconds where they answer."""
@@ -65,6 +67,7 @@ def set_config(
 
 
 @app.command()
+@watchable
 @reaches_cluster
 def stats(
     broker: Annotated[str, typer.Argument(metavar="BROKER", help="Its name, or host:port.")],

@@ -25,7 +25,7 @@ from rmqfast.errors import (
     UnknownTopicError,
 )
 
-__all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "ended_by_errors", "exit_code"]
+__all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "described", "ended_by_errors", "exit_code"]
 
 PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
 CODES: tuple[tuple[type[RmqError], int], ...] = (

@@ -20,6 +20,7 @@ from rmqfast.cli.cluster_access import (
 )
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Group, Output
+from rmqfast.cli.watch import watchable
 from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
@@ -47,6 +48,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer gr
 
 
 @app.command("list")
+@watchable
 @reaches_cluster
 def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the groups, who is online, and how far they are behind."""
@@ -55,6 +57,7 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
 
 
 @app.command()
+@watchable
 @reaches_cluster
 def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints how far a group is, queue by queue, who has it, and what brokers and members say that the group wants.
@@ -118,6 +121,7 @@ def delete(
 
 
 @app.command()
+@watchable
 @reaches_cluster
 def connections(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the members of a group that are online, as one of its brokers knows them."""

@@ -15,6 +15,7 @@ from rmqfast.cli.progress import bar
 from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Output, StartTime, Tags, TopicOption
 from rmqfast.cli.tail import tail
 from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
+from rmqfast.cli.watch import watchable
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageExt
 from rmqfast.store import (
@@ -37,6 +38,7 @@ app.command()(tail)
 
 
 @app.command()
+@watchable
 def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output: Output = Form.TABLE) -> None:
     """Prints what a store is, and its topics. JSON has both; JSON lines and CSV have the topics."""
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:

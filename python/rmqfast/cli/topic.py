@@ -17,6 +17,7 @@ from rmqfast.cli.cluster_access import (
 )
 from rmqfast.cli.output import Form, say, write
 from rmqfast.cli.shared_options import Output, Topic
+from rmqfast.cli.watch import watchable
 
 __all__ = ["app"]
 
@@ -26,6 +27,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a
 
 
 @app.command("list")
+@watchable
 @reaches_cluster
 def list_topics(
     *,
@@ -41,6 +43,7 @@ def list_topics(
 
 
 @app.command()
+@watchable
 @reaches_cluster
 def show(topic: Topic, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the queues of a topic, and what they have."""

@@ -1,0 +1,167 @@
+"""`--watch`: a command's answer again and again, in place on a terminal."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Annotated, Any
+
+import typer
+
+from rmqfast.cli.endings import described
+from rmqfast.cli.output import Form, say
+from rmqfast.cli.signals import ended_by_signals
+from rmqfast.errors import ArgumentError, RmqError
+
+__all__ = ["watchable", "with_seconds"]
+
+OPTION = "--watch"
+#: Seconds between two answers, unless said otherwise, and what they may be.
+SECONDS, SHORTEST, LONGEST = 2.0, 0.1, 86_400.0
+HELP = f"Again every so many seconds, {SECONDS:g} unless given, until Ctrl-C."
+
+
+def watchable(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the option `--watch`; it needs an argument `output`, and may end by `typer.Exit`."""
+    own = inspect.signature(command, eval_str=True)
+    kind = Annotated[float | None, typer.Option(OPTION, metavar="[SECONDS]", help=HELP)]
+    watch = inspect.Parameter("watch", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+    parameters = [*own.parameters.values(), watch]
+
+    @functools.wraps(command)
+    def run(*, watch: float | None, output: Form, **arguments: Any) -> None:
+        answer = functools.partial(command, **arguments, output=output)
+        if watch is None:
+            answer()
+        else:
+            _repeat(answer, watch, output)
+
+    # `wraps` has copied those of the command, which has no such option
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def with_seconds(words: Sequence[str]) -> list[str]:
+    """The words of a command line, where `--watch` has its seconds: the parser knows no option that may have a value.
+
+    Example:
+        >>> with_seconds(["--watch", "5", "-o", "json"]), with_seconds(["--watch", "orders"])
+        (['--watch=5', '-o', 'json'], ['--watch=2', 'orders'])
+    """
+    end = words.index("--") if "--" in words else len(words)
+    result: list[str] = []
+    for word in words[:end]:
+        if result[-1:] == [OPTION] and _is_number(word):
+            result[-1] = f"{OPTION}={word}"
+        else:
+            result = [*_with_default(result), word]
+    return [*_with_default(result), *words[end:]]
+
+
+def _with_default(words: list[str]) -> list[str]:
+    return [*words[:-1], f"{OPTION}={SECONDS:g}"] if words[-1:] == [OPTION] else words
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _repeat(answer: Callable[[], None], seconds: float, form: Form) -> None:
+    """Answers until a signal ends it.
+
+    Raises:
+        ArgumentError: Seconds that are too few or too many; CSV, which has one header.
+        RmqError: The first answer fails. Later ones are tried again: what is watched may be away for a while.
+    """
+    if not SHORTEST <= seconds <= LONGEST:
+        raise ArgumentError(f"{OPTION}: expected {SHORTEST:g} to {LONGEST:g} seconds, got {seconds:g}")
+    if form is Form.CSV:
+        raise ArgumentError(f"output: expected table, json or jsonl with {OPTION}, got csv, which has one header")
+    in_place = form is Form.TABLE and sys.stdout.isatty()
+    with ended_by_signals(), _screen() if in_place else _stream(form) as show:
+        show(answer)
+        while True:
+            time.sleep(seconds)
+            show(functools.partial(_or_error, answer))
+
+
+Show = Callable[[Callable[[], None]], None]
+
+
+@contextmanager
+def _stream(form: Form) -> Iterator[Show]:
+    """Shows answers one below the other."""
+    shown = 0
+
+    def show(answer: Callable[[], None]) -> None:
+        nonlocal shown
+        if shown and form is Form.TABLE:
+            print()
+        shown += 1
+        _without_exit(answer)
+        sys.stdout.flush()
+
+    yield show
+
+
+@contextmanager
+def _screen() -> Iterator[Show]:
+    """Shows each answer in place of the one before, and leaves the last one behind."""
+    from rich.live import Live
+    from rich.text import Text
+
+    from rmqfast.cli.screen import console
+
+    last = ""
+    screen = console(sys.stdout)
+
+    def show(answer: Callable[[], None]) -> None:
+        nonlocal last
+        last = _written(answer)
+        live.update(Text.from_ansi(last, no_wrap=True, overflow="crop"), refresh=True)
+
+    try:
+        with Live(
+            console=screen, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        ) as live:
+            yield show
+    finally:
+        sys.stdout.write(last)
+
+
+class _Page(io.StringIO):
+    """Text for a terminal: tables are as wide as it, and have its colours."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _written(answer: Callable[[], None]) -> str:
+    """What a command writes; on a screen, what it says beside that is a part of it."""
+    page = _Page()
+    with redirect_stdout(page), redirect_stderr(page):
+        _without_exit(answer)
+    return page.getvalue()
+
+
+def _or_error(answer: Callable[[], None]) -> None:
+    try:
+        answer()
+    except RmqError as error:
+        say(f"error: {described(error)}")
+
+
+def _without_exit(answer: Callable[[], None]) -> None:
+    """Answers; that the answer is a problem ends no watch."""
+    with suppress(typer.Exit):
+        answer()
