@@ -24,7 +24,7 @@ from rmqfast.cli import (
     topic,
 )
 from rmqfast.cli.endings import ended_by_errors
-from rmqfast.cli.typer_commands import typer_command
+from rmqfast.cli.typer_commands import add_examples, typer_command
 from rmqfast.cli.watch import with_seconds
 
 __all__ = ["app"]
@@ -76,6 +76,9 @@ app.command("demo")(demo.demo)
 app.command("server")(typer_command(server.server))
 app.command("namesrv")(typer_command(server.namesrv))
 app.command("broker")(typer_command(server.broker))
+
+
+add_examples(app)
 
 
 @app.callback()

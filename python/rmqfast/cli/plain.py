@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import UnionType
@@ -12,10 +13,12 @@ from typing import Any, get_args
 from rmqfast import __version__
 from rmqfast.cli import server
 from rmqfast.cli.endings import ended_by_errors
+from rmqfast.cli.examples import example_text
 from rmqfast.cli.options import Option
 
 __all__ = ["COMMANDS", "run"]
 
+WIDTH = 78
 #: The same functions as with the extra: only who parses their options differs.
 COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command for command in (server.server, server.namesrv, server.broker)
@@ -43,8 +46,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rmqfast {__version__}", help="Print the version.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        text = _escaped(inspect.getdoc(command) or "")
-        own = subparsers.add_parser(name, allow_abbrev=False, help=text.splitlines()[0], description=text)
+        paragraphs = _escaped(inspect.getdoc(command) or "").split("\n\n")
+        own = subparsers.add_parser(
+            name,
+            allow_abbrev=False,
+            help=" ".join(paragraphs[0].split()),
+            description="\n\n".join(textwrap.fill(paragraph, WIDTH) for paragraph in paragraphs),
+            epilog=_escaped(example_text(name)),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
             _add(own, parameter)
     return parser

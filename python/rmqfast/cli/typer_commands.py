@@ -1,4 +1,4 @@
-"""Makes a command of Typer's of a function whose options are `Option`."""
+"""Makes commands of Typer's: of functions whose options are `Option`, and with examples in their help."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from rmqfast.cli.examples import example_text
 from rmqfast.cli.options import Option
 
-__all__ = ["typer_command"]
+__all__ = ["add_examples", "typer_command"]
 
 
 def typer_command(command: Callable[..., None]) -> Callable[..., None]:
@@ -27,6 +28,16 @@ def typer_command(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def add_examples(app: typer.Typer, prefix: str = "") -> None:
+    """Ends the help of each command of `app`, and of its groups, with the examples of the command."""
+    for command in app.registered_commands:
+        name = str(command.name or getattr(command.callback, "__name__", ""))
+        command.epilog = "\b\n" + example_text(prefix + name)  # `\b`: lines stay as they are
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance, f"{prefix}{group.name} ")
 
 
 def _annotation(annotation: Any) -> Any:

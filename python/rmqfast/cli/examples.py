@@ -1,0 +1,126 @@
+"""Examples that the help of each command ends with, to be pasted into a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+__all__ = ["EXAMPLES", "example_text"]
+
+#: By the words of the command. They suppose a store in ~/store, and what `rmqfast server` serves.
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    "store info": ("rmqfast store info ~/store", "rmqfast store info ~/store -o json"),
+    "store scan": (
+        "rmqfast store scan ~/store --topic orders --limit 20",
+        "rmqfast store scan ~/store --topic orders --tags 'paid || shipped' -o jsonl",
+        "rmqfast store scan ~/store --topic orders --sql \"region = 'eu'\" -o csv",
+    ),
+    "store tail": (
+        "rmqfast store tail ~/store -n 3",
+        "rmqfast store tail ~/store --topic orders --tags paid -f -o jsonl",
+    ),
+    "store get": (
+        "rmqfast store get ~/store --topic orders --key 42 --max 5",
+        "rmqfast store get ~/store --topic orders --queue 0 --offset 0",
+    ),
+    "store verify": ("rmqfast store verify ~/store", "rmqfast store verify ~/store --no-crc -o json"),
+    "store repair": ("rmqfast store repair ~/store", "rmqfast store repair ~/store --yes"),
+    "store clean": (
+        "rmqfast store clean ~/store --reserved-hours 48",
+        "rmqfast store clean ~/store --reserved-hours 48 --yes",
+    ),
+    "store export": (
+        "rmqfast store export ~/store ~/slice --topic orders",
+        "rmqfast store export ~/store orders.jsonl --topic orders --tags paid",
+        "rmqfast store export ~/store - --keys 42",
+    ),
+    "ingest": (
+        "rmqfast ingest ~/store --topic orders --out parquet",
+        "rmqfast ingest ~/store --out s3a://lake/orders --mode append",
+    ),
+    "mirror": (
+        "rmqfast mirror ~/copies --all-brokers -n 127.0.0.1:9876",
+        "rmqfast mirror ~/copies --broker broker-a --once -n 127.0.0.1:9876",
+    ),
+    "topic list": ("rmqfast topic list -n 127.0.0.1:9876", "rmqfast topic list --all --profile prod"),
+    "topic show": (
+        "rmqfast topic show orders -n 127.0.0.1:9876",
+        "rmqfast topic show orders --watch 5 -n 127.0.0.1:9876",
+    ),
+    "topic producers": ("rmqfast topic producers orders --group shop -n 127.0.0.1:9876",),
+    "topic create": ("rmqfast topic create bills --queues 8 -n 127.0.0.1:9876",),
+    "topic delete": (
+        "rmqfast topic delete bills -n 127.0.0.1:9876",
+        "rmqfast topic delete bills --yes -n 127.0.0.1:9876",
+    ),
+    "group list": ("rmqfast group list -n 127.0.0.1:9876",),
+    "group show": (
+        "rmqfast group show cashiers -n 127.0.0.1:9876",
+        "rmqfast group show cashiers --watch -n 127.0.0.1:9876",
+    ),
+    "group create": ("rmqfast group create auditors --retry-max-times 3 -n 127.0.0.1:9876",),
+    "group delete": (
+        "rmqfast group delete auditors -n 127.0.0.1:9876",
+        "rmqfast group delete auditors --yes -n 127.0.0.1:9876",
+    ),
+    "group connections": ("rmqfast group connections cashiers -n 127.0.0.1:9876",),
+    "group reset": (
+        "rmqfast group reset cashiers orders --to begin -n 127.0.0.1:9876",
+        "rmqfast group reset cashiers orders --to 2026-11-21T09:00 --yes",
+    ),
+    "group skip": (
+        "rmqfast group skip cashiers orders -n 127.0.0.1:9876",
+        "rmqfast group skip cashiers orders --yes -n 127.0.0.1:9876",
+    ),
+    "group clone": ("rmqfast group clone cashiers clerks orders --yes -n 127.0.0.1:9876",),
+    "group dead-letters": ("rmqfast group dead-letters cashiers --max 10 -n 127.0.0.1:9876",),
+    "group resend": (
+        "rmqfast group resend cashiers --all -n 127.0.0.1:9876",
+        "rmqfast group resend cashiers --all --yes -n 127.0.0.1:9876",
+    ),
+    "message show": (
+        "rmqfast message show --topic orders --key 42 -n 127.0.0.1:9876",
+        "rmqfast message show --topic orders --queue 0 --offset 0",
+    ),
+    "message track": ("rmqfast message track --topic orders --queue 0 --offset 0",),
+    "message trace": ("rmqfast message trace 7F0000010F2A18B4AAC2000000000000",),
+    "cluster show": ("rmqfast cluster show -n 127.0.0.1:9876",),
+    "cluster config": ("rmqfast cluster config broker-a -n 127.0.0.1:9876",),
+    "cluster set-config": (
+        "rmqfast cluster set-config broker-a transactionCheckMax=9",
+        "rmqfast cluster set-config broker-a transactionCheckMax=9 --yes",
+    ),
+    "cluster stats": ("rmqfast cluster stats broker-a -n 127.0.0.1:9876",),
+    "explain": (
+        "rmqfast explain --topic orders --queue 0 --offset 0 -n 127.0.0.1:9876",
+        "rmqfast explain --group cashiers -n 127.0.0.1:9876",
+    ),
+    "produce": (
+        "rmqfast produce orders hello --tags paid --key 42 -n 127.0.0.1:9876",
+        "rmqfast produce orders < bodies.txt",
+    ),
+    "consume": (
+        "rmqfast consume orders --group audit --from first -n 127.0.0.1:9876",
+        "rmqfast consume orders --group audit --from first --max 1 -o jsonl",
+    ),
+    "demo": ("rmqfast demo --size-mib 64",),
+    "server": (
+        "rmqfast server",
+        "rmqfast server --store ~/store -c broker.conf",
+        "rmqfast server --print-config",
+    ),
+    "namesrv": ("rmqfast namesrv", "rmqfast namesrv --port 9877 --print-config"),
+    "broker": (
+        "rmqfast broker -c broker.conf -n 127.0.0.1:9876",
+        "rmqfast broker --print-config",
+    ),
+}
+
+
+def example_text(command: str) -> str:
+    """The examples of a command below a heading, a line each.
+
+    Example:
+        >>> example_text("group list").splitlines()
+        ['Examples:', '  rmqfast group list -n 127.0.0.1:9876']
+    """
+    return "\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[command])])
