@@ -139,6 +139,7 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/basedpyright
+	PATH=$(CURDIR)/.venv/bin:$$PATH .venv/bin/basedpyright --verifytypes rmqfast --ignoreexternal
 	.venv/bin/stubtest rmqfast._native._rmqfast
 	PYTHONPATH=python .venv/bin/lint-imports --no-logo
 	$(deny) check --hide-inclusion-graph bans licenses sources

@@ -37,6 +37,8 @@ DamageWarning                   a scan or look-up passed over bytes that it coul
 
 from __future__ import annotations
 
+from typing import Final
+
 #: `ClientErrorCode.REQUEST_TIMEOUT_EXCEPTION`.
 _REQUEST_TIMEOUT = 10006
 
@@ -163,7 +165,7 @@ class ResponseError(RemotingError):
 
     def __init__(self, code: int, remark: str = "", address: str | None = None) -> None:
         super().__init__(int(code), remark, address)
-        self.code = int(code)
+        self.code: Final = int(code)
         self.remark = remark
         self.address = address
 
@@ -184,7 +186,7 @@ class ClientError(RmqError):
 
     def __init__(self, message: str, *, response_code: int = -1, next_step: str | None = None) -> None:
         super().__init__(message if next_step is None else f"{message}\n{next_step}")
-        self.response_code = int(response_code)
+        self.response_code: Final = int(response_code)
 
 
 class RequestTimeoutError(ClientError, TimeoutError):

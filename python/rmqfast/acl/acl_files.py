@@ -10,6 +10,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from rmqfast.acl import yaml_text
 from rmqfast.errors import ArgumentError
@@ -24,7 +25,7 @@ class AclFiles:
 
     def __init__(self, home: str | os.PathLike[str]) -> None:
         conf = Path(home).absolute() / "conf"
-        self.default_path = conf / "plain_acl.yml"
+        self.default_path: Final = conf / "plain_acl.yml"
         self._folder = conf / "acl"
 
     def paths(self) -> list[Path]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.admin.clusters import Brokers, Clusters
@@ -76,17 +76,17 @@ class Admin:
             changes["instance_name"] = instance_name
         config = ClientConfig(**changes) if config is None else replace(config, **changes)
         self._client = client = AdminClient(config, timeout)
-        self.clusters = Clusters(client)
-        self.brokers = Brokers(client)
-        self.topics = Topics(client)
-        self.groups = Groups(client, self.topics)
-        self.offsets = Offsets(client, self.groups)
-        self.messages = Messages(client, self.groups)
-        self.dead_letters = DeadLetters(client, self.topics, self.groups)
-        self.explain = Explainer(client, self.groups, self.messages).explain
-        self.create_topic = self.topics.create
-        self.create_group = self.groups.create
-        self.view_message = self.messages.by_id
+        self.clusters: Final = Clusters(client)
+        self.brokers: Final = Brokers(client)
+        self.topics: Final = Topics(client)
+        self.groups: Final = Groups(client, self.topics)
+        self.offsets: Final = Offsets(client, self.groups)
+        self.messages: Final = Messages(client, self.groups)
+        self.dead_letters: Final = DeadLetters(client, self.topics, self.groups)
+        self.explain: Final = Explainer(client, self.groups, self.messages).explain
+        self.create_topic: Final = self.topics.create
+        self.create_group: Final = self.groups.create
+        self.view_message: Final = self.messages.by_id
 
     def start(self) -> None:
         """Starts it; `with` does, too.

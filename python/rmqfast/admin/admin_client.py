@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from rmqfast.client.instance import ClientApi, ClientConfig, ClientInstance
 from rmqfast.client.instance.api import ClusterInfo
@@ -36,7 +36,8 @@ class AdminClient:
     """Asks name servers and brokers."""
 
     def __init__(self, config: ClientConfig, timeout: float) -> None:
-        self._config, self.timeout = config, timeout
+        self._config = config
+        self.timeout: Final = timeout
         self._lock = threading.Lock()
         self._is_started = False
         self._running: ClientInstance | None = None

@@ -5,7 +5,7 @@ Source: `DefaultMQAdminExt`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rmqfast import admin as blocking
 from rmqfast.admin import clusters, dead_letters, explain, groups, messages, offsets, topics
@@ -36,22 +36,22 @@ class Admin:
     def __init__(self, **named: Any) -> None:
         self._twin = twin = blocking.Admin(**named)
         self._calls = Calls(self, twin)
-        self.clusters = Clusters(twin.clusters, self._calls)
-        self.brokers = Brokers(twin.brokers, self._calls)
-        self.topics = Topics(twin.topics, self._calls)
-        self.groups = Groups(twin.groups, self._calls)
-        self.offsets = Offsets(twin.offsets, self._calls)
-        self.messages = Messages(twin.messages, self._calls)
-        self.dead_letters = DeadLetters(twin.dead_letters, self._calls)
-        self.explain = Explainer(twin, self._calls).explain
-        self.create_topic = self.topics.create
-        self.create_group = self.groups.create
-        self.view_message = self.messages.by_id
+        self.clusters: Final = Clusters(twin.clusters, self._calls)
+        self.brokers: Final = Brokers(twin.brokers, self._calls)
+        self.topics: Final = Topics(twin.topics, self._calls)
+        self.groups: Final = Groups(twin.groups, self._calls)
+        self.offsets: Final = Offsets(twin.offsets, self._calls)
+        self.messages: Final = Messages(twin.messages, self._calls)
+        self.dead_letters: Final = DeadLetters(twin.dead_letters, self._calls)
+        self.explain: Final = Explainer(twin, self._calls).explain
+        self.create_topic: Final = self.topics.create
+        self.create_group: Final = self.groups.create
+        self.view_message: Final = self.messages.by_id
 
-    start = calls.start
-    shutdown = calls.shutdown
-    __aenter__ = calls.enter
-    __aexit__ = calls.leave
+    start: Final = calls.start
+    shutdown: Final = calls.shutdown
+    __aenter__: Final = calls.enter
+    __aexit__: Final = calls.leave
 
 
 class _Subject:
@@ -64,73 +64,73 @@ class _Subject:
 class Clusters(_Subject):
     """`admin.clusters`."""
 
-    info = awaited(clusters.Clusters.info)
-    brokers = awaited(clusters.Clusters.brokers)
+    info: Final = awaited(clusters.Clusters.info)
+    brokers: Final = awaited(clusters.Clusters.brokers)
 
 
 class Brokers(_Subject):
     """`admin.clusters.brokers`."""
 
-    status = awaited(clusters.Brokers.status)
-    config = awaited(clusters.Brokers.config)
-    update_config = awaited(clusters.Brokers.update_config)
+    status: Final = awaited(clusters.Brokers.status)
+    config: Final = awaited(clusters.Brokers.config)
+    update_config: Final = awaited(clusters.Brokers.update_config)
 
 
 class Topics(_Subject):
     """`admin.topics.all`."""
 
-    create = awaited(topics.Topics.create)
-    update = awaited(topics.Topics.update)
-    delete = awaited(topics.Topics.delete)
-    all = awaited(topics.Topics.all)
-    route = awaited(topics.Topics.route)
-    status = awaited(topics.Topics.status)
+    create: Final = awaited(topics.Topics.create)
+    update: Final = awaited(topics.Topics.update)
+    delete: Final = awaited(topics.Topics.delete)
+    all: Final = awaited(topics.Topics.all)
+    route: Final = awaited(topics.Topics.route)
+    status: Final = awaited(topics.Topics.status)
 
 
 class Groups(_Subject):
     """`admin.groups.all`."""
 
-    create = awaited(groups.Groups.create)
-    update = awaited(groups.Groups.update)
-    delete = awaited(groups.Groups.delete)
-    all = awaited(groups.Groups.all)
-    of_topic = awaited(groups.Groups.of_topic)
-    progress = awaited(groups.Groups.progress)
-    connections = awaited(groups.Groups.connections)
-    producer_connections = awaited(groups.Groups.producer_connections)
-    running_info = awaited(groups.Groups.running_info)
-    subscription_conflicts = awaited(groups.Groups.subscription_conflicts)
+    create: Final = awaited(groups.Groups.create)
+    update: Final = awaited(groups.Groups.update)
+    delete: Final = awaited(groups.Groups.delete)
+    all: Final = awaited(groups.Groups.all)
+    of_topic: Final = awaited(groups.Groups.of_topic)
+    progress: Final = awaited(groups.Groups.progress)
+    connections: Final = awaited(groups.Groups.connections)
+    producer_connections: Final = awaited(groups.Groups.producer_connections)
+    running_info: Final = awaited(groups.Groups.running_info)
+    subscription_conflicts: Final = awaited(groups.Groups.subscription_conflicts)
 
 
 class Offsets(_Subject):
     """`admin.offsets`."""
 
-    reset = awaited(offsets.Offsets.reset)
-    reset_by_time = awaited(offsets.Offsets.reset_by_time)
-    reset_to_begin = awaited(offsets.Offsets.reset_to_begin)
-    reset_to_end = awaited(offsets.Offsets.reset_to_end)
-    clone = awaited(offsets.Offsets.clone)
+    reset: Final = awaited(offsets.Offsets.reset)
+    reset_by_time: Final = awaited(offsets.Offsets.reset_by_time)
+    reset_to_begin: Final = awaited(offsets.Offsets.reset_to_begin)
+    reset_to_end: Final = awaited(offsets.Offsets.reset_to_end)
+    clone: Final = awaited(offsets.Offsets.clone)
 
 
 class Messages(_Subject):
     """`admin.messages`."""
 
-    by_id = awaited(messages.Messages.by_id)
-    by_key = awaited(messages.Messages.by_key)
-    by_unique_key = awaited(messages.Messages.by_unique_key)
-    by_offset = awaited(messages.Messages.by_offset)
-    trace = awaited(messages.Messages.trace)
-    track = awaited(messages.Messages.track)
+    by_id: Final = awaited(messages.Messages.by_id)
+    by_key: Final = awaited(messages.Messages.by_key)
+    by_unique_key: Final = awaited(messages.Messages.by_unique_key)
+    by_offset: Final = awaited(messages.Messages.by_offset)
+    trace: Final = awaited(messages.Messages.trace)
+    track: Final = awaited(messages.Messages.track)
 
 
 class DeadLetters(_Subject):
     """`admin.dead_letters.of_group`."""
 
-    of_group = awaited(dead_letters.DeadLetters.of_group)
-    resend = awaited(dead_letters.DeadLetters.resend)
+    of_group: Final = awaited(dead_letters.DeadLetters.of_group)
+    resend: Final = awaited(dead_letters.DeadLetters.resend)
 
 
 class Explainer(_Subject):
     """`admin.explain`."""
 
-    explain = awaited(explain.Explainer.explain)
+    explain: Final = awaited(explain.Explainer.explain)

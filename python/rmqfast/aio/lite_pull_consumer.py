@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from rmqfast.aio import calls
 from rmqfast.aio.arrivals import Arrivals
@@ -21,6 +21,7 @@ from rmqfast.client import lite_pull as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.lite_pull import LitePullOptions, TopicMessageQueueChangeListener
 from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class LitePullConsumer:
 
     @made_as(blocking.LitePullConsumer)
     def __init__(self, *args: Any, options: LitePullOptions | None = None, **named: Any) -> None:
-        self.options = options or LitePullOptions()
+        self.options: Final = options or LitePullOptions()
         heard = told_later(lambda: self._calls.loop, self.options.message_queue_listener)
         theirs = replace(self.options, message_queue_listener=heard)
         self._twin = blocking.LitePullConsumer(*args, options=theirs, **named)
@@ -62,35 +63,35 @@ class LitePullConsumer:
         self._arrivals = Arrivals()
         self._twin.tell_of_arrivals(self._arrivals.tell)
 
-    start = calls.start
-    shutdown = calls.shutdown
-    __aenter__ = calls.enter
-    __aexit__ = calls.leave
-    group = Shown(blocking.LitePullConsumer, lambda twin: twin.group)
-    client_id = Shown(blocking.LitePullConsumer, lambda twin: twin.client_id)
-    is_running = Shown(blocking.LitePullConsumer, lambda twin: twin.is_running)
-    assignment = Shown(blocking.LitePullConsumer, lambda twin: twin.assignment)
-    backlog = Shown(blocking.LitePullConsumer, lambda twin: twin.backlog)
-    register_consume_hook = awaited(blocking.LitePullConsumer.register_consume_hook)
-    max_offset = awaited(blocking.LitePullConsumer.max_offset)
-    min_offset = awaited(blocking.LitePullConsumer.min_offset)
-    search_offset = awaited(blocking.LitePullConsumer.search_offset)
-    earliest_store_time = awaited(blocking.LitePullConsumer.earliest_store_time)
-    subscribe = awaited(blocking.LitePullConsumer.subscribe)
-    unsubscribe = awaited(blocking.LitePullConsumer.unsubscribe)
-    assign = awaited(blocking.LitePullConsumer.assign)
-    seek = awaited(blocking.LitePullConsumer.seek)
-    seek_to_begin = awaited(blocking.LitePullConsumer.seek_to_begin)
-    seek_to_end = awaited(blocking.LitePullConsumer.seek_to_end)
-    seek_to_time = awaited(blocking.LitePullConsumer.seek_to_time)
-    pause = awaited(blocking.LitePullConsumer.pause)
-    resume = awaited(blocking.LitePullConsumer.resume)
-    is_paused = awaited(blocking.LitePullConsumer.is_paused)
-    commit = awaited(blocking.LitePullConsumer.commit)
-    commit_sync = awaited(blocking.LitePullConsumer.commit_sync)
-    committed = awaited(blocking.LitePullConsumer.committed)
-    offset_for_timestamp = awaited(blocking.LitePullConsumer.offset_for_timestamp)
-    fetch_message_queues = awaited(blocking.LitePullConsumer.fetch_message_queues)
+    start: Final = calls.start
+    shutdown: Final = calls.shutdown
+    __aenter__: Final = calls.enter
+    __aexit__: Final = calls.leave
+    group: Shown[str] = Shown(blocking.LitePullConsumer, lambda twin: twin.group)
+    client_id: Shown[str] = Shown(blocking.LitePullConsumer, lambda twin: twin.client_id)
+    is_running: Shown[bool] = Shown(blocking.LitePullConsumer, lambda twin: twin.is_running)
+    assignment: Shown[list[MessageQueue]] = Shown(blocking.LitePullConsumer, lambda twin: twin.assignment)
+    backlog: Shown[int] = Shown(blocking.LitePullConsumer, lambda twin: twin.backlog)
+    register_consume_hook: Final = awaited(blocking.LitePullConsumer.register_consume_hook)
+    max_offset: Final = awaited(blocking.LitePullConsumer.max_offset)
+    min_offset: Final = awaited(blocking.LitePullConsumer.min_offset)
+    search_offset: Final = awaited(blocking.LitePullConsumer.search_offset)
+    earliest_store_time: Final = awaited(blocking.LitePullConsumer.earliest_store_time)
+    subscribe: Final = awaited(blocking.LitePullConsumer.subscribe)
+    unsubscribe: Final = awaited(blocking.LitePullConsumer.unsubscribe)
+    assign: Final = awaited(blocking.LitePullConsumer.assign)
+    seek: Final = awaited(blocking.LitePullConsumer.seek)
+    seek_to_begin: Final = awaited(blocking.LitePullConsumer.seek_to_begin)
+    seek_to_end: Final = awaited(blocking.LitePullConsumer.seek_to_end)
+    seek_to_time: Final = awaited(blocking.LitePullConsumer.seek_to_time)
+    pause: Final = awaited(blocking.LitePullConsumer.pause)
+    resume: Final = awaited(blocking.LitePullConsumer.resume)
+    is_paused: Final = awaited(blocking.LitePullConsumer.is_paused)
+    commit: Final = awaited(blocking.LitePullConsumer.commit)
+    commit_sync: Final = awaited(blocking.LitePullConsumer.commit_sync)
+    committed: Final = awaited(blocking.LitePullConsumer.committed)
+    offset_for_timestamp: Final = awaited(blocking.LitePullConsumer.offset_for_timestamp)
+    fetch_message_queues: Final = awaited(blocking.LitePullConsumer.fetch_message_queues)
 
     @property
     def offset_store(self) -> OffsetStore:

@@ -5,6 +5,8 @@ Source: `OffsetStore`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rmqfast.aio.awaited import awaited
 from rmqfast.aio.calls import Calls
 from rmqfast.client import consumer as blocking
@@ -16,11 +18,11 @@ class OffsetStore:
     def __init__(self, store: blocking.OffsetStore, calls: Calls) -> None:
         self._twin, self._calls = store, calls
 
-    load = awaited(blocking.OffsetStore.load)
-    update_offset = awaited(blocking.OffsetStore.update_offset)
-    read_offset = awaited(blocking.OffsetStore.read_offset)
-    persist = awaited(blocking.OffsetStore.persist)
-    persist_all = awaited(blocking.OffsetStore.persist_all)
-    remove_offset = awaited(blocking.OffsetStore.remove_offset)
-    clone = awaited(blocking.OffsetStore.clone)
-    update_to_broker = awaited(blocking.OffsetStore.update_to_broker)
+    load: Final = awaited(blocking.OffsetStore.load)
+    update_offset: Final = awaited(blocking.OffsetStore.update_offset)
+    read_offset: Final = awaited(blocking.OffsetStore.read_offset)
+    persist: Final = awaited(blocking.OffsetStore.persist)
+    persist_all: Final = awaited(blocking.OffsetStore.persist_all)
+    remove_offset: Final = awaited(blocking.OffsetStore.remove_offset)
+    clone: Final = awaited(blocking.OffsetStore.clone)
+    update_to_broker: Final = awaited(blocking.OffsetStore.update_to_broker)

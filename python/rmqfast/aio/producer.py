@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqfast.aio import calls
 from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
@@ -17,7 +17,7 @@ from rmqfast.aio.turns import Turns
 from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.instance import ServiceState
-from rmqfast.client.producer import OnReply, QueueSelector, SendCallback, SendResult, select_by_hash
+from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.client.producer.requests import not_replied
 from rmqfast.client.producer.send import Send
@@ -67,19 +67,19 @@ class Producer:
         # who waits here keeps no other call from its thread
         self._senders = self._calls.pool(_SENDERS)
 
-    start = calls.start
-    shutdown = calls.shutdown
-    __aenter__ = calls.enter
-    __aexit__ = calls.leave
-    group = Shown(blocking.Producer, lambda twin: twin.group)
-    client_id = Shown(blocking.Producer, lambda twin: twin.client_id)
-    options = Shown(blocking.Producer, lambda twin: twin.options)
-    in_flight = Shown(blocking.Producer, lambda twin: twin.in_flight)
-    send_many = awaited(blocking.Producer.send_many)
-    send_oneway = awaited(blocking.Producer.send_oneway)
-    fetch_publish_message_queues = awaited(blocking.Producer.fetch_publish_message_queues)
-    create_topic = awaited(blocking.Producer.create_topic)
-    register_send_hook = awaited(blocking.Producer.register_send_hook)
+    start: Final = calls.start
+    shutdown: Final = calls.shutdown
+    __aenter__: Final = calls.enter
+    __aexit__: Final = calls.leave
+    group: Shown[str] = Shown(blocking.Producer, lambda twin: twin.group)
+    client_id: Shown[str] = Shown(blocking.Producer, lambda twin: twin.client_id)
+    options: Shown[ProducerOptions] = Shown(blocking.Producer, lambda twin: twin.options)
+    in_flight: Shown[int] = Shown(blocking.Producer, lambda twin: twin.in_flight)
+    send_many: Final = awaited(blocking.Producer.send_many)
+    send_oneway: Final = awaited(blocking.Producer.send_oneway)
+    fetch_publish_message_queues: Final = awaited(blocking.Producer.fetch_publish_message_queues)
+    create_topic: Final = awaited(blocking.Producer.create_topic)
+    register_send_hook: Final = awaited(blocking.Producer.register_send_hook)
 
     @as_of(blocking.Producer.send)
     async def send(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqfast.aio import calls
 from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
@@ -52,30 +52,30 @@ class PullConsumer:
 
     @made_as(blocking.PullConsumer)
     def __init__(self, *args: Any, options: PullOptions | None = None, **named: Any) -> None:
-        self.options = options or PullOptions()
+        self.options: Final = options or PullOptions()
         heard = told_later(lambda: self._calls.loop, self.options.message_queue_listener)
         theirs = replace(self.options, message_queue_listener=heard)
         self._twin = blocking.PullConsumer(*args, options=theirs, **named)
         self._calls = Calls(self, self._twin)
 
-    start = calls.start
-    shutdown = calls.shutdown
-    __aenter__ = calls.enter
-    __aexit__ = calls.leave
-    group = Shown(blocking.PullConsumer, lambda twin: twin.group)
-    client_id = Shown(blocking.PullConsumer, lambda twin: twin.client_id)
-    is_running = Shown(blocking.PullConsumer, lambda twin: twin.is_running)
-    register_consume_hook = awaited(blocking.PullConsumer.register_consume_hook)
-    max_offset = awaited(blocking.PullConsumer.max_offset)
-    min_offset = awaited(blocking.PullConsumer.min_offset)
-    search_offset = awaited(blocking.PullConsumer.search_offset)
-    earliest_store_time = awaited(blocking.PullConsumer.earliest_store_time)
-    fetch_subscribe_message_queues = awaited(blocking.PullConsumer.fetch_subscribe_message_queues)
-    fetch_message_queues_in_balance = awaited(blocking.PullConsumer.fetch_message_queues_in_balance)
-    update_consume_offset = awaited(blocking.PullConsumer.update_consume_offset)
-    fetch_consume_offset = awaited(blocking.PullConsumer.fetch_consume_offset)
-    send_message_back = awaited(blocking.PullConsumer.send_message_back)
-    register_filter_hook = awaited(blocking.PullConsumer.register_filter_hook)
+    start: Final = calls.start
+    shutdown: Final = calls.shutdown
+    __aenter__: Final = calls.enter
+    __aexit__: Final = calls.leave
+    group: Shown[str] = Shown(blocking.PullConsumer, lambda twin: twin.group)
+    client_id: Shown[str] = Shown(blocking.PullConsumer, lambda twin: twin.client_id)
+    is_running: Shown[bool] = Shown(blocking.PullConsumer, lambda twin: twin.is_running)
+    register_consume_hook: Final = awaited(blocking.PullConsumer.register_consume_hook)
+    max_offset: Final = awaited(blocking.PullConsumer.max_offset)
+    min_offset: Final = awaited(blocking.PullConsumer.min_offset)
+    search_offset: Final = awaited(blocking.PullConsumer.search_offset)
+    earliest_store_time: Final = awaited(blocking.PullConsumer.earliest_store_time)
+    fetch_subscribe_message_queues: Final = awaited(blocking.PullConsumer.fetch_subscribe_message_queues)
+    fetch_message_queues_in_balance: Final = awaited(blocking.PullConsumer.fetch_message_queues_in_balance)
+    update_consume_offset: Final = awaited(blocking.PullConsumer.update_consume_offset)
+    fetch_consume_offset: Final = awaited(blocking.PullConsumer.fetch_consume_offset)
+    send_message_back: Final = awaited(blocking.PullConsumer.send_message_back)
+    register_filter_hook: Final = awaited(blocking.PullConsumer.register_filter_hook)
 
     @property
     def offset_store(self) -> OffsetStore:

@@ -5,7 +5,7 @@ Source: `DefaultMQPushConsumer`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rmqfast.aio import calls
 from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
@@ -59,21 +59,21 @@ class PushConsumer:
         self._twin = blocking.PushConsumer(*args, **named)
         self._calls = Calls(self, self._twin)
 
-    start = calls.start
-    shutdown = calls.shutdown
-    __aenter__ = calls.enter
-    __aexit__ = calls.leave
-    group = Shown(blocking.PushConsumer, lambda twin: twin.group)
-    client_id = Shown(blocking.PushConsumer, lambda twin: twin.client_id)
-    subscribe = awaited(blocking.PushConsumer.subscribe)
-    unsubscribe = awaited(blocking.PushConsumer.unsubscribe)
-    suspend = awaited(blocking.PushConsumer.suspend)
-    resume = awaited(blocking.PushConsumer.resume)
-    update_consume_offset = awaited(blocking.PushConsumer.update_consume_offset)
-    fetch_subscribe_message_queues = awaited(blocking.PushConsumer.fetch_subscribe_message_queues)
-    register_consume_hook = awaited(blocking.PushConsumer.register_consume_hook)
-    register_filter_hook = awaited(blocking.PushConsumer.register_filter_hook)
-    running_info = awaited(blocking.PushConsumer.running_info)
+    start: Final = calls.start
+    shutdown: Final = calls.shutdown
+    __aenter__: Final = calls.enter
+    __aexit__: Final = calls.leave
+    group: Shown[str] = Shown(blocking.PushConsumer, lambda twin: twin.group)
+    client_id: Shown[str] = Shown(blocking.PushConsumer, lambda twin: twin.client_id)
+    subscribe: Final = awaited(blocking.PushConsumer.subscribe)
+    unsubscribe: Final = awaited(blocking.PushConsumer.unsubscribe)
+    suspend: Final = awaited(blocking.PushConsumer.suspend)
+    resume: Final = awaited(blocking.PushConsumer.resume)
+    update_consume_offset: Final = awaited(blocking.PushConsumer.update_consume_offset)
+    fetch_subscribe_message_queues: Final = awaited(blocking.PushConsumer.fetch_subscribe_message_queues)
+    register_consume_hook: Final = awaited(blocking.PushConsumer.register_consume_hook)
+    register_filter_hook: Final = awaited(blocking.PushConsumer.register_filter_hook)
+    running_info: Final = awaited(blocking.PushConsumer.running_info)
 
     @property
     def options(self) -> PushOptions:

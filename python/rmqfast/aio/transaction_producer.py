@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rmqfast.aio.awaited import as_of, awaited
 from rmqfast.aio.on_loop import OnLoop
@@ -96,7 +96,7 @@ class TransactionProducer(Producer):
         self._use(self._transactional)
         self._transactions = self._calls.pool(TRANSACTIONS_AT_A_TIME)
 
-    register_end_transaction_hook = awaited(blocking.TransactionProducer.register_end_transaction_hook)
+    register_end_transaction_hook: Final = awaited(blocking.TransactionProducer.register_end_transaction_hook)
 
     @as_of(blocking.TransactionProducer.send_in_transaction)
     async def send_in_transaction(

@@ -86,7 +86,7 @@ class Broker:
         now: Callable[[], int] | None = None,
         store: WritableStore | None = None,
     ) -> None:
-        self.config = config or BrokerConfig()
+        self.config: BrokerConfig = config or BrokerConfig()
         self._store = store
         self._config_file = config_file
         self._check = check

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from rmqfast._native import Mailbox, check_sql92
 from rmqfast.broker.clients.change_notifier import ChangeNotifier
@@ -41,7 +42,7 @@ from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupMa
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import TransactionService
-from rmqfast.store import GetLimits, open_store
+from rmqfast.store import GetLimits, LiveStore, open_store
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
 
@@ -70,10 +71,10 @@ class BrokerTables:
         progress: Callable[[int, int], object] | None = None,
         store: WritableStore | None = None,
     ) -> None:
-        self.root = Path(config.text("storePathRootDir"))
+        self.root: Final = Path(config.text("storePathRootDir"))
         self.now = now
         self._steady = steady
-        self.configuration = Configuration(config, now=now())
+        self.configuration: Final = Configuration(config, now=now())
         # kept for `take`: these two never change while the broker runs
         self._options = partial(data_plane_options, vip_port=vip_port, checks_rights=checks_rights)
         options = append_options(config)  # before anything is opened: it may be refused
@@ -82,12 +83,12 @@ class BrokerTables:
             self.root, mode="a", options=options, retention=retention_options(config), progress=progress
         )
         try:
-            self.metadata = Metadata(self.root, options.file_permission)
+            self.metadata: Final = Metadata(self.root, options.file_permission)
             self._open_data_plane(mailbox, config)
             self._open_topics_and_groups(on_topic_change)
             self._open_clients(config)
             self._open_services(config)
-            self.preparation = Preparation(self.topics, self.groups, self.names, vip_port=vip_port)
+            self.preparation: Final = Preparation(self.topics, self.groups, self.names, vip_port=vip_port)
         except BaseException:
             self._give_up()
             raise
@@ -143,11 +144,11 @@ class BrokerTables:
                 self.store.close()
 
     def _open_data_plane(self, mailbox: Mailbox, config: BrokerConfig) -> None:
-        self.live = self.store.live
-        self.data_plane = NativeDataPlane(self.store.appender, mailbox, self._options(config))
-        self.integrity = Integrity(self.data_plane.native)
+        self.live: LiveStore = self.store.live
+        self.data_plane: NativeDataPlane = NativeDataPlane(self.store.appender, mailbox, self._options(config))
+        self.integrity: Integrity = Integrity(self.data_plane.native)
         self.data_plane.set_permission(config.number("brokerPermission"))
-        self.appends = InternalAppends(
+        self.appends: InternalAppends = InternalAppends(
             self.store,
             self.data_plane.native,
             cluster_name=config.text("brokerClusterName"),
@@ -155,31 +156,37 @@ class BrokerTables:
         )
 
     def _open_topics_and_groups(self, on_topic_change: Callable[[Sequence[TopicConfig] | None], object]) -> None:
-        self.topics = TopicManager(self.metadata, self.config, self.data_plane, now=self.now, on_change=on_topic_change)
-        self.groups = SubscriptionGroupManager(self.metadata, self.config, self.data_plane, now=self.now)
+        self.topics: TopicManager = TopicManager(
+            self.metadata, self.config, self.data_plane, now=self.now, on_change=on_topic_change
+        )
+        self.groups: SubscriptionGroupManager = SubscriptionGroupManager(
+            self.metadata, self.config, self.data_plane, now=self.now
+        )
 
     def _open_clients(self, config: BrokerConfig) -> None:
         limits = GetLimits(
             physical_memory=physical_memory(),
             access_ratio=config.number("accessMessageInMemoryMaxRatio"),
         )
-        self.filters = ConsumerFilterManager(self.metadata, check_sql92)
+        self.filters: ConsumerFilterManager = ConsumerFilterManager(self.metadata, check_sql92)
         # before consumers can come: a heartbeat brings expressions back to life
         self.filters.load(now=self.now())
-        self.consumers = ConsumerManager(
+        self.consumers: ConsumerManager = ConsumerManager(
             self.data_plane, self.filters, is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable")
         )
-        self.notifier = ChangeNotifier()
-        self.names = NameQuota(config.number("newNamesBurst"), config.number("newNamesPerSecond"))
-        self.producers = ProducerManager()
-        self.locks = QueueLockManager()
-        self.offsets = ConsumerOffsetManager(self.metadata, self.data_plane, self.live, limits=limits)
+        self.notifier: ChangeNotifier = ChangeNotifier()
+        self.names: NameQuota = NameQuota(config.number("newNamesBurst"), config.number("newNamesPerSecond"))
+        self.producers: ProducerManager = ProducerManager()
+        self.locks: QueueLockManager = QueueLockManager()
+        self.offsets: ConsumerOffsetManager = ConsumerOffsetManager(
+            self.metadata, self.data_plane, self.live, limits=limits
+        )
         self.offsets.load()
-        self.stats = BrokerStats(self.data_plane.counters)
-        self.store_stats = StoreStats(self.data_plane.counters, now=self.now())
+        self.stats: BrokerStats = BrokerStats(self.data_plane.counters)
+        self.store_stats: StoreStats = StoreStats(self.data_plane.counters, now=self.now())
 
     def _open_services(self, config: BrokerConfig) -> None:
-        self.schedule = ScheduleMessageService(
+        self.schedule: ScheduleMessageService = ScheduleMessageService(
             self.metadata,
             self.live,
             self.appends.append_due,
@@ -189,8 +196,10 @@ class BrokerTables:
             flush=self.store.flush,
             delivered=self.appends.delivered,
         )
-        self.half = HalfMessages(self.live, self.appends.append, store_host=config.broker_address, now=self.now)
-        self.transactions = TransactionService(
+        self.half: HalfMessages = HalfMessages(
+            self.live, self.appends.append, store_host=config.broker_address, now=self.now
+        )
+        self.transactions: TransactionService = TransactionService(
             self.half,
             self.data_plane,
             available_channel=self.producers.available_channel,

@@ -50,7 +50,7 @@ def show_version(is_asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
         raise typer.Exit
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=Root,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -17,7 +17,7 @@ __all__ = ["app"]
 
 COLUMNS = ("cluster", "broker_name", "broker_id", "address", "version", "in_tps", "out_tps")
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The brokers of a cluster.")
+app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The brokers of a cluster.")
 
 
 @app.command()

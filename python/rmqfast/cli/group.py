@@ -44,7 +44,7 @@ SUBSCRIPTION_COLUMNS = ("topic", "member", "expression", "type", "version_timest
 #: Stands for a member where the row is what the brokers take all members to want.
 KEPT_BY_BROKER = "(kept by the broker)"
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer groups of a cluster.")
+app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer groups of a cluster.")
 
 
 @app.command("list")

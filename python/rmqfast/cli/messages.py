@@ -30,7 +30,7 @@ Offset = Annotated[int | None, typer.Option(help="Queue offset of the message, w
 #: Outcomes that are problems.
 PROBLEMS = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED, Outcome.UNKNOWN}
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Single messages of a cluster.")
+app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Single messages of a cluster.")
 
 
 @app.command()

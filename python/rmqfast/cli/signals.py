@@ -22,7 +22,7 @@ class StopSignals:
     """
 
     def __init__(self) -> None:
-        self.is_noted = False
+        self.is_noted: bool = False
         # No `threading.Event`: the handler runs in the thread that waits, at any line of it. Where that thread has the
         # event's lock just then, `set` waits for a lock that nobody gives back. `SimpleQueue.put` may come in between.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()

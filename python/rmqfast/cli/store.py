@@ -32,7 +32,7 @@ from rmqfast.store.json_lines import json_text
 
 __all__ = ["app", "clean"]
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
+app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
 app.command()(export.export)
 app.command()(tail)
 

@@ -23,7 +23,7 @@ __all__ = ["app"]
 
 OFFSET_COLUMNS = ("topic", "broker_name", "queue_id", "min_offset", "max_offset", "last_update_timestamp")
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a cluster.")
+app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a cluster.")
 
 
 @app.command("list")

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.errors import ArgumentError, ForkError
@@ -103,7 +103,7 @@ class EmbeddedCluster:
         self._name_servers: list[NameServer] = []
         self.brokers: list[Broker] = []
         self.slaves: list[Slave] = []
-        self.name_server = ""
+        self.name_server: str = ""
 
     def start(self) -> Self:
         """Starts the name servers, then the brokers; where one of them fails nothing of the others is left.
@@ -254,7 +254,7 @@ class Scratch:
     """
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="rmqfast-"))
+        self.path: Final = Path(tempfile.mkdtemp(prefix="rmqfast-"))
         self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
 
     def remove(self) -> None:

@@ -71,7 +71,7 @@ class CopyDirectory:
     """
 
     def __init__(self, path: Path, options: MirrorOptions, user: CopyUser | None = None) -> None:
-        self.path = newest_copy(path) if user is None else path
+        self.path: Path = newest_copy(path) if user is None else path
         self._first, self._options, self._user = path, options, user
         self._replica: Replica | None = None
 

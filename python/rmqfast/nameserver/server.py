@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.errors import ArgumentError
 from rmqfast.nameserver.config import ConfigProcessor, NamesrvConfig
@@ -80,16 +80,16 @@ class NameServer:
         now: Callable[[], int] = _milliseconds,
         check: Check | None = None,
     ) -> None:
-        self.config = config or NamesrvConfig()
-        self.routes = RouteInfoManager()
+        self.config: Final = config or NamesrvConfig()
+        self.routes: Final = RouteInfoManager()
         self._now = now
-        self.access = _access_of(self.config, now)
+        self.access: Final = _access_of(self.config, now)
         checked = all_of(None if self.access is None else self.access.check, check)
         self._check = checked if checked is not None else _exposure_of(self.config)
         self._server: RemotingServer | None = None
         self._address = ""
         self._stopped = threading.Event()
-        self.kv_configs = KVConfigManager.load(Path(self.config.kv_config_path))
+        self.kv_configs: Final = KVConfigManager.load(Path(self.config.kv_config_path))
         self.processors: dict[int, Processor] = {
             **RouteProcessor(self.routes, self.kv_configs, self.config).processors(),
             **RegistrationProcessor(self.routes, self.kv_configs, now).processors(),

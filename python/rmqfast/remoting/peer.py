@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from rmqfast._native import Channel as NativeChannel
 from rmqfast.remoting.response import Response
@@ -15,8 +16,8 @@ class Peer:
 
     def __init__(self, native: NativeChannel) -> None:
         self._native = native
-        self.remote_address = native.remote_address
-        self.local_address = native.local_address
+        self.remote_address: Final = native.remote_address
+        self.local_address: Final = native.local_address
 
     @property
     def address(self) -> str:

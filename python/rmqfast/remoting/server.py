@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Self
+from typing import Final, Self
 
 from rmqfast._native import Call, Mailbox
 from rmqfast._native import RemotingServer as Listener
@@ -66,7 +66,7 @@ class RemotingServer:
         self._pid = os.getpid()
         most = self._options.max_frame_size if max_body is None else max_body
         # before any listener: a connection may have a request as soon as it is accepted
-        self.mailbox = Mailbox(capacity, max_body=most, unlimited=list(unlimited))
+        self.mailbox: Final = Mailbox(capacity, max_body=most, unlimited=list(unlimited))
         self._dispatcher = Dispatcher(
             self.mailbox, processors, check=check, closed=closed, again=again, max_ages=max_ages, workers=workers
         )

@@ -8,6 +8,7 @@ from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.mirror.copy_directory import copy_options
 from rmqfast.remoting import Request
 from rmqfast.remoting.credentials import Signer
+from rmqfast.store import AppendOptions
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from rmqfast.store.config.file import ConfigFile as ConfigTable
 from rmqfast.store.replica import Replica
@@ -30,7 +31,8 @@ class ServedCopy:
         check: Callable[[Request], None] | None,
         signer: Signer | None,
     ) -> None:
-        self.config, self.sizes = config, copy_options(config)
+        self.config: BrokerConfig = config
+        self.sizes: AppendOptions = copy_options(config)
         self._config_file, self._check, self._signer = config_file, check, signer
         self._broker: Broker | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from rmqfast._native import cut_copy, newest_copy
 from rmqfast.store.append_options import AppendOptions
@@ -61,7 +61,7 @@ class Replica:
         self, path: Path, options: AppendOptions, *, begin: int = 0, retention: RetentionOptions | None = None
     ) -> None:
         self.path = path
-        self.store = WritableStore(path, options, retention=retention, replica_from=begin)
+        self.store: Final = WritableStore(path, options, retention=retention, replica_from=begin)
 
     @property
     def bounds(self) -> tuple[int, int]:

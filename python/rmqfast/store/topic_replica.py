@@ -50,7 +50,7 @@ class TopicReplica(Replica):
     ) -> None:
         # as an export's log: units that lead nowhere would have a broker skip what stands in a first file at 0
         super().__init__(path, options, begin=options.file_size, retention=retention)
-        self.topics = tuple(topics)
+        self.topics: tuple[str, ...] = tuple(topics)
         if begin is not None:
             try:
                 begin_mark(os.fspath(path), begin, self.store.appender.log_bounds()[1])

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from rmqfast._native import Appender, Store
 from rmqfast.message import Message
@@ -122,7 +122,7 @@ class WritableStore(MessageStore):
             os.fspath(path), own, retention=retention, progress=progress, replica_from=replica_from
         )
         recovered = self._appender.recovered()
-        self.recovery = None if recovered is None else RecoveryReport(*recovered)
+        self.recovery: Final = None if recovered is None else RecoveryReport(*recovered)
         if self.recovery is not None:
             _LOG.warning("store %s: it was not closed, or its parts disagreed: %s", path, self.recovery)
         self._io = io

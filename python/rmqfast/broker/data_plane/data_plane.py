@@ -6,7 +6,7 @@ The data plane never asks back: a request that it cannot answer comes to the mai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from rmqfast._native import Appender, Mailbox
 from rmqfast._native import DataPlane as Native
@@ -81,16 +81,17 @@ class NativeDataPlane:
     """
 
     def __init__(self, appender: Appender, mailbox: Mailbox, options: DataPlaneOptions) -> None:
-        self.native = native = Native.open(appender, mailbox, options)
+        native = Native.open(appender, mailbox, options)
+        self.native: Final = native
         # Rust takes these calls as they are.
-        self.remove_topic = native.remove_topic
-        self.remove_group = native.remove_group
-        self.remove_subscription = native.remove_subscription
-        self.remove_consumer_group = native.remove_consumer_group
-        self.commit_offset = native.commit_offset
-        self.take_changed_offsets = native.take_changed_offsets
-        self.set_permission = native.set_permission
-        self.close = native.close
+        self.remove_topic: Final = native.remove_topic
+        self.remove_group: Final = native.remove_group
+        self.remove_subscription: Final = native.remove_subscription
+        self.remove_consumer_group: Final = native.remove_consumer_group
+        self.commit_offset: Final = native.commit_offset
+        self.take_changed_offsets: Final = native.take_changed_offsets
+        self.set_permission: Final = native.set_permission
+        self.close: Final = native.close
 
     def put_topic(self, config: TopicConfig) -> None:
         """See `DataPlane`."""

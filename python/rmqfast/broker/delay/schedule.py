@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.time_of_day import Jump, TimeOfDay
@@ -65,7 +66,7 @@ class ScheduleMessageService:
         self._delivered = delivered
         self._time_of_day = time_of_day or TimeOfDay(started)
         self._lock = threading.Lock()
-        self.levels = levels or DelayLevels()
+        self.levels: Final = levels or DelayLevels()
         self._table = metadata.load(DelayOffsetTable)
         self._saved: dict[int, int] = {}
         self._correct()

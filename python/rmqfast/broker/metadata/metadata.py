@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from rmqfast.broker.metadata.database import Database
 from rmqfast.broker.metadata.java_files import JavaFiles, digest_of
@@ -52,7 +52,7 @@ class Metadata:
     """
 
     def __init__(self, root: str | os.PathLike[str], permission: int = 0o600) -> None:
-        self.root = Path(root)
+        self.root: Final = Path(root)
         self._database = Database(self.root / "config" / "metadata.db", permission)
         self._files = JavaFiles(self.root, self._database, {table.FILE_NAME: table.MEMBER for table in _TABLES})
         self._lock = threading.Lock()

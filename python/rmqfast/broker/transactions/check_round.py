@@ -109,7 +109,7 @@ class CheckRound:
         self._op_start = op_offset
         self._removed: dict[int, int] = {}
         self._done: list[int] = []
-        self.op_offset = op_offset
+        self.op_offset: int = op_offset
         self.last_operation: int | None = None
 
     def read_operations(self) -> bool:

@@ -71,7 +71,7 @@ class TransactionService:
         self._offsets = offsets
         self._available_channel = available_channel
         self._make_topic = make_topic
-        self.options = options or TransactionCheckOptions()
+        self.options: TransactionCheckOptions = options or TransactionCheckOptions()
         self._clock = clock
 
     def run_once(self, now: int) -> int:

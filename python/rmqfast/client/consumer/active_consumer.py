@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from rmqfast.client.consumer.active_options import ActiveOptions
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks
@@ -39,7 +39,7 @@ class ActiveConsumer(ABC):
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._state, self._lock = ServiceState.CREATE_JUST, threading.RLock()
         self._pid, self._began = os.getpid(), 0
-        self.hooks = ConsumeHooks()
+        self.hooks: Final = ConsumeHooks()
 
     @property
     def group(self) -> str:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from rmqfast.client.instance import ClientInstance
 from rmqfast.errors import ClientError, RemotingError, RemotingProtocolError, ResponseError
@@ -219,7 +219,7 @@ class LocalFileOffsetStore:
     """
 
     def __init__(self, directory: Path, client_id: str, group: str) -> None:
-        self.path = directory / client_id / group / "offsets.json"
+        self.path: Final = directory / client_id / group / "offsets.json"
         self._table, self._writing = OffsetTable(), threading.Lock()
 
     def load(self) -> None:

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from rmqfast.client.consumer.offset_store import OffsetStore
 from rmqfast.client.consumer.queue_locks import QueueLocks
@@ -40,7 +40,7 @@ class OwnedQueue:
 
     def __init__(self) -> None:
         self.is_dropped = self.is_locked = False
-        self.last_lock = time.monotonic()
+        self.last_lock: float = time.monotonic()
 
     def is_pull_expired(self) -> bool:
         """Never: the application pulls when it wants."""
@@ -70,13 +70,16 @@ class Rebalance(ABC, Generic[Q]):
         strategy: AllocateMessageQueueStrategy,
         offset_store: OffsetStore,
     ) -> None:
-        self.instance, self.group, self.message_model = instance, group, message_model
-        self.strategy, self.offset_store = strategy, offset_store
+        self.instance: Final = instance
+        self.group: Final = group
+        self.message_model = message_model
+        self.strategy: Final = strategy
+        self.offset_store: Final = offset_store
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.subscribe_info: dict[str, frozenset[MessageQueue]] = {}
         self.process_queues: dict[MessageQueue, Q] = {}
         self._lock, self._is_ended = threading.Lock(), False
-        self.locks = QueueLocks(instance, group, self.process_queues)
+        self.locks: Final = QueueLocks(instance, group, self.process_queues)
 
     @property
     @abstractmethod

@@ -77,7 +77,7 @@ class SubscriptionWatcher:
         self._instance, self._group, self._subscriptions = instance, group, subscriptions
         self._on_conflict = on_conflict
         self.conflicts: tuple[SubscriptionConflict, ...] = ()
-        self.warnings = 0
+        self.warnings: int = 0
         self._lock = threading.Lock()
         self._seen: object = None
         #: By member; `None` for one that did not answer.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from rmqfast.client.instance.name_servers import NameServers
 from rmqfast.errors import ResponseError
@@ -32,7 +33,9 @@ class ClientApi:
     """
 
     def __init__(self, connections: Connections, name_servers: NameServers, *, timeout: float = 3.0) -> None:
-        self.connections, self.name_servers, self.timeout = connections, name_servers, timeout
+        self.connections: Final = connections
+        self.name_servers: Final = name_servers
+        self.timeout: Final = timeout
 
     def ask(
         self,

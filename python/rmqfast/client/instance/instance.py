@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.broker_requests import BrokerRequests, decode_message
@@ -36,19 +36,21 @@ class ClientInstance:
     """What the clients of one id share; `of` finds or makes it, `release` gives it back."""
 
     def __init__(self, config: ClientConfig, client_id: str) -> None:
-        self.client_id, self.config = client_id, config
+        self.client_id: Final = client_id
+        self.config: Final = config
         self._members, self._pid = Members(), os.getpid()
-        self.routes, self.scheduler = RouteTable(config.translated), Scheduler()
+        self.routes: Final = RouteTable(config.translated)
+        self.scheduler: Final = Scheduler()
         # a thread of its own: brokers that do not answer a rebalance must not hold up heartbeats
         self._rebalancing, self._is_rebalance_due = Scheduler("rmqfast-rebalance"), False
         names = config.name_servers
         requests = BrokerRequests(self._members, self.rebalance_immediately, decode_message, names)
-        self.requests = RequestFutures()
+        self.requests: Final = RequestFutures()
         self._processors: dict[int, Processor] = {
             **requests.processors(),
             RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self.requests.receive,
         }
-        self.connections = Connections(
+        self.connections: Final = Connections(
             tls=config.tls,
             # pull and lite pull consumers mark each request with `ReqT`, as Java's do; their client ids end so
             sign=config.signer(is_stream=client_id.endswith("@STREAM")),
@@ -57,7 +59,9 @@ class ClientInstance:
             callback_threads=config.callback_threads,
             connect_timeout=config.connect_timeout,
         )
-        self.api = ClientApi(self.connections, NameServers(names, self.connections), timeout=config.request_timeout)
+        self.api: Final = ClientApi(
+            self.connections, NameServers(names, self.connections), timeout=config.request_timeout
+        )
         self._updater = RouteUpdater(self.routes, self._members, self.api.topic_route)
         self._missing = MissingRoutes(self._members, self._updater.update)
         self._heartbeats = Heartbeats(client_id, self._members, self.routes, self.api, on_failed=self._connection_lost)

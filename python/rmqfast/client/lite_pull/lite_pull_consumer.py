@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rmqfast._native import Fetched, MessageView, Puller, fetched_to_arrow, messages_to_arrow
 from rmqfast.client.consumer import UNREACHABLE, MessageSelector, OffsetStore, ReadOffsetType, build_subscription_data
@@ -105,7 +105,7 @@ class LitePullConsumer(ActiveConsumer):
         customized_trace_topic: str | None = None,
     ) -> None:
         config = ClientConfig.of(config, name_server, instance_name, namespace)
-        self.options = options or LitePullOptions()
+        self.options: Final = options or LitePullOptions()
         super().__init__(group, config, self.options)
         self._type = SubscriptionType.NONE
         self._threads = Scheduler("rmqfast-lite-pull", self.options.pull_threads)

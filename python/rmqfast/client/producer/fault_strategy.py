@@ -11,6 +11,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from rmqfast.client.producer.publish_queues import PublishQueues, ThreadLocalIndex
 from rmqfast.message import MessageQueue
@@ -43,7 +44,7 @@ class FaultStrategy:
     """
 
     def __init__(self, clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
-        self.tolerance = LatencyFaultTolerance(clock)
+        self.tolerance: Final = LatencyFaultTolerance(clock)
 
     def select(self, queues: PublishQueues) -> MessageQueue:
         """The queue of a topic to try next.

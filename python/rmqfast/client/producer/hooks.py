@@ -140,11 +140,12 @@ class Hooks(Generic[H]):
         self._kind = kind
         self._hooks: tuple[H, ...] = ()
         #: Whether there are some; an attribute, as each send asks.
-        self.are_there = False
+        self.are_there: bool = False
 
     def add(self, hook: H) -> None:
         """Adds one; it is told last."""
-        self._hooks, self.are_there = (*self._hooks, hook), True
+        self._hooks = (*self._hooks, hook)
+        self.are_there = True
         _log.info("register %s Hook, %s", self._kind, hook.name)
 
     def tell(self, call: Callable[[H], None]) -> None:

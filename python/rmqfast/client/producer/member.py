@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rmqfast._native import InFlight
 from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState, TopicPublishInfo
@@ -37,10 +37,12 @@ class ProducerMember:
     sender: Sender
 
     def __init__(self, group: str, config: ClientConfig, options: ProducerOptions) -> None:
-        self.config, self.options, self.state = config, options, ServiceState.CREATE_JUST
-        self.topics = PublishTopics(config, options)
+        self.config: Final = config
+        self.options: Final = options
+        self.state: ServiceState = ServiceState.CREATE_JUST
+        self.topics: Final = PublishTopics(config, options)
         self.hooks: Hooks[SendHook] = Hooks("sendMessage")
-        self.in_flight = InFlight(options.max_in_flight, options.max_in_flight_bytes)
+        self.in_flight: Final = InFlight(options.max_in_flight, options.max_in_flight_bytes)
         self._bare_group, self._lock = group, threading.Lock()
         self._is_registered = False
         self._check_back: CheckBack | None = None

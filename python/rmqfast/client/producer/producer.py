@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, Self, overload
+from typing import Any, Final, Self, overload
 
 from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
@@ -74,7 +74,7 @@ class Producer:
     ) -> None:
         config = ClientConfig.of(config, name_server, instance_name, namespace)
         #: What it is made of: for the producers of asyncio, and of transactions.
-        self.member = ProducerMember(group, config, options or ProducerOptions())
+        self.member: Final = ProducerMember(group, config, options or ProducerOptions())
         self._trace: AsyncTraceDispatcher | None = None
         if enable_msg_trace:
             self._trace = AsyncTraceDispatcher(group, "PRODUCE", customized_trace_topic)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rmqfast.client.instance import TopicPublishInfo
 from rmqfast.client.instance.namespaces import unwrap
@@ -68,8 +68,10 @@ class PublishQueues:
     __slots__ = ("_index", "info", "queues", "shown_topic", "topic")
 
     def __init__(self, info: TopicPublishInfo, namespace: str = "", index: ThreadLocalIndex | None = None) -> None:
-        self.info, self.queues, self.topic = info, info.queues, info.topic
-        self.shown_topic = unwrap(namespace, info.topic)
+        self.info: Final = info
+        self.queues: Sequence[MessageQueue] = info.queues
+        self.topic: Final = info.topic
+        self.shown_topic: Final = unwrap(namespace, info.topic)
         if self.shown_topic != self.topic:
             self.queues = tuple(
                 MessageQueue(self.shown_topic, queue.broker_name, queue.queue_id) for queue in info.queues

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rmqfast._native import Outgoing
 from rmqfast.client.instance import ClientErrorCode
@@ -158,7 +158,9 @@ class Send:
         began: float,
         timeout: float,
     ) -> None:
-        self.message, self.messages, self.queues = message, messages, queues
+        self.message: Message | Outgoing = message
+        self.messages: Final = messages
+        self.queues: Final = queues
         self._queue, self._rules, self._strategy = queue, rules, strategy
         self._began = self._attempt_began = began
         self._deadline = began + timeout

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 from rmqfast._native import InFlight, MessageEncoder
 from rmqfast.client.instance import ClientInstance
@@ -41,7 +41,7 @@ class Sender:
         config = instance.config
         self._connections, self._topics, self._hooks = instance.connections, topics, hooks
         self._strategy = FaultStrategy() if options.leaves_slow_brokers else None
-        self.encoder = MessageEncoder(
+        self.encoder: Final = MessageEncoder(
             group,
             unique_ids(),
             default_topic=options.create_topic_key,
@@ -50,11 +50,11 @@ class Sender:
             instance_id=config.namespace or None,
             is_unit_mode=config.is_unit_mode,
         )
-        self.batches = Batches(self.encoder, topics, config.namespace, options)
+        self.batches: Final = Batches(self.encoder, topics, config.namespace, options)
         self._native = instance.connections.sender(self.encoder, in_flight)
         self._hooked = HookedSends(hooks, self.encoder, group, options.max_message_size)
         self._waited = RetryRules(options.retries, options.retry_response_codes, options.retry_another_broker)
-        self.callbacks = CallbackSends(
+        self.callbacks: Final = CallbackSends(
             self._native,
             instance.connections,
             topics,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TypeAlias, overload
+from typing import Final, TypeAlias, overload
 
 from rmqfast._native import MessageView
 from rmqfast.client.consumer import (
@@ -82,7 +82,7 @@ class PullConsumer(ActiveConsumer):
         options: PullOptions | None = None,
     ) -> None:
         config = ClientConfig.of(config, name_server, instance_name, namespace)
-        self.options = options or PullOptions()
+        self.options: Final = options or PullOptions()
         super().__init__(group, config, self.options)
         self._registered: dict[str, None] = {}
         self._filters = FilterHooks()

@@ -6,6 +6,7 @@ Source: `PullAPIWrapper.recalculatePullFromWhichNode`, `pullKernelImpl`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from rmqfast.client.instance import ClientErrorCode, FoundBroker
 from rmqfast.errors import ClientError
@@ -26,7 +27,8 @@ class BrokerChoice:
     """
 
     def __init__(self, find: Callable[[str, int], FoundBroker | None], update_route: Callable[[str], object]) -> None:
-        self._find, self.update_route = find, update_route
+        self._find = find
+        self.update_route: Final = update_route
         self._suggested: dict[MessageQueue, int] = {}
 
     def suggest(self, queue: MessageQueue, broker_id: int) -> None:

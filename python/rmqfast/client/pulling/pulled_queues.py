@@ -89,7 +89,8 @@ class PulledQueues(Generic[P]):
         self._lock = threading.Lock()
         self._queues: dict[MessageQueue, PulledQueue[P]] = {}
         self._puller: Puller | None = None
-        self._is_suspended = self.is_closed = False
+        self._is_suspended = False
+        self.is_closed: bool = False
         self.threshold: tuple[int, int] | None = None
 
     def open(self, puller: Puller, brokers: BrokerChoice) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rmqfast._native import MessageView
 from rmqfast.client.push.consume_service import ConsumeService
@@ -47,8 +47,11 @@ class ConsumeRequest:
         indexes: Sequence[int],
         messages: tuple[MessageView, ...],
     ) -> None:
-        self.process_queue, self.queue, self.run, self.indexes = process_queue, queue, run, indexes
-        self.messages = messages
+        self.process_queue: Final = process_queue
+        self.queue: Final = queue
+        self.run: Final = run
+        self.indexes: Final = indexes
+        self.messages: tuple[MessageView, ...] = messages
         self.started: float | None = None
 
     def __repr__(self) -> str:

@@ -72,9 +72,9 @@ class ConsumeConcurrentlyContext:
     __slots__ = ("ack_index", "delay_level_when_next_consume", "queue")
 
     def __init__(self, queue: MessageQueue) -> None:
-        self.queue = queue
-        self.delay_level_when_next_consume = 0
-        self.ack_index = ALL_ACKNOWLEDGED
+        self.queue: MessageQueue = queue
+        self.delay_level_when_next_consume: int = 0
+        self.ack_index: int = ALL_ACKNOWLEDGED
 
 
 class ConsumeOrderlyContext:
@@ -91,9 +91,9 @@ class ConsumeOrderlyContext:
     __slots__ = ("auto_commit", "queue", "suspend_current_queue_time")
 
     def __init__(self, queue: MessageQueue) -> None:
-        self.queue = queue
-        self.auto_commit = True
-        self.suspend_current_queue_time = -1.0
+        self.queue: MessageQueue = queue
+        self.auto_commit: bool = True
+        self.suspend_current_queue_time: float = -1.0
 
 
 #: Takes messages that may be consumed in any order, many calls at a time.

@@ -31,7 +31,7 @@ class OrderlyProcessQueue(ProcessQueue):
         self._waiting: deque[MessageView] = deque()
         self._taken: dict[int, MessageView] = {}
         self._sizes: dict[int, int] = {}
-        self.is_consuming = False
+        self.is_consuming: bool = False
 
     def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
         """Takes messages, as `ProcessQueue.put`; nothing is returned as they are taken by `take`."""
@@ -75,7 +75,7 @@ class OrderlyProcessQueue(ProcessQueue):
 
         Source: `ProcessQueue.takeMessages`.
         """
-        self.last_consume_timestamp = self._wall_clock()
+        self.last_consume_timestamp: float = self._wall_clock()
         with self._lock:
             waiting = self._waiting
             taken = tuple([waiting.popleft() for _ in range(min(count, len(waiting)))])
@@ -139,7 +139,7 @@ class OrderlyProcessQueue(ProcessQueue):
             self._taken.clear()
             self._sizes.clear()
             self._count = self._size = 0
-            self.queue_offset_max = -1
+            self.queue_offset_max: int = -1
 
     def fill(self, info: dict[str, Any]) -> None:
         """Adds what `ProcessQueueInfo` says of messages: those that were taken are its transaction."""

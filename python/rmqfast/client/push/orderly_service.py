@@ -9,7 +9,7 @@ import logging
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rmqfast._native import MessageView
 from rmqfast.client.instance import Scheduler
@@ -55,7 +55,8 @@ class OrderlyRequest:
     __slots__ = ("process_queue", "queue")
 
     def __init__(self, process_queue: OrderlyProcessQueue, queue: MessageQueue) -> None:
-        self.process_queue, self.queue = process_queue, queue
+        self.process_queue: Final = process_queue
+        self.queue: Final = queue
 
     def __repr__(self) -> str:
         return f"<OrderlyRequest of {self.queue}>"

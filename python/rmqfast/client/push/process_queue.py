@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rmqfast._native import MessageView
 
@@ -51,12 +51,14 @@ class ProcessQueue:
         self._lock = threading.Lock()
         self._runs: deque[MessageRun] = deque()
         self._count = self._size = self._freed_count = self._freed_size = self.epoch = 0
-        self.queue_offset_max = -1
+        self.queue_offset_max: int = -1
         self.is_dropped = self.is_leaving = self.is_locked = False
-        self.last_lock = self.last_pull_timestamp = clock()
-        self.last_consume_timestamp = wall_clock()
+        self.last_lock: float = clock()
+        self.last_pull_timestamp: float = self.last_lock
+        self.last_consume_timestamp: float = wall_clock()
         self.try_unlock_times = 0
-        self.consume_lock, self.commit_lock = threading.Lock(), threading.Lock()
+        self.consume_lock: Final = threading.Lock()
+        self.commit_lock: Final = threading.Lock()
 
     @property
     def count(self) -> int:
@@ -252,9 +254,9 @@ class MessageRun:
     __slots__ = ("_done", "_first", "left", "messages", "size")
 
     def __init__(self, messages: Sequence[MessageView], size: int = 0) -> None:
-        self.messages = tuple(messages)
-        self.size = size
-        self.left = len(self.messages)
+        self.messages: tuple[MessageView, ...] = tuple(messages)
+        self.size: int = size
+        self.left: int = len(self.messages)
         self._done = bytearray(self.left)
         self._first = 0
 

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from rmqfast.client.consumer import MessageSelector, build_subscription_data
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks, ConsumeTraceHook, FilterHook, FilterHooks
@@ -90,13 +90,14 @@ class PushConsumer:
         **changed: Any,
     ) -> None:
         self._config = ClientConfig.of(config, name_server, instance_name, namespace)
-        self.options = _changed(options or PushOptions(), changed)
+        self.options: Final = _changed(options or PushOptions(), changed)
         self._timings = timings or PushTimings()
         self._bare_group = group
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._listener: Callable[..., Any] | None = None
         self._is_in_order = False
-        self.hooks, self._filters = ConsumeHooks(), FilterHooks()
+        self.hooks: Final = ConsumeHooks()
+        self._filters = FilterHooks()
         self._trace: AsyncTraceDispatcher | None = None
         if enable_msg_trace:
             self._trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic)

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rmqfast._native import Fetched, MessageView
 from rmqfast.client.consumer import (
@@ -73,21 +73,25 @@ class PushMember:
         hooks: ConsumeHooks,
         filters: FilterHooks,
     ) -> None:
-        self.instance, self._group, self._options, self._timings = instance, group, options, timings
-        self._is_started = self.is_suspended = False
+        self.instance: Final = instance
+        self._group = group
+        self._options = options
+        self._timings = timings
+        self._is_started = False
+        self.is_suspended: bool = False
         self._is_listener_in_order = in_order
         # as RocketMQ 5: a broadcast in order needs no locks; 4.9 waits for them, and never pulls
-        self.is_in_order = in_order and options.is_clustering
+        self.is_in_order: Final = in_order and options.is_clustering
         self._filters = filters
-        self.counters = ConsumeCounters()
+        self.counters: Final = ConsumeCounters()
         self.offsets: OffsetStore = options.offset_store or _offset_store(instance, group, options)
         self._work = Scheduler(f"rmqfast-push-{group}", _THREADS)
         self.queues: PulledQueues[ProcessQueue] = PulledQueues(
             self._work, subscription=self.subscription, begin=self.compute_pull_from_where
         )
-        self.pulls = PullMessageService(self, self.queues, self.counters)
-        self.service = self._make_service(listener, hooks)
-        self.rebalance = RebalancePush(
+        self.pulls: Final = PullMessageService(self, self.queues, self.counters)
+        self.service: Final = self._make_service(listener, hooks)
+        self.rebalance: Final = RebalancePush(
             instance,
             group,
             options=options,

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import EXITS
@@ -140,9 +140,9 @@ class AsyncTraceDispatcher:
     def __init__(
         self, group: str, kind: Kind, topic: str | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.topic = topic if topic and topic.strip() else TRACE_TOPIC
-        self.producer_group = f"{_GROUP_PREFIX}-{group}-{kind}-{next(_NUMBERS)}"
-        self.dropped = 0
+        self.topic: Final = topic if topic and topic.strip() else TRACE_TOPIC
+        self.producer_group: Final = f"{_GROUP_PREFIX}-{group}-{kind}-{next(_NUMBERS)}"
+        self.dropped: int = 0
         self._clock, self._waiting, self._segment = clock, deque[TraceContext](), TraceSegment()
         self._wake, self._lock = threading.Event(), threading.Lock()
         self._is_idle = self._is_closed = False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["AvailableNow", "bytes_limit", "is_unlimited", "offsets_limit"]
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
 except ImportError:  # before 4.2: Spark takes all there is in one batch
-    AvailableNow = object  # type: ignore[misc,assignment]
+    AvailableNow: Final = object  # type: ignore[misc,assignment]
 
 
 def offsets_limit(most: int | None, least: int | None) -> Any:

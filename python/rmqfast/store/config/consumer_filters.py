@@ -86,7 +86,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
     def __init__(self) -> None:
         self._table: dict[str, dict[str, ConsumerFilterData]] = {}
         self._other_by_topic: dict[str, dict[str, Any]] = {}
-        self.other = {}
+        self.other: dict[str, Any] = {}
 
     def take(self, members: dict[str, Any]) -> None:
         """Takes the subscriptions as they are: see `restarted`."""

@@ -36,7 +36,7 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
 
     def __init__(self) -> None:
         self._table: dict[str, dict[int, int]] = {}
-        self.other = {}
+        self.other: dict[str, Any] = {}
 
     def take(self, members: dict[str, Any]) -> None:
         """Takes the offsets."""

@@ -26,7 +26,7 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
 
     def __init__(self) -> None:
         self._table: dict[int, int] = {}
-        self.other = {}
+        self.other: dict[str, Any] = {}
 
     def take(self, members: dict[str, Any]) -> None:
         """Takes the offsets."""

@@ -29,8 +29,8 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
 
     def __init__(self, entries: Iterable[Entry] = (), data_version: DataVersion | None = None) -> None:
         self._table = {self._name(entry): entry for entry in entries}
-        self.data_version = data_version or DataVersion()
-        self.other = {}
+        self.data_version: DataVersion = data_version or DataVersion()
+        self.other: dict[str, Any] = {}
 
     @classmethod
     def load(cls, root: StorePath, built_in: Iterable[Entry] = ()) -> Self:
