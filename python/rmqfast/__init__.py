@@ -3,7 +3,7 @@
 The layers, high to low; a module imports only what stands below it (a test holds this):
 
     cli | otel > aio | spark | mirror > admin | testing > embedded > broker | nameserver | client > remoting > store
-    > message > _native | errors
+    > message > html > cells > _native | errors
 """
 
 import logging

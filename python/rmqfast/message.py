@@ -10,11 +10,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rmqfast.errors import ArgumentError
+from rmqfast.html import MOST_ROWS, facts, table
 
 __all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt"]
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _set = object.__setattr__
+#: Of messages in a table.
+_FEW_COLUMNS = ("queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -34,6 +37,9 @@ class Damage(NamedTuple):
     length: int
     reason: str
     file: str = ""
+
+    def _repr_html_(self) -> str:
+        return facts("Damage", self._asdict())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +73,9 @@ class MessageExt:
     prepared_transaction_offset: int
     store_size: int
     body_crc: int
+
+    def _repr_html_(self) -> str:
+        return facts("MessageExt", {name: getattr(self, name) for name in self.__slots__})
 
 
 class GetMessageStatus(StrEnum):
@@ -109,6 +118,12 @@ class GetMessageResult:
     messages: list[MessageExt]
     damage: list[Damage]
     suggest_pulling_from_slave: bool = False
+
+    def _repr_html_(self) -> str:
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "messages"}
+        rows = [[getattr(message, column) for column in _FEW_COLUMNS] for message in self.messages[:MOST_ROWS]]
+        head = facts("GetMessageResult", plain | {"damage": len(self.damage)})
+        return head + table(_FEW_COLUMNS, rows, caption="messages", count=len(self.messages))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -193,6 +208,9 @@ class Message:
         else:
             for name in Message.__slots__:
                 _set(self, name, getattr(draft, name))
+
+    def _repr_html_(self) -> str:
+        return facts("Message", {name: getattr(self, name) for name in Message.__slots__})
 
 
 def epoch_milliseconds(when: datetime) -> int:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqfast.cli.cells import csv_cell, one_line, size_text, table_cell, time_text
+from rmqfast.cells import one_line, size_text, table_cell, time_text
+from rmqfast.cli.csv_cells import csv_cell
 from rmqfast.store.json_lines import json_text
 
 HOSTILE = [

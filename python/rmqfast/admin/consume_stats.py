@@ -11,9 +11,12 @@ from typing import overload
 
 from rmqfast.admin.admin_client import AdminClient, BrokerAddress
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES
+from rmqfast.html import table
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode
 from rmqfast.remoting.protocol.json_object import JsonObject
+
+_COLUMNS = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset", "diff", "last_timestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,11 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     def __iter__(self) -> Iterator[QueueProgress]:
         return iter(self.rows)
+
+    def _repr_html_(self) -> str:
+        rows = [[getattr(row, column) for column in _COLUMNS] for row in self.rows]
+        caption = f"{self.diff_total:,} messages behind, {self.consume_tps:.1f} consumed a second"
+        return table(_COLUMNS, rows, caption=caption)
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumeStats:

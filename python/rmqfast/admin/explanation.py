@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from rmqfast.admin.facts import CopyFacts, GroupFacts, MessageFacts, QueueFacts, SubscriptionFacts
 from rmqfast.client.consumer.subscription import SubscriptionConflict
+from rmqfast.html import table
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -61,6 +62,10 @@ class Explanation:
     def sentence(self) -> str:
         """What happened, in one sentence."""
         return self.sentences[0] if self.sentences else ""
+
+    def _repr_html_(self) -> str:
+        rows = [[each.subject, sentence] for each in (self, *self.parts) for sentence in each.sentences]
+        return table(("subject", "sentence"), rows, caption=self.subject)
 
     def __str__(self) -> str:
         lines = [self.subject, *(f"  {sentence}" for sentence in self.sentences)]

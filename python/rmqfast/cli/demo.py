@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rmqfast.cli.cells import size_text
+from rmqfast.cells import size_text
 from rmqfast.cli.demo_messages import BODY_BYTES, tables
 from rmqfast.cli.ingest import facts
 from rmqfast.cli.output import Form, say, write, write_facts

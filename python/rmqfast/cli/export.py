@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cells import size_text
+from rmqfast.cells import size_text
 from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import say
 from rmqfast.cli.progress import bar

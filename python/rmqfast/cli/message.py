@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rmqfast.cli.cells import one_line, size_text, table_cell
+from rmqfast.cells import one_line, size_text, table_cell
 from rmqfast.cli.output import Form, write, write_facts
 from rmqfast.message import MessageExt
 from rmqfast.store import COLUMNS

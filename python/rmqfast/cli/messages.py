@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqfast.admin import Admin, Explanation, Outcome
-from rmqfast.cli.cells import one_line
+from rmqfast.cells import one_line
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
 from rmqfast.cli.completion import complete_group, complete_topic
 from rmqfast.cli.message import write_messages

@@ -9,7 +9,8 @@ from enum import StrEnum
 from itertools import chain
 from typing import TextIO
 
-from rmqfast.cli.cells import csv_cell, one_line
+from rmqfast.cells import one_line
+from rmqfast.cli.csv_cells import csv_cell
 from rmqfast.store import COLUMNS, Scan
 from rmqfast.store.json_lines import json_lines, json_text, plain_rows
 

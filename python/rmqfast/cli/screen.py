@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rmqfast.cli.cells import table_cell
+from rmqfast.cells import table_cell
 
 __all__ = ["console", "print_facts", "print_table"]
 

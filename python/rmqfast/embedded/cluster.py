@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.errors import ArgumentError, ForkError
+from rmqfast.html import facts
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import Request
 from rmqfast.remoting.tls_properties import TLS_KEYS
@@ -104,6 +105,10 @@ class EmbeddedCluster:
         self.brokers: list[Broker] = []
         self.slaves: list[Slave] = []
         self.name_server: str = ""
+
+    def _repr_html_(self) -> str:
+        brokers = [broker.address for broker in self.brokers] if self._is_started else []
+        return facts("EmbeddedCluster", {"name_server": self.name_server or None, "brokers": brokers})
 
     def start(self) -> Self:
         """Starts the name servers, then the brokers; where one of them fails nothing of the others is left.

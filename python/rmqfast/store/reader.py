@@ -18,6 +18,7 @@ from rmqfast.store.config.lost_offsets import lost_offsets_note
 from rmqfast.store.exports import ExportFormat, Progress, export
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.lookups import check_count, messages_of
+from rmqfast.store.notebook import store_html
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import (
     BATCH_BYTES,
@@ -57,6 +58,9 @@ class MessageStore:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
 
+    def _repr_html_(self) -> str:
+        return store_html(type(self).__name__, self.path, self.info, self.topics)
+
     def close(self) -> None:
         """Ends the use of the store; scans that were started go on."""
 
@@ -91,7 +95,7 @@ class MessageStore:
         Source: `DefaultMessageStore.getMessage`, `ExpressionMessageFilter`.
         """
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
-        return Scan(partial(self._native.scan, request, way=way, threads=threads))
+        return Scan(partial(self._native.scan, request, way=way, threads=threads), request)
 
     def plan(
         self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
@@ -154,7 +158,7 @@ class MessageStore:
 
         Source: as `scan`.
         """
-        return Scan(partial(self._native.scan_pieces, request, list(pieces)))
+        return Scan(partial(self._native.scan_pieces, request, list(pieces)), request)
 
     def tail(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from rmqfast.html import facts, table
 from rmqfast.message import Damage
 
 __all__ = ["ExportReport", "IndexFile", "Ingested", "StoreInfo", "VerifyReport"]
@@ -69,6 +70,12 @@ class StoreInfo:
     last_store_timestamp: int | None
     notes: list[str]
 
+    def _repr_html_(self) -> str:
+        log, queues, index = self.checkpoint or (None, None, None)
+        flushed = {"log_flushed_timestamp": log, "queues_flushed_timestamp": queues, "index_flushed_timestamp": index}
+        counted = {name: getattr(self, name) for name in self.__slots__ if name != "checkpoint"}
+        return facts("StoreInfo", counted | {"index_files": len(self.index_files)} | flushed)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifyReport:
@@ -110,6 +117,11 @@ class VerifyReport:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.damage
+
+    def _repr_html_(self) -> str:
+        counted = {name: getattr(self, name) for name in self.__slots__ if name != "damage"}
+        places = table(Damage._fields, self.damage, caption="damage", count=len(self.damage) + self.more_damage)
+        return facts("VerifyReport", {"ok": self.ok} | counted) + (places if self.damage else "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from rmqfast import _native
 from rmqfast.errors import DamageWarning, MissingExtraError
+from rmqfast.html import facts
 from rmqfast.message import Damage
+from rmqfast.store.request import ScanRequest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,10 +35,18 @@ class Scan:
         (1259, 1259)
     """
 
-    def __init__(self, start: Callable[[], _native.Scan]) -> None:
-        self._start = start
+    def __init__(self, start: Callable[[], _native.Scan], request: ScanRequest) -> None:
+        self._start, self._request = start, request
         self._latest = start()  # at once: who asks for what cannot be read hears of it where he asked
         self._is_taken = False
+
+    def _repr_html_(self) -> str:
+        chosen = {
+            field.name: value
+            for field in fields(ScanRequest)
+            if (value := getattr(self._request, field.name)) != field.default
+        }
+        return facts("Scan", chosen | {"damage": len(self.damage)})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow C stream of a new reading."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rmqfast.html import table
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -44,6 +45,11 @@ class ConsumerConnection:
     consume_type: str = PASSIVELY
     message_model: str = "CLUSTERING"
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+
+    def _repr_html_(self) -> str:
+        columns = Connection.__slots__
+        rows = [[getattr(each, column) for column in columns] for each in self.connections]
+        return table(columns, rows, caption=f"{self.consume_type} {self.message_model}".strip())
 
     @property
     def client_ids(self) -> list[str]:

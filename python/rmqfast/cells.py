@@ -1,4 +1,4 @@
-"""Formats values for terminals, CSV files and JSON: the data may be anybody's."""
+"""Formats values for people, in terminals and notebooks: the data may be anybody's."""
 
 from __future__ import annotations
 
@@ -7,36 +7,25 @@ import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from rmqfast.store.json_lines import base64_text, json_text
-
-__all__ = ["csv_cell", "one_line", "size_text", "table_cell", "time_text"]
+__all__ = ["one_line", "size_text", "table_cell", "time_text"]
 
 PREVIEW_BYTES = 160
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A spreadsheet takes a cell that begins so for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def table_cell(column: str, value: object, *, whole: bool = False) -> str:
     """A value for people: one line, no control characters; of bodies the beginning, unless all of it is wanted."""
-    if value is None or value == []:
+    if value is None or value in ([], ()):
         return "-"
     if isinstance(value, bytes):
         return _text_of(value, None if whole else PREVIEW_BYTES)
-    if isinstance(value, list | Mapping):
-        return one_line("; ".join(value) if isinstance(value, list) else " ".join(f"{k}={v}" for k, v in value.items()))
+    if isinstance(value, Mapping):
+        return one_line(" ".join(f"{k}={v}" for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return one_line("; ".join(map(str, value)))
     if isinstance(value, int | float):
         return _number_text(column, value)
     return one_line(str(value))
-
-
-def csv_cell(value: object) -> object:
-    """A value for CSV: text that a spreadsheet would run gets a leading apostrophe; null is empty."""
-    if isinstance(value, bytes | Mapping):
-        value = base64_text(value) if isinstance(value, bytes) else json_text(value)
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return value
 
 
 def one_line(text: str) -> str:

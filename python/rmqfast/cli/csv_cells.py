@@ -1,0 +1,21 @@
+"""Formats values for CSV files: the data may be anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rmqfast.store.json_lines import base64_text, json_text
+
+__all__ = ["csv_cell"]
+
+# A spreadsheet takes a cell that begins so for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_cell(value: object) -> object:
+    """A value for CSV: text that a spreadsheet would run gets a leading apostrophe; null is empty."""
+    if isinstance(value, bytes | Mapping):
+        value = base64_text(value) if isinstance(value, bytes) else json_text(value)
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return value

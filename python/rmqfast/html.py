@@ -1,0 +1,61 @@
+"""Tables for notebooks: what `_repr_html_` of this package's objects gives. Small, escaped, without any resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import islice
+
+from rmqfast.cells import one_line, table_cell
+
+__all__ = ["facts", "table"]
+
+#: Rows of a table; the rest is counted.
+MOST_ROWS = 20
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "", count: int = -1) -> str:
+    """A table of the first rows.
+
+    Args:
+        columns: Their names, which decide how values are shown, as `store_timestamp` does.
+        rows: A value for each column.
+        caption: What it is a table of.
+        count: How many rows there are, where `rows` are only the first ones.
+
+    Example:
+        >>> table(["topic"], [["<b>"]])
+        '<table><thead><tr><th>topic</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    heads = "".join(f"<th>{_text(column)}</th>" for column in columns)
+    body = "".join(_row(map(table_cell, columns, row)) for row in islice(rows, MOST_ROWS))
+    more = max(count, len(rows)) - min(len(rows), MOST_ROWS)
+    if more > 0:
+        body += f'<tr><td colspan="{len(columns)}">and {more:,} more</td></tr>'
+    return f"<table>{_caption(caption)}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def facts(title: str, values: Mapping[str, object]) -> str:
+    """A row for each value, with its name.
+
+    Example:
+        >>> facts("Damage", {"length": 4})
+        '<table><caption>Damage</caption><tbody><tr><th>length</th><td>4</td></tr></tbody></table>'
+    """
+    rows = "".join(
+        f"<tr><th>{_text(name.replace('_', ' '))}</th><td>{_text(table_cell(name, value))}</td></tr>"
+        for name, value in values.items()
+    )
+    return f"<table>{_caption(title)}<tbody>{rows}</tbody></table>"
+
+
+def _caption(text: str) -> str:
+    return f"<caption>{_text(text)}</caption>" if text else ""
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))

@@ -1,0 +1,53 @@
+"""A store in a notebook: what it is, and its topics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from rmqfast.html import MOST_ROWS, facts, table
+from rmqfast.store.report import StoreInfo
+
+__all__ = ["store_html"]
+
+COLUMNS = ("topic", "queues", "messages", "min_offset", "max_offset")
+
+
+Topics = Mapping[str, Mapping[int, tuple[int, int]]]
+
+
+def store_html(
+    title: str, path: str | os.PathLike[str], read_info: Callable[[], StoreInfo], read_topics: Callable[[], Topics]
+) -> str:
+    """The store's facts and its first topics; of messages the first and the last one are read.
+
+    Where a store has no consume queues, topics would be known only from the whole log: then they are left out.
+    """
+    known: dict[str, object] = {"path": str(path)}
+    if not _has_queues(path):
+        return facts(title, known | {"topics": "no consume queues: topics() reads the whole log"})
+    info, topics = read_info(), read_topics()
+    known |= {
+        "version": info.version,
+        "first_store_timestamp": info.first_store_timestamp,
+        "last_store_timestamp": info.last_store_timestamp,
+    }
+    rows = [
+        (
+            topic,
+            len(queues),
+            sum(high - low for low, high in queues.values()),
+            min((low for low, _ in queues.values()), default=0),
+            max((high for _, high in queues.values()), default=0),
+        )
+        for topic, queues in sorted(topics.items())[:MOST_ROWS]
+    ]
+    return facts(title, known) + table(COLUMNS, rows, caption="topics", count=len(topics))
+
+
+def _has_queues(path: str | os.PathLike[str]) -> bool:
+    try:
+        with os.scandir(os.path.join(path, "consumequeue")) as entries:  # noqa: PTH118 - a path or a text
+            return any(entries)
+    except OSError:
+        return False

@@ -1,0 +1,34 @@
+"""Objects in a real notebook: a kernel of Jupyter runs the cells, and says what it would show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.golden_stores import PathOf
+
+CELLS = (
+    "import rmqfast\nstore = rmqfast.open_store({store!r})\nstore",
+    "store.scan('fx_q1')",
+    "store.get('fx_q1', 0, 7, max_messages=1).messages[0]",
+    "rmqfast.Message('<b>', b'paid')",
+    "rmqfast.Damage(4, 2, 'torn')",
+)
+
+
+# Jupyter's client makes an event loop of its own where none runs
+@pytest.mark.filterwarnings("ignore:There is no current event loop:DeprecationWarning")
+def test_a_notebook_shows_tables(golden_store: PathOf) -> None:
+    made: Any = nbformat.v4  # untyped
+    notebook = made.new_notebook()
+    notebook.cells = [made.new_code_cell(cell.format(store=str(golden_store("basic-4.9.4")))) for cell in CELLS]
+    NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
+    shown = [cell.outputs[0].data for cell in notebook.cells]
+    for data in shown:
+        assert set(data) == {"text/plain", "text/html"}
+        assert data["text/html"].startswith("<table>")
+    assert "<td>fx_q8</td>" in shown[0]["text/html"]
+    assert "<td>&lt;b&gt;</td>" in shown[3]["text/html"]
