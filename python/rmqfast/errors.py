@@ -80,13 +80,30 @@ class RmqError(Exception):
 
     Attributes:
         put_status: Of an append that failed, what a broker calls that: the name of a `PutMessageStatus`.
+
+    Example:
+        >>> import rmqfast
+        >>> try:
+        ...     rmqfast.open_store("/nowhere")
+        ... except RmqError as error:
+        ...     type(error).__name__
+        'StoreNotFoundError'
     """
 
     put_status: str | None = None
 
 
 class StoreError(RmqError):
-    """Something about a store directory is not as it should be."""
+    """Something about a store directory is not as it should be.
+
+    Example:
+        >>> import rmqfast
+        >>> try:
+        ...     rmqfast.open_store("/nowhere")
+        ... except StoreError as error:
+        ...     isinstance(error, FileNotFoundError)
+        True
+    """
 
 
 class StoreIOError(StoreError, OSError):
@@ -239,4 +256,10 @@ class MissingExtraError(RmqError, ImportError):
 
 
 class DamageWarning(UserWarning):
-    """A scan or a look-up passed over bytes that it could not use; `Scan.damage` lists those of a scan."""
+    """A scan or a look-up passed over bytes that it could not use; `Scan.damage` lists those of a scan.
+
+    Example:
+        >>> import warnings
+        >>> warnings.filterwarnings("error", category=DamageWarning)  # damage is an error of this program
+        >>> warnings.filterwarnings("default", category=DamageWarning)
+    """

@@ -30,6 +30,10 @@ class Damage(NamedTuple):
         reason: What was expected and what was found.
         file: Path of the file.
 
+    Example:
+        >>> Damage(4096, 120, "expected a magic code, found 0x00000000").length
+        120
+
     Source: promise 2 of the store reader: no gap is silent.
     """
 
@@ -48,6 +52,13 @@ class MessageExt:
 
     Timestamps are milliseconds since 1970, hosts `ip:port` or `[ip6]:port`, the body is decompressed. A body that does
     not decompress is None.
+
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     message = store.get("fx_q1", 0, 7).messages[0]
+        >>> message.topic, message.queue_offset, len(message.body) > 0
+        ('fx_q1', 7, True)
 
     Source: `MessageExt`, `MessageDecoder.decode`.
     """
@@ -81,6 +92,10 @@ class MessageExt:
 class GetMessageStatus(StrEnum):
     """What became of a pull: how `GetMessageResult.next_begin_offset` is meant.
 
+    Example:
+        >>> GetMessageStatus("OFFSET_TOO_SMALL") is GetMessageStatus.OFFSET_TOO_SMALL
+        True
+
     Source: `GetMessageStatus`; `NO_MATCHED_LOGIC_QUEUE` and `OFFSET_RESET` cannot come from a store directory.
     """
 
@@ -107,6 +122,13 @@ class GetMessageResult:
         damage: Messages that a unit leads to and that are not there or not sound.
         suggest_pulling_from_slave: Whether the last one looked at lies so far behind the log's end that a broker sends
             its consumer to a slave for the next; with `limits` only.
+
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     result = store.get("fx_q1", 0, 1258)
+        >>> result.status.value, len(result.messages), result.next_begin_offset
+        ('FOUND', 1, 1259)
 
     Source: `GetMessageResult`.
     """
@@ -248,6 +270,10 @@ class MessageQueue:
         topic: The topic.
         broker_name: The broker that has the queue.
         queue_id: Number of the queue in the topic on that broker.
+
+    Example:
+        >>> sorted([MessageQueue("orders", "broker-a", 1), MessageQueue("orders", "broker-a", 0)])[0].queue_id
+        0
     """
 
     topic: str

@@ -58,6 +58,12 @@ class BrokerRow:
         broker_name: Its name, which its slaves share.
         broker_id: 0 for a master.
         address: `ip:port`.
+
+    Example:
+        >>> from rmqfast import Admin, EmbeddedCluster
+        >>> with EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+        ...     [(row.broker_name, row.broker_id) for row in admin.clusters.brokers()]
+        [('broker-a', 0)]
     """
 
     cluster: str

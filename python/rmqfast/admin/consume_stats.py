@@ -28,6 +28,10 @@ class QueueProgress:
         consumer_offset: Where the group goes on; 0 where it has no offset, too.
         last_timestamp: When the last message that it passed was stored, in milliseconds since 1970; 0 for none.
 
+    Example:
+        >>> QueueProgress("orders", "broker-a", 0, broker_offset=10, consumer_offset=7, last_timestamp=0).diff
+        3
+
     Source: `OffsetWrapper`.
     """
 
@@ -56,6 +60,11 @@ class ConsumeStats(Sequence[QueueProgress]):
     Attributes:
         rows: The queues.
         consume_tps: Messages that it got in a second, of the last minute, by all brokers.
+
+    Example:
+        >>> rows = [QueueProgress("orders", "broker-a", number, 10, 7, 0) for number in range(2)]
+        >>> ConsumeStats(tuple(rows)).diff_total
+        6
     """
 
     rows: tuple[QueueProgress, ...]

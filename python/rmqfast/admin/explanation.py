@@ -17,6 +17,9 @@ class Outcome(StrEnum):
     """What became of a message in a group.
 
     `LOST` is a message that a member wants, or got, and nobody processed; `FILTERED` is one that nobody wants.
+
+    Example:
+        >>> problems = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED, Outcome.UNKNOWN}
     """
 
     CONSUMED = "CONSUMED"
@@ -45,6 +48,13 @@ class Explanation:
         subscriptions: Of a group: what is kept for it, and what each member wants.
         conflicts: Of a group: the topics of which its members want different things.
         parts: An explanation of each group, or of each queue, where it is about several.
+
+    Example:
+        >>> from rmqfast import Admin, EmbeddedCluster, MessageQueue
+        >>> with EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+        ...     admin.create_topic("orders", 1)
+        ...     print(admin.explain(MessageQueue("orders", "broker-a", 0)))  # doctest: +ELLIPSIS
+        orders queue 0 of broker-a...
     """
 
     subject: str

@@ -35,6 +35,13 @@ class TopicOffset:
         max_offset: Behind the last one.
         last_update_timestamp: When the last message was stored, in milliseconds since 1970; 0 for an empty queue.
 
+    Example:
+        >>> from rmqfast import Admin, EmbeddedCluster
+        >>> with EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+        ...     admin.create_topic("orders", 1)
+        ...     [(row.queue_id, row.max_offset) for row in admin.topics.status("orders")]
+        [(0, 0)]
+
     Source: `TopicOffset`.
     """
 

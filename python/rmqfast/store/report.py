@@ -51,6 +51,13 @@ class StoreInfo:
         last_store_timestamp: Of the last one.
         notes: What a person should know, as a configuration that was read from its `.bak`.
 
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     info = store.info()
+        >>> info.queue_kind, info.commit_log_files
+        ('files', 3)
+
     Source: `RunningFlags`, `StoreCheckpoint`, `MessageStoreConfig`.
     """
 
@@ -96,6 +103,13 @@ class VerifyReport:
         more_damage: How many more there are.
         notes: What a person should know; each says the file, what was expected and what was found.
 
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     report = store.verify()
+        >>> report.ok, report.damage
+        (True, [])
+
     Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexService.load`.
     """
 
@@ -139,6 +153,12 @@ class ExportReport:
         index_entries: Index entries of a new store.
         damage: What could not be read and is left out, at most 10,000 entries.
         more_damage: How many more there are.
+
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     store.export(getfixture("tmp_path") / "out.jsonl", "fx_q1").rows
+        1259
 
     Source: `CommitLog.checkMessageAndReturnSize`.
     """

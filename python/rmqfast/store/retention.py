@@ -54,6 +54,13 @@ class CleanReport(NamedTuple):
         clock_jump_ms: By how many milliseconds the time of day jumped, so that nothing went by age; 0 where it was
             believed.
 
+    Example:
+        >>> import rmqfast
+        >>> keep = rmqfast.RetentionOptions(file_reserved_hours=72)
+        >>> with rmqfast.open_store(getfixture("tmp_path") / "store", mode="a", retention=keep) as store:
+        ...     store.clean().log_files
+        0
+
     Source: `CleanCommitLogService.deleteExpiredFiles`.
     """
 

@@ -26,6 +26,10 @@ class Retained(NamedTuple):
         offset: Physical offset of its first byte.
         length: Bytes.
 
+    Example:
+        >>> Retained(offset=0, length=1 << 30).length
+        1073741824
+
     Source: `MappedFileQueue.deleteExpiredFileByTime`.
     """
 

@@ -34,6 +34,12 @@ class RecoveryReport(NamedTuple):
         unlisted: Records that no queue lists, as others have their offsets.
         index_entries: Index entries that were written.
 
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store_copy")("crash-4.9.4"), mode="a") as store:
+        ...     store.recovery.records, store.recovery.cut_bytes
+        (1646, 0)
+
     Source: `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`.
     """
 
@@ -53,6 +59,13 @@ class AppendResult(NamedTuple):
         queue_offset: Its number in the queue.
         physical_offset: Byte offset of its record in the commit log.
         offset_msg_id: Hex of store host and physical offset.
+
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("tmp_path") / "appended", mode="a") as store:
+        ...     result = store.append(rmqfast.Message("orders", b"paid"))
+        >>> result.queue_offset, result.physical_offset
+        (0, 0)
 
     Source: `AppendMessageResult`.
     """

@@ -23,6 +23,11 @@ class ConsumeFromWhere(StrEnum):
 
     The three values that RocketMQ has deprecated mean `CONSUME_FROM_LAST_OFFSET`.
 
+    Example:
+        >>> from rmqfast import ConsumeFromWhere
+        >>> from rmqfast.client.lite_pull import LitePullOptions
+        >>> options = LitePullOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+
     Source: `ConsumeFromWhere`.
     """
 

@@ -31,6 +31,12 @@ DEFAULT_REGION = "DefaultRegion"
 class SendStatus(StrEnum):
     """How safe a message is; it is stored in any case.
 
+    Example:
+        >>> from rmqfast import EmbeddedCluster, Message, Producer, SendStatus
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     producer.send(Message("orders", b"paid")).status is SendStatus.SEND_OK
+        True
+
     Source: `SendStatus`.
     """
 

@@ -25,6 +25,11 @@ _END = None
 class LocalTransactionState(StrEnum):
     """How a transaction ended.
 
+    Example:
+        >>> from rmqfast import LocalTransactionState
+        >>> def state_of(is_booked: bool) -> LocalTransactionState:
+        ...     return LocalTransactionState.COMMIT_MESSAGE if is_booked else LocalTransactionState.ROLLBACK_MESSAGE
+
     Source: `LocalTransactionState`.
     """
 

@@ -24,6 +24,15 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 class PullStatus(StrEnum):
     """How a pull ended.
 
+    Example:
+        >>> from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer, PullConsumer, PullStatus
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     sent = producer.send(Message("orders", b"paid"))
+        ...     with PullConsumer("books", name_server=cluster.name_server) as consumer:
+        ...         result = consumer.pull(sent.queue, "*", sent.queue_offset, 32)
+        >>> result.status is PullStatus.FOUND, [message.body for message in result.messages]
+        (True, [b'paid'])
+
     Source: `PullStatus`.
     """
 

@@ -23,6 +23,13 @@ class ConsumeConcurrentlyStatus(StrEnum):
         CONSUME_SUCCESS: They are done, up to the context's `ack_index`.
         RECONSUME_LATER: They are to come once more, later.
 
+    Example:
+        >>> from rmqfast import ConsumeConcurrentlyStatus
+        >>> def listener(messages, context):
+        ...     for message in messages:
+        ...         print(message.body)
+        ...     return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
     Source: `ConsumeConcurrentlyStatus`.
     """
 
@@ -38,6 +45,11 @@ class ConsumeOrderlyStatus(StrEnum):
         ROLLBACK: Without `auto_commit`: all since the last COMMIT come once more, after a moment.
         COMMIT: Without `auto_commit`: all since the last COMMIT are done.
         SUSPEND_CURRENT_QUEUE_A_MOMENT: They come once more, after a moment, and before all others of the queue.
+
+    Example:
+        >>> from rmqfast import ConsumeOrderlyStatus
+        >>> def listener(messages, context):
+        ...     return ConsumeOrderlyStatus.SUCCESS
 
     Source: `ConsumeOrderlyStatus`.
     """
