@@ -144,6 +144,10 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	PYTHONPATH=python .venv/bin/lint-imports --no-logo
 	$(deny) check --hide-inclusion-graph bans licenses sources
 	$(deny) --manifest-path rust/fuzz/Cargo.toml check --hide-inclusion-graph --allow unmatched-skip bans licenses sources
+	.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms \
+		$(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	$(PYTHON) -m tests.supply.advisories
 
 audit: .venv/.editable ## what is known against the dependencies; fails where the data cannot be had, which `make lint` only says
