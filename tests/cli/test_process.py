@@ -123,3 +123,9 @@ def test_the_module_and_the_command_are_the_same() -> None:
     commands = [[str(Path(sys.executable).with_name("rmqfast"))], COMMAND]
     helped = [subprocess.run([*command, "--help"], capture_output=True, check=True).stdout for command in commands]
     assert helped[0] == helped[1] != b""
+
+
+def test_no_command_waits_for_the_import_of_a_broker() -> None:
+    look = "import sys, rmqfast.cli.app; print(sorted({'rmqfast.mirror', 'rmqfast.broker.broker'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -8,7 +8,7 @@ from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,12 +17,13 @@ from rmqfast.cli.output import Form, Row, write
 from rmqfast.cli.shared_options import Output
 from rmqfast.cli.signals import ended_by_signals
 from rmqfast.errors import ArgumentError
-from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
 from rmqfast.store.retention import RetentionOptions
+
+if TYPE_CHECKING:
+    from rmqfast.mirror import Mirror
 
 __all__ = ["mirror"]
 
-COLUMNS = tuple(field.name for field in fields(MirrorStatus))
 Copies = Annotated[Path, typer.Argument(metavar="DIR", help="Where the copies are; each broker has a directory in it.")]
 
 
@@ -81,6 +82,9 @@ def mirror(
     Each copy is a store as the broker's: read it with `rmqfast store`, read_store or Spark, while it grows. The master
     takes a mirror for no slave. One that was ended goes on where it was.
     """
+    # it brings a broker with it, which no other command waits for
+    from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
+
     if output is Form.JSON and not once:
         raise ArgumentError("output: expected table, jsonl or csv without --once, got json, an array that never ends")
     options = MirrorOptions(
@@ -95,7 +99,7 @@ def mirror(
         directory, brokers=broker or (), all_brokers=all_brokers, options=options, once=once, config=access.config()
     )
     with ended_by_signals(), copies:
-        write(output, COLUMNS, lines(copies, every), whole=True)
+        write(output, [field.name for field in fields(MirrorStatus)], lines(copies, every), whole=True)
 
 
 def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
