@@ -127,11 +127,12 @@ def test_what_needs_the_extra_says_what_to_type(words: tuple[str, ...]) -> None:
     assert done.stderr == "the command line needs rich: pip install 'rmqfast[cli]'\n"
 
 
-def test_the_version_needs_nothing_and_loads_no_part_of_the_package() -> None:
+def test_the_version_needs_nothing_and_loads_the_extension_alone() -> None:
     assert run_alone("--version").stdout == f"rmqfast {rmqfast.__version__}\n"
     look = (
         "import sys; from rmqfast.cli import main; sys.argv[1:] = ['--version']; main();"
         "print(sorted(n for n in sys.modules if n.startswith('rmqfast')))"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[1] == "['rmqfast', 'rmqfast.cli', 'rmqfast.errors']"
+    extension = ["rmqfast._native", "rmqfast._native._rmqfast"]
+    assert done.stdout.splitlines()[1] == str(["rmqfast", *extension, "rmqfast.cli", "rmqfast.errors", "rmqfast.version"])
