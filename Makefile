@@ -22,7 +22,8 @@ OLD_SPARKS := .venv-spark35 .venv-spark40
 OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
 	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
 RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/target/*' -not -path 'rust/micro/*' -not -path 'rust/fuzz/*' -not -path 'rust/*/tests/*')
-PACKAGED := $(RUST) pyproject.toml $(shell find python release -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
+NOTICES := LICENSE THIRD-PARTY-NOTICES.txt
+PACKAGED := $(RUST) pyproject.toml $(NOTICES) $(shell find python release -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
 SBOM := dist/sbom
 RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
@@ -153,7 +154,8 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 audit: .venv/.editable ## what is known against the dependencies; fails where the data cannot be had, which `make lint` only says
 	$(PYTHON) -m tests.supply.advisories --required
 
-sbom: .venv/.editable ## bills of materials in CycloneDX, in dist/sbom: of the wheel, and of each environment for development
+sbom: .venv/.editable ## bills of materials in CycloneDX, in dist/sbom: of the wheel, and of each environment; THIRD-PARTY-NOTICES.txt anew
+	$(PYTHON) -m tests.supply.notices
 	$(PYTHON) -m tests.supply.bill $(JAR) $(SBOM)
 	for name in dev spark35 spark40; do .venv/bin/cyclonedx-py requirements --output-reproducible \
 		requirements/$$name.txt --output-file $(SBOM)/$$name.cdx.json || exit; done
@@ -229,7 +231,7 @@ $(OLD_SPARKS:%=%/.editable): %/.editable: .venv/.editable %/.locked
 	rm -f $(@D)/.installed
 	touch $@
 
-$(JAR): $(DEBUG)/.built jvm/.compiled
+$(JAR): $(DEBUG)/.built jvm/.compiled $(NOTICES)
 	$(PYTHON) release/jar.py pack jvm/classes $@ linux-$(shell uname -m)=$(DEBUG)/librmqfast_jvm.so
 
 jvm/.compiled: $(shell find jvm/src -type f) release/jar.py .venv/.locked

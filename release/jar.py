@@ -5,8 +5,8 @@
 
 The first compiles jvm/ against the jars of a PySpark, the newest that is supported: a few classes need its
 interfaces. The others are, byte for byte, those that the oldest one gives (tests/release/test_jar.py). All are for
-Java 8, as Spark 3.5 still runs on it. The second packs them with a native library for each platform. Equal input
-gives an equal jar.
+Java 8, as Spark 3.5 still runs on it. The second packs them with a native library for each platform, and with the
+licences of what those link. Equal input gives an equal jar.
 
 The build of a source archive runs this, too: it needs nothing but Python, and javac for the classes.
 """
@@ -23,11 +23,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-_JVM = Path(__file__).parents[1] / "jvm"
+_ROOT = Path(__file__).parents[1]
+_JVM = _ROOT / "jvm"
 #: Where a build leaves the classes: the source archive takes them from here.
 CLASSES = _JVM / "classes"
 _PACKAGE = "org/rmqfast/spark"
 _LIBRARY = "librmqfast_jvm.so"
+#: What the libraries link asks for its licences to go along.
+_NOTICES = ("LICENSE", "THIRD-PARTY-NOTICES.txt")
 
 
 def compile_classes(spark_jars: Path, directory: Path) -> None:
@@ -57,6 +60,7 @@ def pack(directory: Path, jar: Path, libraries: Mapping[str, Path]) -> None:
     """
     files = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
     files |= {f"{_PACKAGE}/{platform}/{_LIBRARY}": path for platform, path in libraries.items()}
+    files |= {f"META-INF/{name}": _ROOT / name for name in _NOTICES}
     jar.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         archive.writestr(_entry("META-INF/MANIFEST.MF"), "Manifest-Version: 1.0\r\n\r\n")

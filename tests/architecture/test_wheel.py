@@ -109,6 +109,9 @@ def test_the_wheel_is_one_for_every_python_and_carries_its_types(wheel: Path) ->
             inside = set(jar.namelist())
     bills = {name.rpartition("/")[2] for name in names if "/sboms/" in name}
     assert bills == {"rmqfast-python.cdx.json", "rmqfast-columnar.cdx.json"}
+    notices = {"LICENSE", "THIRD-PARTY-NOTICES.txt"}
+    assert {name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name} == notices
+    assert {f"META-INF/{notice}" for notice in notices} <= inside
     libraries = [name for name in inside if name.endswith("/librmqfast_jvm.so")]
     assert [name.startswith("org/rmqfast/spark/linux-") for name in libraries] == [True]
     assert {"rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", "rmqfast/_native/_rmqfast.abi3.so"} <= names

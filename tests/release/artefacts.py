@@ -18,6 +18,7 @@ EXTENSION = "rmqfast/_native/_rmqfast.abi3.so"
 JAR = "rmqfast/spark/jars/rmqfast-columnar.jar"
 #: A driver of one processor has executors of another.
 LIBRARIES = {f"org/rmqfast/spark/linux-{name}/librmqfast_jvm.so": name for name in ("x86_64", "aarch64")}
+NOTICES = ("LICENSE", "THIRD-PARTY-NOTICES.txt")
 _BILLS = ("rmqfast-python.cdx.json", "rmqfast-columnar.cdx.json")
 _MAX_WHEEL = 8_000_000
 _PROCESSORS = {"x64": "x86_64", "AArch64": "aarch64"}
@@ -61,6 +62,9 @@ def jar_problems(jar: bytes) -> Iterator[str]:
                 yield f"jar: {name} is missing"
                 continue
             yield from _library_problems(_library(name, archive.read(name)), processor, (2, 17))
+        for notice in NOTICES:
+            if f"META-INF/{notice}" not in names:
+                yield f"jar: META-INF/{notice} is missing"
         for name in names:
             if name.endswith(".class") and (version := int.from_bytes(archive.read(name)[6:8])) != 52:
                 yield f"jar: {name}: expected a class of Java 8, version 52, got {version}"
@@ -70,7 +74,7 @@ def sdist_problems(path: Path) -> Iterator[str]:
     """What a source archive lacks that a build of the same wheel needs."""
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    needed = {"Cargo.lock", "LICENSE", "README.md", "pyproject.toml", "release/build_backend.py", "release/jar.py",
+    needed = {"Cargo.lock", *NOTICES, "README.md", "pyproject.toml", "release/build_backend.py", "release/jar.py",
               "jvm/classes/org/rmqfast/spark/RocketMQColumnar.class", "rust/jvm/Cargo.toml", "rust/python/Cargo.toml",
               "jvm/src/main/java/org/rmqfast/spark/Native.java", "python/rmqfast/py.typed"}  # fmt: skip
     for name in sorted(needed - names):
@@ -97,8 +101,9 @@ def _name_problems(names: list[str]) -> Iterator[str]:
     for bill in _BILLS:
         if not any(name.endswith(f".dist-info/sboms/{bill}") for name in names):
             yield f"{bill} is missing"
-    if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
-        yield "LICENSE is missing"
+    for notice in NOTICES:
+        if not any(name.endswith(f".dist-info/licenses/{notice}") for name in names):
+            yield f"{notice} is missing"
     for name in names:
         if name.endswith((".pyc", ".rs", ".java")):
             yield f"{name} does not belong into a wheel"

@@ -46,17 +46,36 @@ def files(jar: Path) -> Iterator[Component]:
             yield Component(name=name, type=ComponentType.FILE, hashes=[digest], bom_ref=f"file:{name}")
 
 
-def crates(root: str) -> dict[str, list[str]]:
-    """Ids of the crates that a crate is linked with, itself included, each with those that it asks for."""
-    nodes = {node["id"]: node["deps"] for node in _metadata()["resolve"]["nodes"]}
+def crates(root: str, platforms: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Ids of the crates that a crate is linked with, itself included, each with those that it asks for.
+
+    Args:
+        root: The name of the crate.
+        platforms: As of `metadata`.
+    """
+    nodes = {node["id"]: node["deps"] for node in metadata(platforms)["resolve"]["nodes"]}
     found: dict[str, list[str]] = {}
-    waiting = [package["id"] for package in _metadata()["packages"] if package["name"] == root]
+    waiting = [package["id"] for package in metadata(platforms)["packages"] if package["name"] == root]
     while waiting:
         crate = waiting.pop()
         if crate not in found:
             found[crate] = [d["pkg"] for d in nodes[crate] if any(kind["kind"] is None for kind in d["dep_kinds"])]
             waiting += found[crate]
     return found
+
+
+@cache
+def metadata(platforms: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What `cargo metadata` says of the workspace.
+
+    Args:
+        platforms: Target triples, whose crates are resolved; none: this machine's.
+    """
+    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    for platform in platforms or (_host(),):
+        command += ["--filter-platform", platform]
+    described: dict[str, Any] = json.loads(subprocess.run(command, cwd=_ROOT, capture_output=True, check=True).stdout)
+    return described
 
 
 def _bill(name: str, root: str, more: Iterable[Component]) -> Bom:
@@ -75,7 +94,7 @@ def _bill(name: str, root: str, more: Iterable[Component]) -> Bom:
 
 
 def _component(crate: str) -> Component:
-    package: dict[str, Any] = next(each for each in _metadata()["packages"] if each["id"] == crate)
+    package: dict[str, Any] = next(each for each in metadata()["packages"] if each["id"] == crate)
     name, version, license_ = package["name"], package["version"], package["license"]
     digest = _checksums().get((name, version))
     return Component(
@@ -88,13 +107,9 @@ def _component(crate: str) -> Component:
     )
 
 
-@cache
-def _metadata() -> dict[str, Any]:
+def _host() -> str:
     rustc = subprocess.run(("rustc", "-vV"), capture_output=True, text=True, check=True).stdout
-    host = next(line.removeprefix("host: ") for line in rustc.splitlines() if line.startswith("host: "))
-    command = ("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host)
-    metadata: dict[str, Any] = json.loads(subprocess.run(command, cwd=_ROOT, capture_output=True, check=True).stdout)
-    return metadata
+    return next(line.removeprefix("host: ") for line in rustc.splitlines() if line.startswith("host: "))
 
 
 @cache
