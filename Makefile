@@ -30,7 +30,7 @@ RELEASE := dist/release
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
-	develop wheel lock clean wheels check-wheels release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+	develop wheel lock clean wheels check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -177,10 +177,15 @@ check-wheels: .venv/.locked .venv-release/.locked ## what is in dist/release, lo
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.check $(RELEASE)
 	PATH=$(CURDIR)/.venv/bin:$$PATH $(PYTHON) -m tests.release.matrix $(RELEASE) $${ROOTS:-.roots}
 
+# With RMQFAST_GPG_KEY it is signed.
+maven: .venv/.locked ## the jar of dist/release as Maven Central takes it, in dist/release/maven
+	$(PYTHON) release/maven.py $(RELEASE)/$(notdir $(JAR)) .venv/lib/python3.*/site-packages/pyspark/jars $(RELEASE)/maven
+
 release: ## all of it: builds, checks, tries out, writes checksums; an hour
 	$(MAKE) wheels
 	$(MAKE) $(OLD_SPARKS:%=%/.locked) check-wheels
-	cd $(RELEASE) && sha256sum *.whl *.tar.gz *.jar sbom/* > SHA256SUMS
+	$(MAKE) maven
+	cd $(RELEASE) && sha256sum *.whl *.tar.gz *.jar sbom/* maven/*.zip > SHA256SUMS
 
 lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer versions
 	for name in dev spark35 spark40 release; do .venv/bin/uv pip compile --quiet --universal \
@@ -194,7 +199,7 @@ tools:
 	@.ci/tools python cargo cc java openssl
 
 tools-long: tools
-	@.ci/tools python-old-spark maven
+	@.ci/tools python-old-spark maven gpg
 
 # uv installs in a quarter of pip's time; pip brings uv, by the same lock file.
 %/.locked:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -58,23 +58,76 @@ def pack(directory: Path, jar: Path, libraries: Mapping[str, Path]) -> None:
         jar: The file to write.
         libraries: The native library of each platform, as `linux-x86_64`.
     """
-    files = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
+    files = below(directory)
     files |= {f"{_PACKAGE}/{platform}/{_LIBRARY}": path for platform, path in libraries.items()}
     files |= {f"META-INF/{name}": _ROOT / name for name in _NOTICES}
-    jar.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        archive.writestr(_entry("META-INF/MANIFEST.MF"), "Manifest-Version: 1.0\r\n\r\n")
-        for name in sorted(files):
-            archive.writestr(_entry(name), files[name].read_bytes())
+    write_jar(jar, files)
+
+
+def pack_sources(jar: Path) -> None:
+    """Writes a jar of the Java sources and the resources."""
+    write_jar(jar, below(_JVM / "src/main/java") | below(_JVM / "src/main/resources") | _licence())
+
+
+def pack_documentation(spark_jars: Path, jar: Path) -> None:
+    """Writes a jar of what javadoc says of the public classes.
+
+    Args:
+        spark_jars: As of `compile_classes`.
+        jar: The file to write.
+
+    Raises:
+        CalledProcessError: javadoc says what is wrong.
+    """
+    with tempfile.TemporaryDirectory() as pages:
+        flags = ("--release", "8", "-quiet", "-notimestamp", "-Xdoclint:all,-missing", "-Werror")
+        sources = map(str, _java(_JVM / "src/main/java"))
+        command = (_tool("javadoc"), *flags, "-cp", f"{spark_jars}/*", "-d", pages, *sources)
+        subprocess.run(command, check=True)
+        write_jar(jar, below(Path(pages)) | _licence())
+
+
+def below(directory: Path) -> dict[str, Path]:
+    """The files of a directory, by their names from there."""
+    return {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
+
+
+def write_jar(jar: Path, files: Mapping[str, Path]) -> None:
+    """Writes a jar of files, by their names in it."""
+    manifest = ("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\n\r\n")
+    write_zip(jar, [manifest, *((name, files[name].read_bytes()) for name in sorted(files))])
+
+
+def write_zip(path: Path, entries: Iterable[tuple[str, bytes]]) -> None:
+    """Writes an archive that is the same one whenever it is written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in entries:
+            archive.writestr(_entry(name), content)
+
+
+def _licence() -> dict[str, Path]:
+    return {"META-INF/LICENSE": _ROOT / "LICENSE"}
 
 
 def _javac(directory: Path, class_path: list[str], sources: Path) -> None:
-    home = os.environ.get("JAVA_HOME")
-    compiler = str(Path(home, "bin/javac")) if home else "javac"
     # -options: newer compilers call Java 8 obsolete
     flags = ("--release", "8", "-Xlint:all,-path,-processing,-classfile,-options", "-Werror")
-    command = (compiler, *flags, "-cp", os.pathsep.join(class_path), "-d", str(directory), *map(str, _java(sources)))
+    command = (
+        _tool("javac"),
+        *flags,
+        "-cp",
+        os.pathsep.join(class_path),
+        "-d",
+        str(directory),
+        *map(str, _java(sources)),
+    )
     subprocess.run(command, check=True)
+
+
+def _tool(name: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", name)) if home else name
 
 
 def _java(sources: Path) -> Iterator[Path]:
