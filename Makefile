@@ -143,6 +143,7 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	PATH=$(CURDIR)/.venv/bin:$$PATH .venv/bin/basedpyright --verifytypes rmqfast --ignoreexternal
 	.venv/bin/stubtest rmqfast._native._rmqfast
 	PYTHONPATH=python .venv/bin/lint-imports --no-logo
+	.venv/bin/hadolint Dockerfile
 	$(deny) check --hide-inclusion-graph bans licenses sources
 	$(deny) --manifest-path rust/fuzz/Cargo.toml check --hide-inclusion-graph --allow unmatched-skip bans licenses sources
 	.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
@@ -188,7 +189,7 @@ release: ## all of it: builds, checks, tries out, writes checksums; an hour
 	cd $(RELEASE) && sha256sum *.whl *.tar.gz *.jar sbom/* maven/*.zip > SHA256SUMS
 
 lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer versions
-	for name in dev spark35 spark40 release; do .venv/bin/uv pip compile --quiet --universal \
+	for name in dev spark35 spark40 release image; do .venv/bin/uv pip compile --quiet --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
