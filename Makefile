@@ -30,7 +30,7 @@ RELEASE := dist/release
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
-	develop wheel lock clean wheels check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+	develop wheel lock clean wheels check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -132,7 +132,7 @@ bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchma
 tables: .venv/.locked ## docs/benchmarks.md and docs/images anew, from the records in benches/record
 	$(PYTHON) benches/tables.py $(ARGS)
 
-lint: .venv/.editable ## every linter, Rust and Python; changes nothing
+lint: .venv/.editable .venv/bin/actionlint ## every linter, Rust and Python; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo check --locked --manifest-path rust/fuzz/Cargo.toml --target-dir $(DEBUG)/fuzz
@@ -144,6 +144,8 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	.venv/bin/stubtest rmqfast._native._rmqfast
 	PYTHONPATH=python .venv/bin/lint-imports --no-logo
 	.venv/bin/hadolint Dockerfile
+	.venv/bin/actionlint -shellcheck= -pyflakes=
+	.venv/bin/zizmor --offline --quiet --pedantic .github/workflows
 	$(deny) check --hide-inclusion-graph bans licenses sources
 	$(deny) --manifest-path rust/fuzz/Cargo.toml check --hide-inclusion-graph --allow unmatched-skip bans licenses sources
 	.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
@@ -174,13 +176,14 @@ wheels: .venv/.locked .venv-release/.locked | tools ## what is released, in dist
 	rm -rf $(RELEASE)
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) release/wheels.py $(RELEASE) $(ARGS)
 
-check-wheels: .venv/.locked .venv-release/.locked ## what is in dist/release, looked at; then installed and run on other machines, where root may make them
+check-artefacts: .venv/.locked .venv-release/.locked ## what is in dist/release, looked at: names, sizes, symbols, notices
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.check $(RELEASE)
+
+check-wheels: check-artefacts ## the same; then installed and run on other machines, where root may make them
 	PATH=$(CURDIR)/.venv/bin:$$PATH $(PYTHON) -m tests.release.matrix $(RELEASE) $${ROOTS:-.roots}
 
-# With RMQFAST_GPG_KEY it is signed.
-maven: .venv/.locked ## the jar of dist/release as Maven Central takes it, in dist/release/maven
-	$(PYTHON) release/maven.py $(RELEASE)/$(notdir $(JAR)) .venv/lib/python3.*/site-packages/pyspark/jars $(RELEASE)/maven
+maven: .venv/.locked ## the jar of dist/release as Maven Central takes it, in dist/release/maven; `release/maven.py sign` signs it
+	$(PYTHON) release/maven.py lay-out $(RELEASE)/$(notdir $(JAR)) .venv/lib/python3.*/site-packages/pyspark/jars $(RELEASE)/maven
 
 release: ## all of it: builds, checks, tries out, writes checksums; an hour
 	$(MAKE) wheels
@@ -215,6 +218,12 @@ tools-long: tools
 .venv-release/.locked: requirements/release.txt | tools
 $(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
 $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
+
+# The package of it on PyPI fetches a program from elsewhere as it is installed.
+.venv/bin/actionlint: .venv/.locked
+	@.ci/tools go
+	GOBIN=$(abspath $(@D)) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+	touch $@
 
 # Where cargo builds: the extension and the JVM library.
 DEBUG := $(or $(CARGO_TARGET_DIR),target)/debug

@@ -1,10 +1,11 @@
 """Lays the jar out as a Maven repository has it, ready for Maven Central.
 
-    python release/maven.py JAR SPARK_JARS DIRECTORY
+    python release/maven.py lay-out JAR SPARK_JARS DIRECTORY
+    python release/maven.py sign DIRECTORY KEY
 
-DIRECTORY becomes a repository with the jar, its pom, its sources and its documentation, each with checksums, and holds
-`rmqfast-columnar-VERSION-bundle.zip`, which Central's portal takes. The environment variable `RMQFAST_GPG_KEY` names a
-key of gpg: then each file has a signature, which Central asks for. Without it there is none.
+By the first, DIRECTORY becomes a repository with the jar, its pom, its sources and its documentation, each with
+checksums, and holds `rmqfast-columnar-VERSION-bundle.zip`, which Central's portal takes. The second gives each file the
+signature that Central asks for, with a key of gpg, and makes the bundle anew: who has the key need not build.
 
 The pom names no dependencies: the jar runs in a Spark, which brings its own.
 
@@ -14,7 +15,6 @@ Source: Maven's repository layout; Central's requirements for publishing.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -83,9 +83,33 @@ def lay_out(packed: Path, spark_jars: Path, directory: Path) -> Path:
     jar.pack_sources(place / f"{stem}-sources.jar")
     jar.pack_documentation(spark_jars, place / f"{stem}-javadoc.jar")
     for path in sorted(place.iterdir()):
-        _sign(path)
         _write_checksums(path)
-    bundle = directory / f"{stem}-bundle.zip"
+    return _bundle(directory)
+
+
+def sign(directory: Path, key: str) -> Path:
+    """Signs what was laid out, and makes the bundle anew.
+
+    Args:
+        directory: Of the repository.
+        key: As `gpg --local-user` takes it.
+
+    Returns:
+        The bundle.
+
+    Raises:
+        CalledProcessError: gpg says what is wrong.
+    """
+    for path in sorted(directory.rglob("*")):
+        if path.suffix in {".jar", ".pom"}:
+            command = ("gpg", "--batch", "--yes", "--armor", "--local-user", key, "--detach-sign", str(path))
+            subprocess.run(command, check=True)
+    return _bundle(directory)
+
+
+def _bundle(directory: Path) -> Path:
+    bundle = directory / f"{_ARTIFACT}-{plan.version()}-bundle.zip"
+    bundle.unlink(missing_ok=True)
     jar.write_zip(bundle, [(name, path.read_bytes()) for name, path in sorted(jar.below(directory).items())])
     return bundle
 
@@ -104,13 +128,6 @@ def _pom(version: str) -> str:
     return _POM.format(**{name: escape(value) for name, value in values.items()})
 
 
-def _sign(path: Path) -> None:
-    key = os.environ.get("RMQFAST_GPG_KEY")
-    if key:
-        command = ("gpg", "--batch", "--yes", "--armor", "--local-user", key, "--detach-sign", str(path))
-        subprocess.run(command, check=True)
-
-
 def _write_checksums(path: Path) -> None:
     content = path.read_bytes()
     for name in _CHECKSUMS:
@@ -119,9 +136,13 @@ def _write_checksums(path: Path) -> None:
 
 def main(arguments: list[str]) -> None:
     """Does what the command line says."""
-    if len(arguments) != 3:
-        sys.exit(__doc__)
-    bundle = lay_out(*map(Path, arguments))
+    match arguments:
+        case ["lay-out", packed, spark_jars, directory]:
+            bundle = lay_out(Path(packed), Path(spark_jars), Path(directory))
+        case ["sign", directory, key]:
+            bundle = sign(Path(directory), key)
+        case _:
+            sys.exit(__doc__)
     sys.stdout.write(f"written: {bundle}\n")
 
 

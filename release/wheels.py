@@ -1,9 +1,11 @@
 """Builds what is released: a wheel for each platform, the jar in each of them, and the source archive.
 
     python release/wheels.py DIRECTORY [PLATFORM ...]
+    python release/wheels.py --targets
 
 zig compiles and links for every platform, so that one machine makes them all, against a C library as old as each name
-says. The directory gets the wheels, the jar by itself, and the source archive.
+says. The directory gets the wheels, the jar by itself, and the source archive. The second prints the targets of Rust
+whose standard libraries that takes.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def build(directory: Path, platforms: list[Platform]) -> None:
     Raises:
         CalledProcessError: A tool says what is wrong.
     """
-    _check_targets({*LIBRARIES.values(), *(platform.triple for platform in platforms)})
+    _check_targets(targets(platforms))
     directory.mkdir(parents=True, exist_ok=True)
     libraries = {name: _library(triple) for name, triple in LIBRARIES.items()}
     jar.compile_classes(Path(sysconfig.get_path("purelib"), "pyspark/jars"), jar.CLASSES)
@@ -82,6 +84,11 @@ def _bills(directory: Path) -> list[str]:
     return [f"--sbom-include={directory / name}" for name in names]
 
 
+def targets(platforms: list[Platform]) -> set[str]:
+    """What Rust has to have a standard library of."""
+    return {*LIBRARIES.values(), *(platform.triple for platform in platforms)}
+
+
 def _check_targets(triples: set[str]) -> None:
     """Says what is missing before an hour of building, not behind it."""
     installed = subprocess.run(("rustup", "target", "list", "--installed"), capture_output=True, text=True, check=True)
@@ -98,6 +105,9 @@ def _run(*command: str) -> None:
 
 def main(directory: str, *names: str) -> None:
     """Builds the named platforms, or all."""
+    if directory == "--targets":
+        sys.stdout.write(" ".join(sorted(targets([*WHEELS]))) + "\n")
+        return
     known = {platform.name: platform for platform in WHEELS}
     unknown = set(names) - set(known)
     if unknown:

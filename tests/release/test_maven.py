@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -41,7 +42,7 @@ _PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
-def lay_out(directory: Path, **environment: str) -> Path:
+def lay_out(directory: Path) -> Path:
     """Makes the repository of a jar that has classes and no library; where its files are."""
     spark_jars = Path(sys.prefix).glob("lib/python3.*/site-packages/pyspark/jars")
     (spark,) = spark_jars
@@ -50,9 +51,9 @@ def lay_out(directory: Path, **environment: str) -> Path:
     for command in (
         (script, "classes", spark, classes),
         (script, "pack", classes, jar),
-        (ROOT / "release/maven.py", jar, spark, directory / "repository"),
+        (ROOT / "release/maven.py", "lay-out", jar, spark, directory / "repository"),
     ):
-        subprocess.run([sys.executable, *command], env=os.environ | environment, check=True)
+        subprocess.run([sys.executable, *command], check=True)
     return directory / "repository/org/rmqfast/rmqfast-columnar" / VERSION
 
 
@@ -125,11 +126,16 @@ def gpg_home(directory: Path) -> Iterator[str]:
         subprocess.run(("gpgconf", "--kill", "all"), env=os.environ | home, check=True)
 
 
-def test_with_a_key_each_file_has_a_signature(tmp_path: Path) -> None:
+def test_with_a_key_each_file_has_a_signature(place: Path, tmp_path: Path) -> None:
     with gpg_home(tmp_path / "gpg") as home:
-        place = lay_out(tmp_path, GNUPGHOME=home, RMQFAST_GPG_KEY="release@example.org")
-        files = [path for path in place.iterdir() if path.suffix in {".jar", ".pom"}]
+        repository = shutil.copytree(place.parents[3], tmp_path / "repository")
+        environment = os.environ | {"GNUPGHOME": home}
+        signing: list[str | Path] = [ROOT / "release/maven.py", "sign", repository, "release@example.org"]
+        subprocess.run([sys.executable, *signing], env=environment, check=True)
+        files = [path for path in repository.rglob("*") if path.suffix in {".jar", ".pom"}]
         assert len(files) == 4
         for path in files:
-            command = ["gpg", "--verify", f"{path}.asc", str(path)]
-            subprocess.run(command, env=os.environ | {"GNUPGHOME": home}, check=True)
+            subprocess.run(["gpg", "--verify", f"{path}.asc", str(path)], env=environment, check=True)
+        with zipfile.ZipFile(repository / f"{STEM}-bundle.zip") as archive:
+            assert {f"{path.relative_to(repository)}.asc" for path in files} <= set(archive.namelist())
+            assert f"{STEM}-bundle.zip" not in archive.namelist()
