@@ -22,7 +22,10 @@ NOTICES = ("LICENSE", "THIRD-PARTY-NOTICES.txt")
 _BILLS = ("rmqfast-python.cdx.json", "rmqfast-columnar.cdx.json")
 _MAX_WHEEL = 8_000_000
 _PROCESSORS = {"x64": "x86_64", "AArch64": "aarch64"}
-_WHEEL = re.compile(r"rmqfast-[\d.]+-cp311-abi3-(manylinux|musllinux)_(\d+)_(\d+)_(x86_64|aarch64)(\.\w+)?\.whl")
+#: A platform may have an older name, too; maturin's releases differ in which one comes first.
+_WHEEL = re.compile(
+    r"rmqfast-[\d.]+-cp311-abi3-(\w+\.)?(manylinux|musllinux)_(\d+)_(\d+)_(x86_64|aarch64)(\.\w+)?\.whl"
+)
 
 
 class Library(NamedTuple):
@@ -40,7 +43,7 @@ def wheel_problems(path: Path) -> Iterator[str]:
     if match is None:
         yield f"name: expected {_WHEEL.pattern}, got {path.name}"
         return
-    kind, major, minor, processor, _ = match.groups()
+    _, kind, major, minor, processor, _ = match.groups()
     size = path.stat().st_size
     if size > _MAX_WHEEL:
         yield f"size: expected at most {_MAX_WHEEL:,} bytes, got {size:,}"
