@@ -256,7 +256,7 @@ jvm/.compiled: $(shell find jvm/src -type f) release/jar.py .venv/.locked
 dist/.built: $(PACKAGED) jvm/.compiled tests/supply/bill.py .venv/.locked | tools
 	rm -f dist/rmqfast-*.whl
 	cargo rustc --quiet --locked --release --package rmqfast-jvm --lib --crate-type cdylib -- -C strip=symbols
-	$(PYTHON) release/jar.py pack jvm/classes $(JAR) linux-$(shell uname -m)=$(or $(CARGO_TARGET_DIR),target)/release/librmqfast_jvm.so
+	$(PYTHON) release/jar.py pack-small jvm/classes $(JAR) linux-$(shell uname -m)=$(or $(CARGO_TARGET_DIR),target)/release/librmqfast_jvm.so
 	$(PYTHON) -m tests.supply.bill $(JAR) $(SBOM)
 	.venv/bin/maturin build --release --out dist --sbom-include $(SBOM)/rmqfast-python.cdx.json --sbom-include $(SBOM)/rmqfast-columnar.cdx.json
 	touch $@

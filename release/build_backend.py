@@ -100,7 +100,7 @@ def _build_jar() -> None:
     command = "cargo rustc --locked --release --package rmqfast-jvm --lib --crate-type cdylib -- -C strip=symbols"
     subprocess.run(command.split(), cwd=_ROOT, check=True)
     library = target / "release/librmqfast_jvm.so"
-    jar.pack(jar.CLASSES, _PACKAGED, {f"linux-{platform.machine()}": library})
+    jar.pack(jar.CLASSES, _PACKAGED, {f"linux-{platform.machine()}": library}, small=True)
 
 
 def _compile_classes() -> None:

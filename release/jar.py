@@ -2,17 +2,20 @@
 
     python release/jar.py classes SPARK_JARS DIRECTORY
     python release/jar.py pack DIRECTORY JAR linux-x86_64=LIBRARY ...
+    python release/jar.py pack-small DIRECTORY JAR linux-x86_64=LIBRARY ...
 
 The first compiles jvm/ against the jars of a PySpark, the newest that is supported: a few classes need its
 interfaces. The others are, byte for byte, those that the oldest one gives (tests/release/test_jar.py). All are for
 Java 8, as Spark 3.5 still runs on it. The second packs them with a native library for each platform, and with the
-licences of what those link. Equal input gives an equal jar.
+licences of what those link; the third compresses the libraries by xz, which takes seconds, and a quarter of the jar
+away. Equal input gives an equal jar.
 
 The build of a source archive runs this, too: it needs nothing but Python, and javac for the classes.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
 import shutil
 import subprocess
@@ -50,23 +53,30 @@ def compile_classes(spark_jars: Path, directory: Path) -> None:
         _javac(directory, [only_to_compile, f"{spark_jars}/*"], _JVM / "src/main/java")
 
 
-def pack(directory: Path, jar: Path, libraries: Mapping[str, Path]) -> None:
+def pack(directory: Path, jar: Path, libraries: Mapping[str, Path], *, small: bool) -> None:
     """Writes the jar.
 
     Args:
         directory: What `compile_classes` made.
         jar: The file to write.
         libraries: The native library of each platform, as `linux-x86_64`.
+        small: Whether the libraries are compressed by xz, for which every Spark has a class. For a jar that is shipped:
+            it costs seconds here, and a fraction of one when an executor loads the library.
     """
-    files = below(directory)
-    files |= {f"{_PACKAGE}/{platform}/{_LIBRARY}": path for platform, path in libraries.items()}
-    files |= {f"META-INF/{name}": _ROOT / name for name in _NOTICES}
-    write_jar(jar, files)
+    files = below(directory) | {f"META-INF/{name}": _ROOT / name for name in _NOTICES}
+    contents = {name: path.read_bytes() for name, path in files.items()}
+    for platform, path in libraries.items():
+        name, library = f"{_PACKAGE}/{platform}/{_LIBRARY}", path.read_bytes()
+        if small:
+            contents[f"{name}.xz"] = lzma.compress(library, preset=9 | lzma.PRESET_EXTREME)
+        else:
+            contents[name] = library
+    write_jar(jar, contents)
 
 
 def pack_sources(jar: Path) -> None:
     """Writes a jar of the Java sources and the resources."""
-    write_jar(jar, below(_JVM / "src/main/java") | below(_JVM / "src/main/resources") | _licence())
+    write_jar(jar, _contents(below(_JVM / "src/main/java") | below(_JVM / "src/main/resources")))
 
 
 def pack_documentation(spark_jars: Path, jar: Path) -> None:
@@ -84,7 +94,7 @@ def pack_documentation(spark_jars: Path, jar: Path) -> None:
         sources = map(str, _java(_JVM / "src/main/java"))
         command = (_tool("javadoc"), *flags, "-cp", f"{spark_jars}/*", "-d", pages, *sources)
         subprocess.run(command, check=True)
-        write_jar(jar, below(Path(pages)) | _licence())
+        write_jar(jar, _contents(below(Path(pages))))
 
 
 def below(directory: Path) -> dict[str, Path]:
@@ -92,10 +102,10 @@ def below(directory: Path) -> dict[str, Path]:
     return {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
 
 
-def write_jar(jar: Path, files: Mapping[str, Path]) -> None:
+def write_jar(jar: Path, contents: Mapping[str, bytes]) -> None:
     """Writes a jar of files, by their names in it."""
     manifest = ("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\n\r\n")
-    write_zip(jar, [manifest, *((name, files[name].read_bytes()) for name in sorted(files))])
+    write_zip(jar, [manifest, *sorted(contents.items())])
 
 
 def write_zip(path: Path, entries: Iterable[tuple[str, bytes]]) -> None:
@@ -106,8 +116,9 @@ def write_zip(path: Path, entries: Iterable[tuple[str, bytes]]) -> None:
             archive.writestr(_entry(name), content)
 
 
-def _licence() -> dict[str, Path]:
-    return {"META-INF/LICENSE": _ROOT / "LICENSE"}
+def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
+    """With the licence, which goes along with everything."""
+    return {name: path.read_bytes() for name, path in {**files, "META-INF/LICENSE": _ROOT / "LICENSE"}.items()}
 
 
 def _javac(directory: Path, class_path: list[str], sources: Path) -> None:
@@ -147,9 +158,9 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["classes", spark_jars, directory]:
             compile_classes(Path(spark_jars), Path(directory))
-        case ["pack", directory, jar, *libraries]:
+        case ["pack" | "pack-small" as how, directory, jar, *libraries]:
             pairs = (library.partition("=") for library in libraries)
-            pack(Path(directory), Path(jar), {platform: Path(path) for platform, _, path in pairs})
+            pack(Path(directory), Path(jar), {platform: Path(path) for platform, _, path in pairs}, small=how != "pack")
         case _:
             sys.exit(__doc__)
 

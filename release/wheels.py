@@ -63,7 +63,7 @@ def build(directory: Path, platforms: list[Platform]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     libraries = {name: _library(triple) for name, triple in LIBRARIES.items()}
     jar.compile_classes(Path(sysconfig.get_path("purelib"), "pyspark/jars"), jar.CLASSES)
-    jar.pack(jar.CLASSES, _PACKAGED, libraries)
+    jar.pack(jar.CLASSES, _PACKAGED, libraries, small=True)
     shutil.copyfile(_PACKAGED, directory / _PACKAGED.name)
     bills = _bills(directory / "sbom")
     for platform in platforms:

@@ -112,7 +112,7 @@ def test_the_wheel_is_one_for_every_python_and_carries_its_types(wheel: Path) ->
     notices = {"LICENSE", "THIRD-PARTY-NOTICES.txt"}
     assert {name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name} == notices
     assert {f"META-INF/{notice}" for notice in notices} <= inside
-    libraries = [name for name in inside if name.endswith("/librmqfast_jvm.so")]
+    libraries = [name for name in inside if name.endswith("/librmqfast_jvm.so.xz")]
     assert [name.startswith("org/rmqfast/spark/linux-") for name in libraries] == [True]
     assert {"rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", "rmqfast/_native/_rmqfast.abi3.so"} <= names
     assert not [n for n in names if n.endswith((".pyc", ".rs"))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import re
 import tarfile
 import zipfile
@@ -17,7 +18,7 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 EXTENSION = "rmqfast/_native/_rmqfast.abi3.so"
 JAR = "rmqfast/spark/jars/rmqfast-columnar.jar"
 #: A driver of one processor has executors of another.
-LIBRARIES = {f"org/rmqfast/spark/linux-{name}/librmqfast_jvm.so": name for name in ("x86_64", "aarch64")}
+LIBRARIES = {f"org/rmqfast/spark/linux-{name}/librmqfast_jvm.so.xz": name for name in ("x86_64", "aarch64")}
 NOTICES = ("LICENSE", "THIRD-PARTY-NOTICES.txt")
 _BILLS = ("rmqfast-python.cdx.json", "rmqfast-columnar.cdx.json")
 _MAX_WHEEL = 8_000_000
@@ -64,7 +65,7 @@ def jar_problems(jar: bytes) -> Iterator[str]:
             if name not in names:
                 yield f"jar: {name} is missing"
                 continue
-            yield from _library_problems(_library(name, archive.read(name)), processor, (2, 17))
+            yield from _library_problems(_library(name, lzma.decompress(archive.read(name))), processor, (2, 17))
         for notice in NOTICES:
             if f"META-INF/{notice}" not in names:
                 yield f"jar: META-INF/{notice} is missing"
@@ -93,7 +94,7 @@ def libraries(path: Path) -> Iterator[Library]:
         yield _library(EXTENSION, archive.read(EXTENSION))
         with zipfile.ZipFile(io.BytesIO(archive.read(JAR))) as jar:
             for name in LIBRARIES:
-                yield _library(name, jar.read(name))
+                yield _library(name, lzma.decompress(jar.read(name)))
 
 
 def _name_problems(names: list[str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.tukaani.xz.XZInputStream;
 
 /** The functions of rust/jvm. Each throws {@link SourceException}. */
 final class Native {
@@ -121,7 +122,7 @@ final class Native {
     /** A file of its own for each class loader: the JVM loads a file for one of them only. */
     private static void load() {
         String name = "linux-" + architecture() + "/librmqfast_jvm.so";
-        try (InputStream library = Native.class.getResourceAsStream(name)) {
+        try (InputStream library = library(name)) {
             if (library == null) {
                 throw new SourceException("RmqError: rocketmq-columnar has no library for "
                         + System.getProperty("os.name") + " on " + System.getProperty("os.arch")
@@ -138,6 +139,12 @@ final class Native {
             throw new SourceException("RmqError: cannot load " + name + " from "
                     + System.getProperty("java.io.tmpdir") + ": " + e);
         }
+    }
+
+    /** As it is, in a jar that was made for tests, or compressed, in one that is shipped: Spark itself has xz. */
+    private static InputStream library(String name) throws IOException {
+        InputStream compressed = Native.class.getResourceAsStream(name + ".xz");
+        return compressed == null ? Native.class.getResourceAsStream(name) : new XZInputStream(compressed);
     }
 
     private static String architecture() {
