@@ -1,0 +1,28 @@
+"""Tutorials and how-to pages work, block by block, in an empty directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .documents import ROOT, blocks_of, check_tutorial
+
+DOCS = ROOT / "docs"
+#: Spark's tutorial is below `tests/spark`.
+OF_SPARK = "tutorials/topic-to-parquet.md"
+PAGES = sorted(
+    name
+    for folder in ("tutorials", "how-to")
+    for path in (DOCS / folder).glob("*.md")
+    if (name := path.relative_to(DOCS).as_posix()) != OF_SPARK and any(blocks_of(name))
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_does_and_prints_what_it_says(page: str, tmp_path: Path) -> None:
+    check_tutorial(page, tmp_path)
+
+
+def test_the_pages_are_found() -> None:
+    assert {"tutorials/store-and-duckdb.md", "tutorials/what-was-lost.md", "how-to/install.md"} <= {*PAGES}
