@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rmqfast.errors import ArgumentError
 from rmqfast.html import MOST_ROWS, facts, table
 
-__all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt"]
+__all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt", "MessageQueue"]
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _set = object.__setattr__

@@ -72,6 +72,7 @@ _ASKED_BY_BROKER = "a broker asks it of its clients; none answers it"
 _BROKERS = "brokers send it to their name server, with an account of their own"
 _OFFSETS_OF_TOPIC = "where a queue begins and ends: for those who send to the topic or receive from it"
 
+#: What each request needs, by its code.
 RIGHTS: dict[int, Right] = {
     # messages
     RequestCode.SEND_MESSAGE: _same(_SEND, "PUB on the topic; to a retry topic SUB as its group"),

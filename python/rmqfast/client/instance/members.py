@@ -14,7 +14,9 @@ from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
+#: How a group consumes: it pulls by itself, or it is pushed to.
 ConsumeType: TypeAlias = Literal["CONSUME_ACTIVELY", "CONSUME_PASSIVELY"]
+#: Each message once for the group, or once for each member.
 MessageModel: TypeAlias = Literal["CLUSTERING", "BROADCASTING"]
 
 
