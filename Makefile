@@ -29,7 +29,7 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+.PHONY: asan attack audit help demo docs test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -37,6 +37,9 @@ help: ## list these targets
 
 demo: .venv/.editable ## write a store, read it with Spark, print what came out; ARGS go to `rmqfast demo`
 	.venv/bin/rmqfast demo $(ARGS)
+
+docs: .venv/.locked ## the documentation site, in site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict $(ARGS)
 
 # What compiles and what is unpacked go on at the same time; a part that fails does not keep the next one from running.
 test: tools ## every test that takes seconds; ARGS go to pytest
@@ -197,7 +200,7 @@ lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer 
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
 clean: ## remove environments, wheels and caches; `cargo clean` removes what Rust built
-	rm -rf .venv $(OLD_SPARKS) .venv-release $(JAR) jvm/classes jvm/.compiled dist .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(OLD_SPARKS) .venv-release $(JAR) jvm/classes jvm/.compiled dist site .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 tools:
 	@.ci/tools python cargo cc java openssl

@@ -1,0 +1,58 @@
+"""What MkDocs calls while it builds the site."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from website.checks import problems
+from website.links import with_repository_links
+
+ROOT = Path(__file__).parents[1]
+#: `--strict` counts the warnings of this logger.
+_log = logging.getLogger("mkdocs.hooks.rmqfast")
+_NOT_IN_REFERENCE = {"content.code.copy", "toc.follow"}
+_FEATURES: dict[str, list[str]] = {}
+_SEARCH = 'data-md-component="search" role="dialog"'
+
+
+def on_config(config: Any) -> None:
+    """Takes the addresses from the project's metadata."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    urls = project["urls"]
+    config.site_description = project["description"]
+    config.site_url = urls["Documentation"]
+    config.repo_url = urls["Repository"]
+    config.repo_name = urls["Repository"].partition("//")[2].partition("/")[2]
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """Has links that leave `docs/` lead into the repository; the changelog is that of the repository."""
+    if page.file.src_uri == "changelog.md":
+        # it stands one folder higher than the page
+        markdown = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    text, missing = with_repository_links(markdown, ROOT, Path(page.file.abs_src_path), config.repo_url)
+    for path in missing:
+        _log.warning("%s links to %s, which is not there", page.file.src_uri, path)
+    return text
+
+
+def on_page_context(_context: Any, page: Any, config: Any, **_: Any) -> None:
+    """Leaves out of the reference what a script would do to each of its hundreds of signatures and headings."""
+    features = _FEATURES.setdefault("all", config.theme["features"])
+    is_reference = page.file.src_uri.startswith("reference/")
+    config.theme["features"] = [name for name in features if not (is_reference and name in _NOT_IN_REFERENCE)]
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Names the search for screen readers; has no script measure each of a reference's headings."""
+    named = output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
+    return named.replace('data-md-component="toc"', "") if page.file.src_uri.startswith("reference/") else named
+
+
+def on_post_build(config: Any) -> None:
+    """Looks through what was built."""
+    for problem in problems(Path(config.site_dir)):
+        _log.warning(problem)
