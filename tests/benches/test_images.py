@@ -1,4 +1,4 @@
-"""The pictures are readable: by screen readers, and in their colours."""
+"""The pictures with a light and a dark face are readable: by screen readers, and in their colours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-IMAGES = sorted((Path(__file__).parents[2] / "docs" / "images").glob("*.svg"))
+FOLDER = Path(__file__).parents[2] / "docs" / "images"
+IMAGES = sorted(path for mode in ("light", "dark") for path in FOLDER.glob(f"*-{mode}.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
 
 

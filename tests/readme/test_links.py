@@ -49,7 +49,8 @@ def test_a_picture_is_in_the_tree(picture: str) -> None:
 
 def test_each_picture_is_for_light_and_dark_pages() -> None:
     shown = {picture.removeprefix(IMAGES) for picture in PICTURES}
-    assert shown == {path.name for path in (ROOT / "docs" / "images").glob("*.svg")}
+    images = ROOT / "docs" / "images"
+    assert shown == {path.name for mode in ("light", "dark") for path in images.glob(f"*-{mode}.svg")}
 
 
 def test_links_to_what_is_not_there_are_found() -> None:
