@@ -25,6 +25,7 @@ RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/tar
 NOTICES := LICENSE THIRD-PARTY-NOTICES.txt
 PACKAGED := $(RUST) pyproject.toml $(NOTICES) $(shell find python release -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
 SBOM := dist/sbom
+LOCKS := $(basename $(notdir $(wildcard requirements/*.in)))
 RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
@@ -62,7 +63,7 @@ FAST := -m "not long and not spark and not cluster" -k "not golden and not rando
 test-fast: .venv/.editable ## after an edit: most tests, in about a minute
 	$(call pytest,.venv) $(FAST) -n auto
 
-REAL := tests/interop tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
+REAL := tests/interop tests/release/test_jar.py tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
 	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py tests/mirror \
 	tests/broker/interop/test_slaves.py tests/spark/live/test_real_log_reads.py tests/spark/live/test_real_slave_logs.py
 # Topics in batches and streams, what sends to them, and stores: words of folders and files. By words and not by paths: what an
@@ -87,7 +88,8 @@ soak: .venv/.editable ## clients that come, go and are killed, on this broker an
 long-micro: tools
 	cargo bench --locked -p rmqfast-micro -- --test
 
-long-python: .venv/.editable dist/.built | tools-long
+long-python: .venv/.editable .venv-spark35/.locked dist/.built | tools-long
+	@.ci/tools gpg
 	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3 5.5.0
 	$(call pytest,.venv) -m "long and not soak"
 
@@ -163,7 +165,7 @@ audit: .venv/.editable ## what is known against the dependencies; fails where th
 sbom: .venv/.editable ## bills of materials in CycloneDX, in dist/sbom: of the wheel, and of each environment; THIRD-PARTY-NOTICES.txt anew
 	$(PYTHON) -m tests.supply.notices
 	$(PYTHON) -m tests.supply.bill $(JAR) $(SBOM)
-	for name in dev spark35 spark40; do .venv/bin/cyclonedx-py requirements --output-reproducible \
+	for name in $(LOCKS); do .venv/bin/cyclonedx-py requirements --output-reproducible \
 		requirements/$$name.txt --output-file $(SBOM)/$$name.cdx.json || exit; done
 
 format: .venv/.locked ## format Rust and Python, mend what the linters can mend
@@ -178,6 +180,7 @@ wheel: dist/.built ## the release wheel for this machine, in dist/
 wheels: .venv/.locked .venv-release/.locked | tools ## what is released, in dist/release: wheels for all platforms, the jar, the source archive
 	rm -rf $(RELEASE)
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) release/wheels.py $(RELEASE) $(ARGS)
+	$(jar_of_tests)
 
 check-artefacts: .venv/.locked .venv-release/.locked ## what is in dist/release, looked at: names, sizes, symbols, notices
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.check $(RELEASE)
@@ -195,7 +198,7 @@ release: ## all of it: builds, checks, tries out, writes checksums; an hour
 	cd $(RELEASE) && sha256sum *.whl *.tar.gz *.jar sbom/* maven/*.zip > SHA256SUMS
 
 lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer versions
-	for name in dev spark35 spark40 release image; do .venv/bin/uv pip compile --quiet --universal \
+	for name in $(LOCKS); do .venv/bin/uv pip compile --quiet --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
@@ -206,7 +209,7 @@ tools:
 	@.ci/tools python cargo cc java openssl
 
 tools-long: tools
-	@.ci/tools python-old-spark maven gpg
+	@.ci/tools python-old-spark maven go
 
 # uv installs in a quarter of pip's time; pip brings uv, by the same lock file.
 %/.locked:
@@ -249,8 +252,12 @@ $(OLD_SPARKS:%=%/.editable): %/.editable: .venv/.editable %/.locked
 	rm -f $(@D)/.installed
 	touch $@
 
+# A wheel takes the jar from the place where the tests have theirs: who builds one puts that back.
+jar_of_tests = rm -f $(JAR); test ! -e $(DEBUG)/librmqfast_jvm.so || \
+	$(PYTHON) release/jar.py pack jvm/classes $(JAR) linux-$(shell uname -m)=$(DEBUG)/librmqfast_jvm.so
+
 $(JAR): $(DEBUG)/.built jvm/.compiled $(NOTICES)
-	$(PYTHON) release/jar.py pack jvm/classes $@ linux-$(shell uname -m)=$(DEBUG)/librmqfast_jvm.so
+	$(jar_of_tests)
 
 jvm/.compiled: $(shell find jvm/src -type f) release/jar.py .venv/.locked
 	$(PYTHON) release/jar.py classes .venv/lib/python3.*/site-packages/pyspark/jars jvm/classes
@@ -262,6 +269,7 @@ dist/.built: $(PACKAGED) jvm/.compiled tests/supply/bill.py .venv/.locked | tool
 	$(PYTHON) release/jar.py pack-small jvm/classes $(JAR) linux-$(shell uname -m)=$(or $(CARGO_TARGET_DIR),target)/release/librmqfast_jvm.so
 	$(PYTHON) -m tests.supply.bill $(JAR) $(SBOM)
 	.venv/bin/maturin build --release --out dist --sbom-include $(SBOM)/rmqfast-python.cdx.json --sbom-include $(SBOM)/rmqfast-columnar.cdx.json
+	$(jar_of_tests)
 	touch $@
 
 # What is measured is the wheel.

@@ -81,7 +81,12 @@ def build_sdist(sdist_directory: str, config_settings: dict[str, Any] | None = N
 
 
 def _to_compile() -> list[str]:
-    return [] if jar.CLASSES.is_dir() or _no_jar() else [_PYSPARK]
+    return [] if _has_classes() or _no_jar() else [_PYSPARK]
+
+
+def _has_classes() -> bool:
+    """In a clone the sources may be newer."""
+    return jar.CLASSES.is_dir() and not (_ROOT / ".git").exists()
 
 
 def _no_jar() -> bool:
@@ -94,7 +99,7 @@ def _build_jar() -> None:
         return
     if not shutil.which("cargo"):
         sys.exit("missing: cargo: install Rust, by rustup or as a package; Cargo.toml says which version is needed")
-    if not jar.CLASSES.is_dir():
+    if not _has_classes():
         _compile_classes()
     target = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
     command = "cargo rustc --locked --release --package rmqfast-jvm --lib --crate-type cdylib -- -C strip=symbols"

@@ -12,7 +12,7 @@ arm64) processor=aarch64 ;;
 esac
 wheels=$2 requirements=$3 site=$4
 install() {
-    python -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-compile --target "$site" \
+    python -m pip install --quiet --disable-pip-version-check --no-cache-dir --target "$site" \
         --only-binary :all: --implementation cp --python-version 3.11 --platform "manylinux_2_28_$processor" \
         --platform "manylinux_2_17_$processor" --platform "manylinux2014_$processor" "$@"
 }

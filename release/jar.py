@@ -46,11 +46,13 @@ def compile_classes(spark_jars: Path, directory: Path) -> None:
     Raises:
         CalledProcessError: The compiler says what is wrong.
     """
-    shutil.rmtree(directory, ignore_errors=True)
-    shutil.copytree(_JVM / "src/main/resources", directory)
-    with tempfile.TemporaryDirectory() as only_to_compile:
+    with tempfile.TemporaryDirectory() as only_to_compile, tempfile.TemporaryDirectory() as place:
         _javac(Path(only_to_compile), [], _JVM / "src/java8")
-        _javac(directory, [only_to_compile, f"{spark_jars}/*"], _JVM / "src/main/java")
+        _javac(Path(place), [only_to_compile, f"{spark_jars}/*"], _JVM / "src/main/java")
+        shutil.copytree(_JVM / "src/main/resources", place, dirs_exist_ok=True)
+        # only now: whoever finds the directory takes it for complete
+        shutil.rmtree(directory, ignore_errors=True)
+        shutil.copytree(place, directory)
 
 
 def pack(directory: Path, jar: Path, libraries: Mapping[str, Path], *, small: bool) -> None:
@@ -63,6 +65,8 @@ def pack(directory: Path, jar: Path, libraries: Mapping[str, Path], *, small: bo
         small: Whether the libraries are compressed by xz, for which every Spark has a class. For a jar that is shipped:
             it costs seconds here, and a fraction of one when an executor loads the library.
     """
+    if not (directory / _PACKAGE / "RocketMQColumnar.class").is_file():
+        sys.exit(f"{directory}: no classes of the columnar source: `release/jar.py classes` compiles them")
     files = below(directory) | {f"META-INF/{name}": _ROOT / name for name in _NOTICES}
     contents = {name: path.read_bytes() for name, path in files.items()}
     for platform, path in libraries.items():
@@ -147,7 +151,7 @@ def _java(sources: Path) -> Iterator[Path]:
 
 def _entry(name: str) -> zipfile.ZipInfo:
     """Of one time and one mode: a jar that is built again shall be the same one."""
-    seconds = int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))  # 1980, where the time of archives begins
+    seconds = max(315532800, int(os.environ.get("SOURCE_DATE_EPOCH", "0")))  # 1980, where the time of archives begins
     entry = zipfile.ZipInfo(name, datetime.fromtimestamp(seconds, UTC).timetuple()[:6])
     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
     return entry

@@ -21,7 +21,10 @@ def filled(page: str, tables: Mapping[str, str]) -> str:
 
 
 def with_figures(page: str, sentences: Mapping[str, str]) -> str:
-    """The page with what stands inside its lines as the records have it."""
+    """The page with what stands inside its lines as the records have it; each sentence must stand there once."""
+    names = [match[2] for match in _FIGURES.finditer(page)]
+    if sorted(names) != sorted(sentences):
+        raise ValueError(f"figures of the page: expected {sorted(sentences)}, got {sorted(names)}")
     return _FIGURES.sub(lambda match: f"{match[1]}{sentences[match[2]]}{match[3]}", page)
 
 

@@ -1,9 +1,6 @@
 """RocketMQ data in Python and Spark.
 
-The layers, high to low; a module imports only what stands below it (a test holds this):
-
-    cli | otel > aio | spark | mirror > admin | testing > embedded > broker | nameserver | client > remoting > store
-    > message > html > cells > _native | errors
+ARCHITECTURE.md shows the layers: a module imports only what stands below it.
 """
 
 import logging

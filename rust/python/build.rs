@@ -12,7 +12,7 @@ fn main() {
         return;
     }
     println!("cargo::rerun-if-changed={JAR}");
-    if !Path::new(JAR).is_file() && std::env::var_os(LEFT_OUT).is_none() {
+    if !Path::new(JAR).is_file() && std::env::var_os(LEFT_OUT).is_none_or(|value| value.is_empty()) {
         println!(
             "cargo::error=the wheel would have no jar for Spark: build it by `make wheel` or `pip wheel .`, \
              or set {LEFT_OUT}=1 to leave the jar out"

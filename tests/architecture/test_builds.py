@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -16,6 +17,11 @@ ROOT = Path(__file__).parents[2]
 def test_the_version_is_that_of_the_workspace() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     assert rmqfast.__version__ == workspace["package"]["version"]
+
+
+def test_unsafe_code_of_the_extension_stands_in_one_file() -> None:
+    sources = sorted((ROOT / "rust/python/src").rglob("*.rs"))
+    assert [path.name for path in sources if re.search(r"\bunsafe\s*\{", path.read_text())] == ["arrow.rs"]
 
 
 def test_a_panic_is_an_exception() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -21,7 +22,9 @@ CELLS = (
 
 # Jupyter's client makes an event loop of its own where none runs
 @pytest.mark.filterwarnings("ignore:There is no current event loop:DeprecationWarning")
-def test_a_notebook_shows_tables(golden_store: PathOf) -> None:
+def test_a_notebook_shows_tables(golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))  # whatever kernels the machine has
     made: Any = nbformat.v4  # untyped
     notebook = made.new_notebook()
     notebook.cells = [made.new_code_cell(cell.format(store=str(golden_store("basic-4.9.4")))) for cell in CELLS]

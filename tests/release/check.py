@@ -7,6 +7,7 @@ refuse.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,7 +46,15 @@ def _needs(path: Path) -> str:
 def _tools(path: Path) -> Iterator[str]:
     yield from _said("abi3audit", "--strict", str(path))
     if "musllinux" not in path.name:  # auditwheel reads this machine's libc.so, which is a script of the linker
-        yield from _said("auditwheel", "show", str(path))
+        yield from _other_tag(path)
+
+
+def _other_tag(path: Path) -> Iterator[str]:
+    """The name says which C library is needed at least; auditwheel says it of what is inside."""
+    result = subprocess.run(("auditwheel", "show", str(path)), capture_output=True, text=True, check=False)
+    tag = re.search(r'platform\s+tag:\s+"([\w.]+)"', result.stdout)
+    if tag is None or tag[1] not in path.stem:
+        yield f"auditwheel: expected the tag of the name, got {tag[1] if tag else result.stdout + result.stderr}"
 
 
 def _said(*command: str) -> Iterator[str]:

@@ -134,9 +134,10 @@ class Matrix(NamedTuple):
     def _install(self, machine: Machine, extra: str, site: Path) -> str:
         """By uv, which installs for other platforms than its own; what went wrong."""
         target = ("--target", str(site), "--python-platform", machine.platform, "--python-version", machine.python)
-        source = ("--find-links", str(self.directory), "--only-binary", "rmqfast", "--reinstall-package", "rmqfast")
-        requirement = f"rmqfast[{extra}]" if extra else "rmqfast"
-        command = ("uv", "pip", "install", "--quiet", *target, *source, requirement)
+        # by its path: an index may have one of the same version
+        (wheel,) = self.directory.glob(f"rmqfast-*manylinux*_{machine.root.processor}.whl")
+        requirement = f"rmqfast{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
+        command = ("uv", "pip", "install", "--quiet", *target, "--reinstall-package", "rmqfast", requirement)
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         return " ".join(result.stderr.split()) if result.returncode != 0 else ""
 

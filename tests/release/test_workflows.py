@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-WORKFLOWS = ("ci.yml", "release.yml")
+WORKFLOWS = ("ci.yml", "docs.yml", "release.yml")
 TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 SCRIPT = re.compile(r"(?<![\w/.-])(\.ci/\w+|(?:release|tests)/[\w/]+\.(?:py|sh))\b")
 

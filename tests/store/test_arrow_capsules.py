@@ -10,10 +10,18 @@ import pyarrow as pa
 import pytest
 
 import rmqfast
-from rmqfast._native._rmqfast import messages_to_arrow
 from tests.golden_stores import PathOf
 
 ROWS = pa.table({"topic": ["orders", "orders"], "body": [b"one", b"two"]})
+
+
+def failing_reader() -> pa.RecordBatchReader:
+    """A stream whose first batch cannot be had."""
+
+    def fail(_: object) -> pa.RecordBatch:
+        raise ValueError("no more of it")
+
+    return pa.RecordBatchReader.from_batches(ROWS.schema, map(fail, [0]))
 
 
 class Offers:
@@ -52,12 +60,6 @@ def test_a_batch_outlives_what_made_it(golden_store: PathOf) -> None:
     assert table.num_rows == 120
 
 
-def test_a_batch_without_columns_has_its_rows() -> None:
-    batch = messages_to_arrow([], [])
-    assert (len(batch), batch.num_rows) == (0, 0)
-    assert pa.record_batch(batch).num_columns == 0
-
-
 def test_a_capsule_is_taken_once(golden_store: PathOf) -> None:
     with rmqfast.open_store(golden_store("basic-4.9.4")) as store:
         capsule = store.scan("fx_plain", columns=["body"]).__arrow_c_stream__()
@@ -71,15 +73,19 @@ def test_a_capsule_is_taken_once(golden_store: PathOf) -> None:
         pa.RecordBatchReader.from_stream(Twice())
 
 
-def test_rows_that_were_taken_are_not_taken_again(tmp_path: Path) -> None:
-    capsules: tuple[object, object] = ROWS.to_batches()[0].__arrow_c_array__()
+@pytest.mark.parametrize("anew", [(), (0,), (1,)], ids=["both", "the array", "the schema"])
+def test_rows_that_were_taken_are_not_taken_again(anew: tuple[int, ...], tmp_path: Path) -> None:
+    batch = ROWS.to_batches()[0]
+    capsules: list[object] = list(batch.__arrow_c_array__())
 
     class Same:
         def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-            return capsules
+            return capsules[0], capsules[1]
 
     with rmqfast.open_store(tmp_path, mode="a") as store:
         assert store.append_many(Same()) == 2
+        for index in anew:
+            capsules[index] = batch.__arrow_c_array__()[index]
         with pytest.raises(ValueError, match="taken before"):
             store.append_many(Same())
     assert len(stored(tmp_path)) == 2
@@ -90,9 +96,11 @@ def test_rows_that_were_taken_are_not_taken_again(tmp_path: Path) -> None:
     [
         (Offers(pa.array([1, 2])), "a struct array, got one of Int64"),
         (Offers(pa.array([{"body": b"one"}, None])), "got 1 that are null"),
+        (pa.chunked_array([pa.array([{"body": b"one"}, None])]), "got 1 that are null"),
+        (failing_reader(), "no more of it"),
         (Offers(ROWS.schema), "__arrow_c_array__"),
     ],
-    ids=["no struct", "a null row", "no array"],
+    ids=["no struct", "a null row", "a null row of a stream", "a stream that fails", "no array"],
 )
 def test_what_is_no_rows_is_refused(rows: Any, said: str, tmp_path: Path) -> None:
     with (

@@ -20,7 +20,7 @@ from typing import Any
 
 _ROOT = Path(__file__).parents[2]
 _MANIFESTS = ("Cargo.toml", "rust/fuzz/Cargo.toml")
-_LOCKS = tuple(f"requirements/{name}.txt" for name in ("dev", "spark40", "spark35"))
+_LOCKS = tuple(f"requirements/{path.name}" for path in sorted((_ROOT / "requirements").glob("*.txt")))
 #: Seconds that a tool gets, in `make lint` and where the answer is required.
 _HURRY, _PATIENCE = 8, 300
 

@@ -1,14 +1,16 @@
 #![allow(unsafe_code, reason = "what Arrow's C data interface hands over are pointers")]
 //! Arrow data across the border, by the PyCapsule interface: a capsule holds a structure of Arrow's C data interface.
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, Schema};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_data_type, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -36,7 +38,7 @@ impl Batch {
         schema_capsule(py, self.0.schema_ref())
     }
 
-    /// Whoever asks for another schema converts by himself, as the interface allows.
+    /// A consumer that asks for another schema converts the rows itself, as the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -78,8 +80,8 @@ impl FromPyObject<'_, '_> for Batches {
             let capsule = source.call_method0("__arrow_c_stream__")?;
             let stream = pointer(&capsule, STREAM)?.cast();
             // SAFETY: by its name the capsule holds such a structure. It is moved out, and what stays behind is marked released.
-            let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) }.map_err(unreadable)?;
-            return Ok(Self(Box::new(reader)));
+            let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+            return Ok(Self(Box::new(Stream::new(stream).map_err(unreadable)?)));
         }
         let batch = source.extract::<OneBatch>()?.0;
         let schema = batch.schema();
@@ -104,29 +106,99 @@ impl FromPyObject<'_, '_> for OneBatch {
         let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules.cast::<PyTuple>()?.extract()?;
         let (schema, array) = (pointer(&schema, SCHEMA)?, pointer(&array, ARRAY)?);
         // SAFETY: by their names the capsules hold such structures. They are moved out, and what stays behind is marked released.
-        let (schema, array) = unsafe {
-            (FFI_ArrowSchema::from_raw(schema.as_ptr().cast()), FFI_ArrowArray::from_raw(array.as_ptr().cast()))
+        // A schema begins with a pointer to its format, which is null in one that is released.
+        let (schema, array, is_schema_released) = unsafe {
+            let is_released = (*schema.cast::<*const c_char>().as_ptr()).is_null();
+            let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
+            (FFI_ArrowSchema::from_raw(schema.as_ptr().cast()), array, is_released)
         };
-        if array.is_released() {
+        if is_schema_released || array.is_released() {
             return Err(PyValueError::new_err(
                 "expected rows of Arrow, got an array that is released: it was taken before",
             ));
         }
         // SAFETY: the interface says that the array is as the schema has it; both came from one call.
-        let data = unsafe { from_ffi(array, &schema) };
-        let data = data.map_err(unreadable)?;
-        if !matches!(data.data_type(), arrow_schema::DataType::Struct(_)) {
+        let data = unsafe { from_ffi(array, &schema) }.map_err(unreadable)?;
+        let DataType::Struct(fields) = data.data_type() else {
             let text = format!("expected rows of Arrow, a struct array, got one of {}", data.data_type());
             return Err(PyTypeError::new_err(text));
-        }
-        if data.null_count() > 0 {
-            return Err(PyValueError::new_err(format!(
-                "expected rows of Arrow, got {} that are null",
-                data.null_count()
-            )));
-        }
-        Ok(Self(RecordBatch::from(StructArray::from(data))))
+        };
+        let schema = Arc::new(Schema::new(fields.clone()));
+        batch(data, schema).map(Self).map_err(unreadable)
     }
+}
+
+/// Batches that come from a stream of another library. arrow-rs has a reader for it, which passes over rows that are null, and
+/// panics where a stream fails without a word.
+struct Stream {
+    stream: FFI_ArrowArrayStream,
+    schema: SchemaRef,
+}
+
+impl Stream {
+    fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
+        let Some(get_schema) = stream.get_schema else {
+            return Err(wrong("expected a stream of rows, got one that is released: it was taken before"));
+        };
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: a stream that is not released has this function, which takes the stream itself and writes a schema.
+        match unsafe { get_schema(&raw mut stream, &raw mut schema) } {
+            0 => Ok(Self { schema: Arc::new(Schema::try_from(&schema)?), stream }),
+            code => Err(failed(&mut stream, code)),
+        }
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let get_next = self.stream.get_next?;
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: as for the schema; it writes an array, or one that is released behind the last.
+        let code = unsafe { get_next(&raw mut self.stream, &raw mut array) };
+        if code != 0 {
+            return Some(Err(failed(&mut self.stream, code)));
+        }
+        if array.is_released() {
+            return None;
+        }
+        let rows = DataType::Struct(self.schema.fields().clone());
+        // SAFETY: the interface says that each array is as the stream's schema has it.
+        let data = unsafe { from_ffi_and_data_type(array, rows) };
+        Some(data.and_then(|data| batch(data, self.schema.clone())))
+    }
+}
+
+impl RecordBatchReader for Stream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// Rows of a struct array; a row that is null would show what lies below it.
+fn batch(data: ArrayData, schema: SchemaRef) -> Result<RecordBatch, ArrowError> {
+    if data.null_count() > 0 {
+        return Err(wrong(&format!("expected rows, got {} that are null", data.null_count())));
+    }
+    // without any column the batch would not know how many rows it has
+    let options = RecordBatchOptions::new().with_row_count(Some(data.len()));
+    RecordBatch::try_new_with_options(schema, StructArray::from(data).into_parts().1, &options)
+}
+
+fn failed(stream: &mut FFI_ArrowArrayStream, code: c_int) -> ArrowError {
+    let said = stream.get_last_error.and_then(|get_last_error| {
+        // SAFETY: a stream that is not released has this function; its text, if there is one, stands until the next call.
+        unsafe {
+            let text = get_last_error(&raw mut *stream);
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        }
+    });
+    wrong(&said.unwrap_or_else(|| format!("the stream failed with error {code}, and says no more")))
+}
+
+fn wrong(text: &str) -> ArrowError {
+    ArrowError::CDataInterface(text.to_owned())
 }
 
 fn pointer(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<std::ffi::c_void>> {

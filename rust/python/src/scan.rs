@@ -52,7 +52,7 @@ impl Scan {
         self.check_process()?;
         let reader = Reader { state: self.state.clone(), schema: self.schema.clone() };
         // a stream of its own for each call, but all take from one scan
-        // whoever asks for another schema converts by himself, as the interface allows
+        // a consumer that asks for another schema converts the rows itself, as the interface allows
         let _ = requested_schema;
         stream_capsule(py, Box::new(reader))
     }
