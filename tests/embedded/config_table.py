@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, ConfigKey, Effect
+from tests.marked import with_part
 
 DOC = Path(__file__).parents[2] / "docs" / "broker.md"
 BEGIN, END = "<!-- keys: python -m tests.embedded.config_table -->", "<!-- end of keys -->"
@@ -31,10 +31,7 @@ def row(key: ConfigKey) -> str:
 
 def with_tables(text: str) -> str:
     """The document with the tables as they are now."""
-    whole = f"{BEGIN}\n\n{tables()}\n{END}"
-    found, count = re.subn(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: whole, text, flags=re.DOTALL)
-    assert count == 1, f"{DOC}: expected {BEGIN} and {END} once"
-    return found
+    return with_part(text, BEGIN, END, f"\n\n{tables()}\n")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import Any
 
 from rmqfast.remoting import ResponseCode
 from tests.broker.interop.cluster import SCENARIO, cluster_of
+from tests.marked import with_part
 
 from .differences import explanation
 from .outsiders import OUTSIDERS, NotInstallableError, Outsider, Rows
@@ -175,8 +176,7 @@ def main() -> int:
         KEPT.mkdir(parents=True, exist_ok=True)
         (KEPT / f"{result.outsider.name}.json").write_text(json.dumps(result.rows, indent=1, ensure_ascii=False))
     if options.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(before + BEGIN + table(results) + END + rest.partition(END)[2])
+        PAGE.write_text(with_part(PAGE.read_text(), BEGIN, END, table(results)))
     else:
         sys.stdout.write(table(results))
     strange = [one for result in results for one in result.differences() if one.cluster == OURS and one.why is None]
