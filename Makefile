@@ -30,7 +30,7 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit help demo docs test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -105,6 +105,9 @@ flaky: .venv/.editable ## the quick tests RUNS times, 20, every second time besi
 
 compatibility: .venv/.editable | tools-long ## docs/compatibility.md: clients of others on this broker and on RocketMQ's; needs npm and Go
 	$(PYTHON) -m tests.interop.compatibility --write
+
+comparison: .venv/.editable | tools-long ## docs/comparison.md: versions, dates and files as registries have them today; needs npm and Go
+	$(PYTHON) -m tests.comparison --ask --write
 
 attack: .venv/.editable ## what one client too many, or a stranger, can do to a broker, in one table; ARGS="--short --real NAME"
 	$(PYTHON) -m tests.attack $(ARGS)

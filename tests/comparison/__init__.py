@@ -1,0 +1,1 @@
+"""The page that compares rmqfast with other clients and connectors: claims, their sources, and tables made of them."""
