@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from rmqfast.broker import BrokerConfig
@@ -21,6 +22,8 @@ from tests.embedded.client import pull, send
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 PAGE = (ROOT / "docs/broker.md").read_text().partition("\n## In a container\n")[2].partition("\n## ")[0]
+
+TESTS_PAGE = (ROOT / "docs/testing.md").read_text()
 
 
 def arguments(instruction: str) -> list[str]:
@@ -83,10 +86,33 @@ def test_the_compose_file_of_the_page_has_a_configuration_that_serves(tmp_path: 
         end(process)
 
 
-def test_the_image_is_named_after_the_project() -> None:
+def blocks_of_other_languages() -> list[str]:
+    """What tests in Java, Go and Node run, by the page about tests."""
+    return re.findall(r"^```(?:java|go|ts)\n(.*?)^```$", TESTS_PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("block", blocks_of_other_languages(), ids=["java", "go", "node"])
+def test_what_tests_in_other_languages_start_has_a_configuration_that_serves(block: str, tmp_path: Path) -> None:
+    words = re.findall(r'"(--[\w-]+|/broker\.conf)"', re.split("withCommand|WithCmd", block)[1])
+    assert words == ["--config", "/broker.conf", "--insecure-bind", "--broker-port"]
+    text = re.findall(r'"(bindAddress=[^"]*)"', block)[0].replace("\\n", "\n")
+    (file := tmp_path / "broker.conf").write_text(text)
+    command = [*(str(file) if word == "/broker.conf" else word for word in words), "0"]
+    printed = run("server", *command, "-p").stdout.splitlines()
+    assert {"bindAddress=0.0.0.0", "brokerIP1=127.0.0.1", "insecureBind=true"} <= set(printed)
+    # tests listen on loopback alone
+    file.write_text(text.replace("0.0.0.0", "127.0.0.1"))  # noqa: S104 - out of there
+    with serving("server", *command, "--namesrv-port", 0) as (process, told):
+        assert told["broker"].startswith("127.0.0.1:")
+        assert send(told["broker"], "orders", b"paid").code == 0
+        end(process)
+
+
+@pytest.mark.parametrize("page", [PAGE, TESTS_PAGE], ids=["broker", "testing"])
+def test_the_image_is_named_after_the_project(page: str) -> None:
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
     name = urls["Repository"].removeprefix("https://github.com/")
-    images = set(re.findall(r"ghcr\.io/[\w./-]+", PAGE))
+    images = set(re.findall(r"ghcr\.io/[\w./-]+", page))
     assert images == {f"ghcr.io/{name}"}
 
 
