@@ -30,7 +30,7 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -88,7 +88,7 @@ soak: .venv/.editable ## clients that come, go and are killed, on this broker an
 long-micro: tools
 	cargo bench --locked -p rmqfast-micro -- --test
 
-long-python: .venv/.editable .venv-spark35/.locked dist/.built | tools-long
+long-python: .venv/.editable .venv-spark35/.locked .venv-recipes/.editable dist/.built | tools-long
 	@.ci/tools gpg
 	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3 5.5.0
 	$(call pytest,.venv) -m "long and not soak"
@@ -105,6 +105,9 @@ flaky: .venv/.editable ## the quick tests RUNS times, 20, every second time besi
 
 compatibility: .venv/.editable | tools-long ## docs/compatibility.md: clients of others on this broker and on RocketMQ's; needs npm and Go
 	$(PYTHON) -m tests.interop.compatibility --write
+
+test-recipes: .venv/.editable .venv-recipes/.editable ## docs/recipes with Airflow, Dagster and dbt, in an environment of their own
+	$(call pytest,.venv) -m long tests/recipes
 
 comparison: .venv/.editable | tools-long ## docs/comparison.md: versions, dates and files as registries have them today; needs npm and Go
 	$(PYTHON) -m tests.comparison --ask --write
@@ -206,7 +209,7 @@ lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer 
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
 clean: ## remove environments, wheels and caches; `cargo clean` removes what Rust built
-	rm -rf .venv $(OLD_SPARKS) .venv-release $(JAR) jvm/classes jvm/.compiled dist site .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(OLD_SPARKS) .venv-release .venv-recipes $(JAR) jvm/classes jvm/.compiled dist site .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 tools:
 	@.ci/tools python cargo cc java openssl
@@ -225,6 +228,7 @@ tools-long: tools
 
 .venv/.locked: requirements/dev.txt | tools
 .venv-release/.locked: requirements/release.txt | tools
+.venv-recipes/.locked: requirements/recipes.txt | tools
 $(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
 $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
 
@@ -250,7 +254,7 @@ $(DEBUG)/.tests: $(RUST) $(shell find rust/*/tests -type f) | tools
 	rm -f .venv/.installed
 	touch $@
 
-$(OLD_SPARKS:%=%/.editable): %/.editable: .venv/.editable %/.locked
+$(OLD_SPARKS:%=%/.editable) .venv-recipes/.editable: %/.editable: .venv/.editable %/.locked
 	$(@D)/bin/python .ci/editable $(DEBUG)/lib_rmqfast.so
 	rm -f $(@D)/.installed
 	touch $@

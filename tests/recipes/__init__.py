@@ -1,0 +1,1 @@
+"""The recipes of `docs/recipes`, run in an environment of their own."""
