@@ -94,7 +94,7 @@ def _client(data: dict[str, Any], repositories: Mapping[str, str]) -> Client:
 
 def _fact(data: dict[str, Any], base: str) -> Fact:
     source: str = data.pop("source", "")
-    if source and not source.startswith("https://"):
+    if source and not source.startswith(("https://", "the wheel of ")):
         if not base:
             raise ValueError(f"{source}: a file of no repository")
         source = base + _SHOWN_AS_PAGE.sub(r"\1?plain=1#", source)

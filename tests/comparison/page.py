@@ -89,7 +89,9 @@ def _said(client: Client, releases: Mapping[str, Release], cell: Callable[[Relea
 def _cell(fact: Fact | None) -> str:
     if fact is None:
         return NOT_CHECKED
-    return f"[{fact.is_}]({fact.source})" if fact.source else f"{fact.is_} ({_in_code(fact.names)})"
+    if fact.source.startswith("https://"):
+        return f"[{fact.is_}]({fact.source})"
+    return f"{fact.is_} ({fact.source or _in_code(fact.names)})"
 
 
 def _in_code(names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ FACTS = [
     for client in CLAIMS.clients
     for row, fact in client.facts.items()
 ]
-A_SOURCE = re.compile(r"https://(github\.com/[\w.-]+/[\w.-]+/blob/[0-9a-f]{40}/|pypi\.org/project/[\w-]+/[\d.]+/)\S*")
+A_SOURCE = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/blob/[0-9a-f]{40}/\S*|the wheel of [\w-]+ [\d.]+")
 
 
 def imported(name: str) -> Any:

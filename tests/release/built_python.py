@@ -56,6 +56,13 @@ def build(version: str, suite: str, source_suite: str, home: Path) -> Path:
     return root / prefix.lstrip("/")
 
 
+def _mirror() -> str:
+    """Where this machine gets its packages."""
+    command = ("apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages", "Origin: Debian")
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return next(line for line in lines if "security" not in line)
+
+
 def _unpack(version: str, suite: str, folder: Path) -> None:
     """Debian's source packages come by apt alone, which is told of a suite that this machine need not have."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -63,7 +70,7 @@ def _unpack(version: str, suite: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         (place / "lists").mkdir()
-        (place / "sources.list").write_text(f"deb-src [signed-by={_KEYS}] http://deb.debian.org/debian {suite} main\n")
+        (place / "sources.list").write_text(f"deb-src [signed-by={_KEYS}] {_mirror()} {suite} main\n")
         where = (f"Dir::Etc::SourceList={place}/sources.list", "Dir::Etc::SourceParts=/dev/null",
                  f"Dir::State::Lists={place}/lists", "APT::Sandbox::User=root")  # fmt: skip
         options = [word for option in where for word in ("-o", option)]

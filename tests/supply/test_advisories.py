@@ -113,7 +113,7 @@ def test_nothing_known_is_zero(tmp_path: Path, rustsec: Path, osv: OsvServer) ->
         "advisories: rust/fuzz/Cargo.toml: checked, 0 known",
         *(
             f"advisories: requirements/{name}.txt: checked, 0 known"
-            for name in ("dev", "image", "release", "spark35", "spark40")
+            for name in ("dev", "image", "recipes", "release", "spark35", "spark40")
         ),
     ], done
     assert done.returncode == 0
