@@ -112,7 +112,7 @@ class Matrix(NamedTuple):
     def _give_python(self, machine: Machine) -> None:
         root = machine.root.make(self.roots)
         place = root / f"usr/bin/python{machine.python}"
-        if machine.built_from and not place.exists():
+        if machine.built_from and not place.is_symlink():  # it leads somewhere in there alone
             built = built_python.build(machine.python, machine.root.suite, machine.built_from, self.roots)
             shutil.copytree(built, root / f"opt/{built.name}", symlinks=True, dirs_exist_ok=True)
             place.symlink_to(f"/opt/{built.name}/bin/python{machine.python}")

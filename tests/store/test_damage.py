@@ -280,7 +280,7 @@ def test_a_file_that_may_not_be_read_is_an_error_that_names_it() -> None:
 def error_of_nobody(path: Path) -> str:
     """What a scan raises under a user whom permissions hold, as they do not hold root."""
     code = f"""
-import os, pyarrow, rmqfast
+import os, pyarrow, rmqfast.store
 if os.geteuid() == 0:
     os.setgroups([])
     os.setresuid(65534, 65534, 65534)
