@@ -8,6 +8,7 @@ is a machine and what was asked of it: the wheel alone, the wheel with one extra
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -123,9 +124,11 @@ class Matrix(NamedTuple):
             return f"not installed: {problem}"
         binds = {site: "/site", self.store: "/store", Path(smoke.__file__).parent: "/asked"}
         environment = {"PYTHONPATH": "/site", "RUST_BACKTRACE": "0"}
-        script = (f"/usr/bin/python{machine.python}", "/asked/smoke.py", "/store", f"/root/{uuid4()}", extra)
+        workplace = f"/root/{uuid4()}"
+        script = (f"/usr/bin/python{machine.python}", "/asked/smoke.py", "/store", workplace, extra)
         result = machine.root.run(self.roots, script, binds=binds, environment=environment, timeout=1800)
-        shutil.rmtree(site)
+        for used in (site, machine.root.path(self.roots) / workplace.lstrip("/")):  # a commit log has a gigabyte
+            shutil.rmtree(used, ignore_errors=True)
         lines = result.stdout.splitlines()
         if result.returncode == 0:
             return f"passed: {', '.join(line.partition(': ')[2] for line in lines)}"
@@ -137,9 +140,30 @@ class Matrix(NamedTuple):
         # by its path: an index may have one of the same version
         (wheel,) = self.directory.glob(f"rmqfast-*manylinux*_{machine.root.processor}.whl")
         requirement = f"rmqfast{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
-        command = ("uv", "pip", "install", "--quiet", *target, "--reinstall-package", "rmqfast", requirement)
+        source = ("--find-links", str(self._pyspark()), "--reinstall-package", "rmqfast")
+        command = ("uv", "pip", "install", "--quiet", *target, *source, requirement)
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         return " ".join(result.stderr.split()) if result.returncode != 0 else ""
+
+    def _pyspark(self) -> Path:
+        """A folder with its wheel: it comes as an archive, which would be built for each machine anew."""
+        folder = self.roots / "wheels"
+        if not list(folder.glob("pyspark-*.whl")):
+            dev = (_ROOT / "requirements/dev.in").read_text()
+            pinned = re.findall(r"^pyspark==\S+", dev, re.MULTILINE)
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "wheel",
+                "--quiet",
+                "--no-deps",
+                "--wheel-dir",
+                str(folder),
+                *pinned,
+            ]
+            subprocess.run(command, check=True)
+        return folder
 
     def _of_jvm(self, jvm: Jvm) -> Asked:
         (spark,) = (_ROOT / jvm.environment).glob("lib/python3.*/site-packages/pyspark/jars")
