@@ -1,4 +1,4 @@
-"""Writes tables, pictures and figures of `docs/benchmarks.md`, `docs/images` and the README, from the newest records.
+"""Writes tables, pictures and figures of `docs/benchmarks.md`, `docs/images` and the READMEs, from the newest records.
 
 python benches/tables.py
 python benches/tables.py --check        # writes nothing; 1 where something is not as the records have it
@@ -16,7 +16,7 @@ from machine import ROOT
 from pages import clusters, stores, topics
 from pages.table import Grid, Table
 
-README = ROOT / "README.md"
+READMES = {"en": ROOT / "README.md", "zh": ROOT / "README.zh.md"}
 PAGE = ROOT / "docs" / "benchmarks.md"
 IMAGES = ROOT / "docs" / "images"
 TABLES: dict[str, Table | Grid] = {
@@ -47,8 +47,11 @@ def main() -> int:
     page = options.page.read_text(encoding="utf-8")
     problems = [f"{options.page}: typed and not from a record: {one}" for one in pages.typed_figures(page)]
     pictures = {IMAGES / name: picture for name, picture in images.drawn().items()}
-    readme = pages.with_figures(README.read_text(encoding="utf-8"), {"speed": images.in_words()})
-    for path, text in {options.page: tables_in(page), README: readme, **pictures}.items():
+    readmes = {
+        path: pages.with_figures(path.read_text(encoding="utf-8"), {"speed": images.in_words(language)})
+        for language, path in READMES.items()
+    }
+    for path, text in {options.page: tables_in(page), **readmes, **pictures}.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             if options.check:
                 problems.append(f"{path}: not as it is made: make tables")

@@ -9,6 +9,8 @@ from pathlib import Path
 from rmqfast import EmbeddedCluster, Message, Producer
 
 README = Path(__file__).parents[2] / "README.md"
+#: `tests/website/test_translations.py` holds it in step: what it shows is run once, from the English one.
+README_IN_CHINESE = README.with_name("README.zh.md")
 #: The README, as `documents.check_code` takes it.
 DOCUMENT = "../README.md"
 
