@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
+
 from website.checks import problems
 from website.links import with_repository_links
 
@@ -16,6 +18,7 @@ _log = logging.getLogger("mkdocs.hooks.rmqfast")
 _NOT_IN_REFERENCE = {"content.code.copy", "toc.follow"}
 _FEATURES: dict[str, list[str]] = {}
 _SEARCH = 'data-md-component="search" role="dialog"'
+_SEARCH_NAMES = {"en": "Search", "zh": "搜索"}
 
 
 def on_config(config: Any) -> None:
@@ -26,6 +29,8 @@ def on_config(config: Any) -> None:
     config.site_url = urls["Documentation"]
     config.repo_url = urls["Repository"]
     config.repo_name = urls["Repository"].partition("//")[2].partition("/")[2]
+    # other projects' references lead to the pages in English, and not to those of the last build
+    config.plugins["mkdocstrings"].config.enable_inventory = not config.plugins["i18n"].building
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
@@ -44,15 +49,25 @@ def on_page_context(_context: Any, page: Any, config: Any, **_: Any) -> None:
     features = _FEATURES.setdefault("all", config.theme["features"])
     is_reference = page.file.src_uri.startswith("reference/")
     config.theme["features"] = [name for name in features if not (is_reference and name in _NOT_IN_REFERENCE)]
+    for alternate in config.extra.alternate:  # the plugin leaves absolute addresses on the two home pages
+        alternate["link"] = page.file.alternates[alternate["lang"]].url
 
 
-def on_post_page(output: str, page: Any, **_: Any) -> str:
+def on_post_page(output: str, page: Any, config: Any) -> str:
     """Names the search for screen readers; has no script measure each of a reference's headings."""
-    named = output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
+    named = output.replace(_SEARCH, f'{_SEARCH} aria-label="{_SEARCH_NAMES[config.theme["language"]]}"')
     return named.replace('data-md-component="toc"', "") if page.file.src_uri.startswith("reference/") else named
 
 
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """The page for what is not there is one for all languages: the English one, and not that of the last build."""
+    i18n = config.plugins["i18n"]
+    return output_content if template_name != "404.html" or i18n.is_default_language_build else ""
+
+
+@event_priority(-200)  # behind that of the plugin, which builds the other languages, each with a call of this one
 def on_post_build(config: Any) -> None:
-    """Looks through what was built."""
-    for problem in problems(Path(config.site_dir)):
-        _log.warning(problem)
+    """Looks through what was built, once all languages are there."""
+    if not config.plugins["i18n"].building:
+        for problem in problems(Path(config.site_dir)):
+            _log.warning(problem)

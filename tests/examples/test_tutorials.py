@@ -15,7 +15,9 @@ PAGES = sorted(
     name
     for folder in ("tutorials", "how-to")
     for path in (DOCS / folder).glob("*.md")
-    if (name := path.relative_to(DOCS).as_posix()) != OF_SPARK and any(blocks_of(name))
+    if not path.stem.endswith(".zh")  # the same blocks: tests/website/test_translations.py
+    and (name := path.relative_to(DOCS).as_posix()) != OF_SPARK
+    and any(blocks_of(name))
 )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pkgutil
 import re
 import subprocess
 import sys
+import zlib
 from importlib import import_module
 from pathlib import Path
 
@@ -25,17 +27,62 @@ REFERENCE = ROOT / "docs/reference"
 WITHOUT_PAGE = {"rmqfast._native", "rmqfast.cli", "rmqfast.__main__"}
 
 
-def test_the_site_has_no_warning_and_each_public_name(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built without a warning."""
+    built = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(built)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    shown = [thing for page in REFERENCE.glob("*.md") for thing in shown_by(page, tmp_path)]
+    return built
+
+
+def test_the_site_has_each_public_name(site: Path) -> None:
+    shown = [thing for page in REFERENCE.glob("*.md") for thing in shown_by(page, site)]
     modules = [module for page in REFERENCE.glob("*.md") for module in SHOWN.findall(page.read_text(encoding="utf-8"))]
     public = [(module, name) for module in modules for name in public_names(module)]
     assert len(public) > 200
     assert [
         each for each in public if not any(getattr(import_module(each[0]), each[1]) is thing for thing in shown)
     ] == []
+
+
+def test_each_page_is_there_in_both_languages_and_leads_to_the_other(site: Path) -> None:
+    pages = [path.relative_to(site) for path in site.rglob("index.html") if site / "zh" not in path.parents]
+    assert len(pages) > 80
+    for page in pages:
+        english, chinese = ((folder / page).read_text(encoding="utf-8") for folder in (site, site / "zh"))
+        assert re.search(r"<html lang=.?en\b", english), page
+        assert re.search(r"<html lang=.?zh\b", chinese), page
+        up = "../" * len(page.parent.parts)
+        below = f"{page.parent.as_posix()}/".removeprefix("./")
+        assert f'href="{up}zh/{below}" hreflang="zh"' in english, page
+        assert f'href="{up}../{below}" hreflang="en"' in chinese, page
+
+
+def test_what_has_no_translation_is_english_on_the_chinese_site(site: Path) -> None:
+    translated, not_translated = (
+        (site / "zh" / page / "index.html").read_text(encoding="utf-8") for page in ("troubleshooting", "glossary")
+    )
+    assert "故障排查</h1>" in re.sub(r"<a class.+?</a>", "", translated)
+    assert "One name for one thing" in not_translated
+    assert "操作指南" in not_translated  # the navigation
+
+
+def test_what_is_there_once_is_english(site: Path) -> None:
+    assert re.search(r"<html lang=.?en\b", (site / "404.html").read_text(encoding="utf-8"))
+    inventory = zlib.decompress((site / "objects.inv").read_bytes().partition(b"zlib.\n")[2]).decode()
+    assert "reference/producer/" in inventory
+    assert "zh/" not in inventory
+
+
+def test_the_search_finds_pages_in_chinese(site: Path) -> None:
+    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    assert index["config"]["lang"] == ["en", "zh"]
+    places = [entry["location"] for entry in index["docs"] if "死信" in entry["text"]]
+    assert {place.partition("#")[0] for place in places} >= {"zh/troubleshooting/", "zh/tutorials/service-with-tests/"}
+    # what is shown in English on both sites is found once
+    assert [entry["location"] for entry in index["docs"] if entry["location"].startswith("zh/reference/")] == []
 
 
 def shown_by(page: Path, site: Path) -> list[object]:
