@@ -73,7 +73,7 @@ _WORDS = {
         "a store at {store} times the rows per second of Kafka tuned, a live topic at {pulls}, or {log} out of its log"
     ),
     "zh": (
-        "每秒读取的行数，存储是调优后的 Kafka 的 {store} 倍，"  # noqa: RUF001 - Chinese commas
+        "每秒读取的行数与调优后的 Kafka 相比，存储是 {store} 倍，"  # noqa: RUF001 - Chinese commas
         "在线主题是 {pulls} 倍，直接读取其提交日志（CommitLog）是 {log} 倍"  # noqa: RUF001
     ),
 }
