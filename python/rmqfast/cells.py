@@ -36,7 +36,12 @@ def one_line(text: str) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """UTC, to the millisecond; a number that is no time stays a number."""
+    """UTC, to the millisecond; a number that is no time stays a number.
+
+    Example:
+        >>> time_text(1_800_000_000_123)
+        '2027-01-15 08:00:00.123Z'
+    """
     try:
         when = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

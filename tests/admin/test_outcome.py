@@ -89,7 +89,7 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
             Outcome.LOST,
             (
                 "passed by the offset, filtered by the broker: its tag TagA is not in the group's subscription TagB "
-                "(set by member B at 1970-01-01 00:00:00.002 UTC), though A subscribed to it: nobody processed it"
+                "(set by member B at 1970-01-01 00:00:00.002Z), though A subscribed to it: nobody processed it"
             ),
         ),
         (
@@ -97,7 +97,7 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
             Outcome.FILTERED,
             (
                 "passed by the offset, filtered by the broker: its tag TagC is not in the group's subscription TagB "
-                "(set by member B at 1970-01-01 00:00:00.002 UTC): nobody processed it"
+                "(set by member B at 1970-01-01 00:00:00.002Z): nobody processed it"
             ),
         ),
         (
@@ -105,7 +105,7 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
             Outcome.FILTERED,
             (
                 "passed by the offset, filtered by the broker: having no tag, it is not in the group's subscription "
-                "TagA (set by member A at 1970-01-01 00:00:00.001 UTC): nobody processed it"
+                "TagA (set by member A at 1970-01-01 00:00:00.001Z): nobody processed it"
             ),
         ),
         (
@@ -196,7 +196,7 @@ def test_the_eight_messages_of_article_004() -> None:
         (
             [(CopyKind.DELAYED, DELAYED, 0, 2, 5000, None)],
             Outcome.IN_RETRY,
-            "in retry, second time, due at 1970-01-01 00:00:05.000 UTC",
+            "in retry, second time, due at 1970-01-01 00:00:05.000Z",
         ),
         (
             [(CopyKind.RETRY, RETRY, 4, 1, None, 4)],
@@ -217,7 +217,7 @@ def test_the_eight_messages_of_article_004() -> None:
             [(CopyKind.RETRY, RETRY, 4, 1, None, 5), (CopyKind.DEAD, DEAD, 0, 16, None, None)],
             Outcome.DEAD_LETTER,
             (
-                "dead letter: consumed in vain 16 times, %DLQ%g offset 0 since 1970-01-01 00:00:00.000 UTC; the group "
+                "dead letter: consumed in vain 16 times, %DLQ%g offset 0 since 1970-01-01 00:00:00.000Z; the group "
                 "g gets it no more"
             ),
         ),
@@ -244,7 +244,7 @@ def test_a_member_that_does_not_answer_is_named() -> None:
 
 NEWER = (
     "passed by the offset: whether anybody processed it is not known, as the group's subscription {} is of "
-    "1970-01-01 00:00:09.500 UTC, the message of 1970-01-01 00:00:09.000 UTC: another subscription may have counted, "
+    "1970-01-01 00:00:09.500Z, the message of 1970-01-01 00:00:09.000Z: another subscription may have counted, "
     "and another member had the queue"
 )
 UNTRACED = "a trace of the group g would decide it, and there is none: members write it where tracing is on"
@@ -260,7 +260,7 @@ UNTRACED = "a trace of the group g would decide it, and there is none: members w
             "TagA",
             (
                 "today the broker would filter it: its tag TagB is not in the group's subscription TagA (set by member "
-                "A at 1970-01-01 00:00:09.500 UTC)"
+                "A at 1970-01-01 00:00:09.500Z)"
             ),
         ),
         (
@@ -305,7 +305,7 @@ def test_a_trace_of_the_group_decides_what_its_members_of_today_cannot() -> None
     undecided = verdict_of(message(stored=9000), queue(), whole, (), others)
     assert (undecided.outcome, undecided.sentences[-1]) == (Outcome.UNKNOWN, UNTRACED)
     traces = [*others, step(TraceType.SUB_AFTER, "g", is_success=True)]
-    told = "consumed: by its trace 10.0.0.7 processed it at 1970-01-01 00:00:09.100 UTC"
+    told = "consumed: by its trace 10.0.0.7 processed it at 1970-01-01 00:00:09.100Z"
     for facts in (whole, group(None)):
         assert verdict_of(message(stored=9000), queue(), facts, (), traces) == (Outcome.CONSUMED, [told])
 
@@ -413,7 +413,7 @@ BIG, SMALL = by_sql("A", "a > 3"), by_sql("B", "a < 3", version=2)
             Outcome.FILTERED,
             (
                 "passed by the offset, filtered by the broker: the group's subscription SQL92 a > 3 (set by member A "
-                "at 1970-01-01 00:00:00.001 UTC) is not true of it: a is missing: nobody processed it"
+                "at 1970-01-01 00:00:00.001Z) is not true of it: a is missing: nobody processed it"
             ),
         ),
         (
@@ -421,7 +421,7 @@ BIG, SMALL = by_sql("A", "a > 3"), by_sql("B", "a < 3", version=2)
             Outcome.LOST,
             (
                 "passed by the offset, filtered by the broker: the group's subscription SQL92 a < 3 (set by member B "
-                "at 1970-01-01 00:00:00.002 UTC) is not true of it: a is '5', though A subscribed to it: nobody "
+                "at 1970-01-01 00:00:00.002Z) is not true of it: a is '5', though A subscribed to it: nobody "
                 "processed it"
             ),
         ),

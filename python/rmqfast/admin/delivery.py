@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-from rmqfast.admin.explanation import time_text
 from rmqfast.admin.facts import GroupFacts, MemberFacts, MessageFacts, QueueFacts, SqlAnswer, tag_hash
+from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionData
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from rmqfast.admin.facts import CopyFacts, GroupFacts, MessageFacts, QueueFacts, SubscriptionFacts
 from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.html import table
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Outcome(StrEnum):
@@ -81,20 +78,6 @@ class Explanation:
         lines = [self.subject, *(f"  {sentence}" for sentence in self.sentences)]
         lines += [f"  {line}" for part in self.parts for line in str(part).splitlines()]
         return "\n".join(lines)
-
-
-def time_text(milliseconds: int) -> str:
-    """A time for people, UTC.
-
-    Example:
-        >>> time_text(1_800_000_000_123)
-        '2027-01-15 08:00:00.123 UTC'
-    """
-    try:
-        when = _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return f"{milliseconds} ms"
-    return f"{when:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} UTC"
 
 
 def ordinal(number: int) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rmqfast.admin.delivery import Delivery, Way, delivery_of, filter_of
-from rmqfast.admin.explanation import Outcome, ordinal, time_text
+from rmqfast.admin.explanation import Outcome, ordinal
 from rmqfast.admin.facts import CopyFacts, CopyKind, GroupFacts, MessageFacts, QueueFacts
+from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.client.trace import TraceType, TraceView
 

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from rmqfast.admin.delivery import passes_broker, passes_member
-from rmqfast.admin.explanation import time_text
 from rmqfast.admin.facts import GroupFacts, MemberFacts, MessageFacts, QueueFacts
 from rmqfast.admin.outcome import BROADCAST, owner_text, silent_members
+from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import SubscriptionConflict, expression_of
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 

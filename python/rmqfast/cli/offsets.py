@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from rmqfast.admin.offsets import END
+from rmqfast.cells import time_text
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
 from rmqfast.cli.completion import complete_group
 from rmqfast.cli.output import Form, say, write
@@ -40,7 +40,7 @@ def reset(
             _write(output, admin.offsets.reset_by_time(group, topic, when))
             return
         behind = admin.groups.progress(group, topic).diff_total
-    time = to if position is not None else f"{datetime.fromtimestamp(when / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    time = to if position is not None else time_text(when)
     say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")
     raise typer.Exit(1)
 
