@@ -50,11 +50,28 @@ def wheel_problems(path: Path) -> Iterator[str]:
         yield f"size: expected at most {_MAX_WHEEL:,} bytes, got {size:,}"
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-        yield from _name_problems(names)
+        yield from name_problems(names)
         extension = _library(EXTENSION, archive.read(EXTENSION))
         yield from _library_problems(extension, processor, (int(major), int(minor)) if kind == "manylinux" else None)
         if JAR in names:
             yield from jar_problems(archive.read(JAR))
+
+
+def name_problems(names: list[str]) -> Iterator[str]:
+    """What a wheel lacks, and what does not belong into it, by its names."""
+    expected = ["rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", EXTENSION, JAR]
+    for name in expected:
+        if name not in names:
+            yield f"{name} is missing"
+    for bill in _BILLS:
+        if not any(name.endswith(f".dist-info/sboms/{bill}") for name in names):
+            yield f"{bill} is missing"
+    for notice in NOTICES:
+        if not any(name.endswith(f".dist-info/licenses/{notice}") for name in names):
+            yield f"{notice} is missing"
+    for name in names:
+        if name.endswith((".pyc", ".rs", ".java")):
+            yield f"{name} does not belong into a wheel"
 
 
 def jar_problems(jar: bytes) -> Iterator[str]:
@@ -95,22 +112,6 @@ def libraries(path: Path) -> Iterator[Library]:
         with zipfile.ZipFile(io.BytesIO(archive.read(JAR))) as jar:
             for name in LIBRARIES:
                 yield _library(name, lzma.decompress(jar.read(name)))
-
-
-def _name_problems(names: list[str]) -> Iterator[str]:
-    expected = ["rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", EXTENSION, JAR]
-    for name in expected:
-        if name not in names:
-            yield f"{name} is missing"
-    for bill in _BILLS:
-        if not any(name.endswith(f".dist-info/sboms/{bill}") for name in names):
-            yield f"{bill} is missing"
-    for notice in NOTICES:
-        if not any(name.endswith(f".dist-info/licenses/{notice}") for name in names):
-            yield f"{notice} is missing"
-    for name in names:
-        if name.endswith((".pyc", ".rs", ".java")):
-            yield f"{name} does not belong into a wheel"
 
 
 def _library_problems(library: Library, processor: str, glibc: tuple[int, int] | None) -> Iterator[str]:
