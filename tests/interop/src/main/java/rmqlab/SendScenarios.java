@@ -63,6 +63,12 @@ final class SendScenarios {
         });
         p.start();
         s.atEnd(p::shutdown);
+        var client = p.getDefaultMQProducerImpl().getMqClientFactory();
+        client.updateTopicRouteInfoFromNameServer(topic);
+        Stage.until(() -> {     // a broker that knows no producer of the group leaves out a round of checks
+            client.sendHeartbeatToAllBrokerWithLock();
+            return s.isConnected(s.group("_tx"), topic);
+        });
         for (String how : new String[] {"commit", "rollback", "check-commit", "check-rollback", "check-twice"}) {
             Message m = Stage.message(topic, how);
             m.setTags("tx");
