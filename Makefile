@@ -31,7 +31,7 @@ RELEASE := dist/release
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
-	develop wheel lock clean wheels check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+	develop wheel lock clean wheels check-platforms check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -129,7 +129,7 @@ fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 # What is tried on a small stack finds it too small here: each frame is some times as large.
 asan: tools ## the Rust tests of the crates with `unsafe`, and of the broker, under AddressSanitizer; minutes
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan \
-		cargo test --locked --target $(HOST) --tests -p rmqfast-store -p rmqfast-jvm -p rmqfast-broker -- --skip on_a_small_stack $(ARGS)
+		cargo test --locked --target $(HOST) --tests -p rmqfast-os -p rmqfast-store -p rmqfast-jvm -p rmqfast-broker -- --skip on_a_small_stack $(ARGS)
 
 # Neither maps nor C code run under it: what is left of `unsafe` is where Arrow's arrays are made, and SSE2.
 miri: tools ## the `unsafe` code of scans under Miri, where it is installed
@@ -187,6 +187,13 @@ wheels: .venv/.locked .venv-release/.locked | tools ## what is released, in dist
 	rm -rf $(RELEASE)
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) release/wheels.py $(RELEASE) $(ARGS)
 	$(jar_of_tests)
+
+# No test runs there. Rust's standard libraries for them are fetched by `.ci/rust $(FOREIGN)`.
+FOREIGN := aarch64-apple-darwin x86_64-pc-windows-gnu
+check-platforms: .venv/.editable .venv-release/.locked ## what is for macOS and Windows compiles, and has the types that Python has there
+	for target in $(FOREIGN); do \
+		PATH=$(CURDIR)/.venv-release/bin:$$PATH cargo-zigbuild check --locked --target $$target || exit; done
+	for platform in darwin win32; do .venv/bin/mypy --platform $$platform --package rmqfast || exit; done
 
 check-artefacts: .venv/.locked .venv-release/.locked ## what is in dist/release, looked at: names, sizes, symbols, notices
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.check $(RELEASE)

@@ -52,7 +52,8 @@ def test_a_read_request_of_spark_stands_on_the_store_the_client_and_the_log_over
 def test_the_binding_is_above_the_store() -> None:
     crates = dependencies()
     assert "rmqfast-store" in crates["rmqfast-python"]
-    assert not {d for d in crates["rmqfast-store"] if d.startswith("rmqfast")}
+    assert {d for d in crates["rmqfast-store"] if d.startswith("rmqfast")} == {"rmqfast-os"}
+    assert not {d for d in crates["rmqfast-os"] if d.startswith("rmqfast")}
 
 
 def test_the_store_knows_neither_network_nor_runtime() -> None:

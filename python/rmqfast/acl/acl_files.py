@@ -14,6 +14,7 @@ from typing import Final
 
 from rmqfast.acl import yaml_text
 from rmqfast.errors import ArgumentError
+from rmqfast.system import sync_directory
 
 
 class AclFiles:
@@ -74,14 +75,10 @@ def _replace(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             with contextlib.suppress(FileNotFoundError):
-                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+                Path(name).chmod(stat.S_IMODE(path.stat().st_mode))
             os.fsync(descriptor)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(path.parent)

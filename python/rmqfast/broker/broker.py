@@ -17,7 +17,6 @@ from rmqfast._native import RemotingServer as Listener
 from rmqfast.broker.access import access_of, credentials_of, exposure_of
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
-from rmqfast.broker.delay.time_of_day import milliseconds_since_boot
 from rmqfast.broker.housekeeping import Timer, timers_of
 from rmqfast.broker.options_of_config import ha_options, request_ages
 from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, check_port_is_free
@@ -33,6 +32,7 @@ from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
+from rmqfast.system import milliseconds_since_boot
 
 __all__ = ["Broker"]
 

@@ -5,7 +5,6 @@ Source: `MessageStoreConfig`, `BrokerConfig`.
 
 from __future__ import annotations
 
-import os
 from typing import TypedDict
 
 from rmqfast.broker.configuration.config import BrokerConfig
@@ -17,6 +16,7 @@ from rmqfast.remoting import RequestCode
 from rmqfast.remoting.tls_options import TlsMode, TlsOptions
 from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store import AppendOptions, RetentionOptions
+from rmqfast.system import physical_memory
 
 __all__ = [
     "HaOptions",
@@ -156,11 +156,6 @@ def request_ages(config: BrokerConfig) -> dict[int, float]:
         RequestCode.HEART_BEAT: config.number("waitTimeMillsInHeartbeatQueue") / 1000,
         RequestCode.END_TRANSACTION: config.number("waitTimeMillsInTransactionQueue") / 1000,
     }
-
-
-def physical_memory() -> int:
-    """Bytes of memory that the machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _sync_replication(config: BrokerConfig) -> tuple[float, int] | None:

@@ -31,7 +31,6 @@ from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.options_of_config import (
     append_options,
     data_plane_options,
-    physical_memory,
     retention_options,
     transaction_options,
 )
@@ -45,6 +44,7 @@ from rmqfast.broker.transactions.transaction_service import TransactionService
 from rmqfast.store import GetLimits, LiveStore, open_store
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
+from rmqfast.system import physical_memory
 
 __all__ = ["BrokerTables"]
 

@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 from rmqfast.errors import CorruptError, StoreIOError
+from rmqfast.system import sync_directory
 
 #: Bytes of a file that is still read.
 MAX_SIZE = 64 << 20
@@ -54,7 +55,7 @@ def write_text(path: Path, text: str) -> None:
         # RocketMQ deletes the file first, so that a kill leaves the `.bak` only
         _beside(path, ".tmp").replace(path)
         # the new name must be on the disk as well, or a loss of power brings the old file back
-        _flush_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
         raise StoreIOError(f"{path}: {error.strerror}") from error
 
@@ -71,18 +72,10 @@ def _text(file: Path, data: bytes) -> str:
 def _write_file(file: Path, data: bytes, mode: int | None) -> None:
     with file.open("wb") as opened:
         if mode is not None:
-            os.fchmod(opened.fileno(), mode)  # before its bytes come: what only the owner may read stays so
+            file.chmod(mode)  # before its bytes come: what only the owner may read stays so
         opened.write(data)
         opened.flush()
         os.fsync(opened.fileno())
-
-
-def _flush_directory(directory: Path) -> None:
-    opened = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _beside(path: Path, suffix: str) -> Path:

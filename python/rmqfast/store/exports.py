@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from rmqfast.store.json_lines import json_lines, plain_rows
 from rmqfast.store.report import ExportReport
 from rmqfast.store.request import COLUMNS, ScanRequest
 from rmqfast.store.scan import Scan
+from rmqfast.system import lock_file
 
 __all__ = ["ExportFormat", "Progress", "export"]
 
@@ -114,7 +114,7 @@ def _new_file(path: Path) -> Iterator[TextIO]:
 def _own(file: TextIO, path: Path) -> None:
     """Keeps others out, and forgets what a process that died had written."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(file)
     except BlockingIOError:
         raise StoreBusyError(f"{path}: another process exports to it") from None
     file.truncate(0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 
 from rmqfast.errors import ArgumentError
+from rmqfast.system import physical_memory
 
 __all__ = ["GetLimits"]
 
@@ -55,4 +55,4 @@ class GetLimits:
         """The same with what the system has to say."""
         if self.physical_memory is not None:
             return self
-        return replace(self, physical_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        return replace(self, physical_memory=physical_memory())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from rmqfast.errors import ArgumentError, StoreBusyError, StoreError, StoreIOError
+from rmqfast.system import owned_directory, sync_directory
 
 __all__ = ["Mode", "new_directory"]
 
@@ -86,23 +86,16 @@ def _parents(out: Path) -> Iterator[None]:
 def _owned(partial: Path) -> Iterator[None]:
     """Makes the directory, or takes the one that a killed process left, and keeps others out."""
     partial.mkdir(exist_ok=True)
-    directory = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # whoever had it may have removed it before it was locked here
-            is_there = os.path.samestat(os.fstat(directory), partial.stat())
+            stack.enter_context(owned_directory(partial))
         except (BlockingIOError, FileNotFoundError):
-            is_there = False
-        if not is_there:
             error = StoreBusyError(f"{partial}: another process writes to it")
             error.add_note("wait until it has ended, or write elsewhere")
-            raise error
+            raise error from None
         if not {entry.name for entry in partial.iterdir()} <= {NEW, OLD}:
             raise ArgumentError(f"out: expected a path beside which OUT.partial is free, got {partial}")
         yield
-    finally:
-        os.close(directory)
 
 
 def _check(out: Path, mode: Mode) -> None:
@@ -120,11 +113,7 @@ def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
             out.rename(old)
         new.rename(out)
     # the new name has to be on the disk, too
-    parent = os.open(out.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
+    sync_directory(out.parent)
 
 
 def _put_back(old: Path, out: Path) -> None:

@@ -22,6 +22,7 @@ from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import Ingested
 from rmqfast.store.request import ScanRequest, Time, one_or_several, time_range
 from rmqfast.store.scan import Scan, imported
+from rmqfast.system import usable_cores
 
 __all__ = ["write_parquet"]
 
@@ -168,8 +169,7 @@ def _write(scan: Scan, files: PartitionFiles) -> PieceResult:
 
 
 def _threads() -> int:
-    # the cores that this process may use, which in a container are not all
-    return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    return min(usable_cores(), MOST_THREADS)
 
 
 def _check_apart(store: Path, out: Path, mode: Mode) -> None:

@@ -1,8 +1,7 @@
 //! A socket of a client, with TLS or without: one call, one wait for the operating system.
 use crate::dial::Dialled;
 use crate::interrupt::SLICE;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rmqfast_os::socket::read_ready;
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -123,12 +122,7 @@ struct Ready<'a>(&'a TcpStream);
 
 impl Read for Ready<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match recv(self.0, &mut *buffer, RecvFlags::DONTWAIT) {
-                Err(Errno::INTR) => {}
-                read => return Ok(read.map(|(read, _)| read)?),
-            }
-        }
+        read_ready(self.0, buffer)
     }
 }
 

@@ -98,7 +98,7 @@ impl HaService {
         let thread = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // who accepts sleeps until somebody comes, or nobody can; where this does not wake it, a connection does
-            let _ = rustix::net::shutdown(&*self.listener, rustix::net::Shutdown::Both);
+            rmqfast_os::socket::shut_down(&self.listener);
             while !thread.is_finished() && TcpStream::connect_timeout(&self.address, PAUSE).is_ok() {}
             // a panic of it has been printed by then
             let _ = thread.join();

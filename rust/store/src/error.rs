@@ -124,6 +124,11 @@ impl Error {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether the operating system has no such call.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
+    }
+
     /// Whether a disk has no room left, or this user may take no more of it.
     pub fn is_disk_full(&self) -> bool {
         match self {

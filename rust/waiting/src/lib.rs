@@ -1,7 +1,7 @@
 //! How tests wait: until something is true, never for time to pass. `tests/waiting.py` is the same for Python.
+use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Far longer than any machine needs: whoever waited for so long waited in vain.

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Jump", "TimeOfDay", "milliseconds_since_boot"]
+from rmqfast.system import milliseconds_since_boot
+
+__all__ = ["Jump", "TimeOfDay"]
 
 _log = logging.getLogger(__name__)
 #: What a clock is off between two looks by being set right slowly, or read late, in milliseconds.
 _SLACK = 1_000
-
-
-def milliseconds_since_boot() -> int:
-    """Milliseconds since the machine started, its sleep included: nobody sets them.
-
-    Example:
-        >>> milliseconds_since_boot() > 0
-        True
-    """
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,11 +190,8 @@ def _create(path: Path, permission: int) -> None:
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)
     with suppress(FileExistsError):
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, permission)
-        try:
-            os.fchmod(file, permission)  # the umask has no say
-        finally:
-            os.close(file)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, permission))
+        path.chmod(permission)  # the umask has no say
 
 
 def _make_tables(db: sqlite3.Connection) -> None:

@@ -6,8 +6,10 @@ Source: `AdminBrokerProcessor.prepareRuntimeInfo`, `DefaultMessageStore.getRunti
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.statistics.store_stats import StoreStats
@@ -82,9 +84,9 @@ class RuntimeInfoProcessor:
             "commitLogDiskRatio": ratio,
             "consumeQueueDiskRatio": java_double(used_ratio(self._path / "consumequeue")),
         }
-        disk = _statvfs(self._path)
+        disk = _usage(self._path)
         if disk is not None:
-            total, free = (readable_bytes(blocks * disk.f_frsize) for blocks in (disk.f_blocks, disk.f_bavail))
+            total, free = readable_bytes(disk.total), readable_bytes(disk.free)
             info["commitLogDirCapacity"] = f"Total : {total}, Free : {free}."
         return info
 
@@ -107,13 +109,12 @@ def used_ratio(path: Path) -> float:
 
     Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
     """
-    disk = _statvfs(path)
+    disk = _usage(path)
     if disk is None:
         return -1.0
-    used = disk.f_blocks - disk.f_bfree
-    entire = used + disk.f_bavail
+    entire = disk.used + disk.free
     # rounded up, of what an ordinary user may use: as `df`
-    return -(-used * 100 // entire) / 100 if entire > 0 else -1.0
+    return -(-disk.used * 100 // entire) / 100 if entire > 0 else -1.0
 
 
 def readable_bytes(count: int) -> str:
@@ -131,8 +132,16 @@ def readable_bytes(count: int) -> str:
     return f"{count / _KIB**power:.1f} {'KMGTPE'[power - 1]}iB"
 
 
-def _statvfs(path: Path) -> os.statvfs_result | None:
+class _Usage(NamedTuple):
+    """Bytes of a disk: all, those used, and those that an ordinary user may have."""
+
+    total: int
+    used: int
+    free: int
+
+
+def _usage(path: Path) -> _Usage | None:
     try:
-        return os.statvfs(path)
+        return _Usage(*shutil.disk_usage(path))
     except OSError:
         return None

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 import time
 import weakref
 from enum import StrEnum
 from typing import Protocol
+
+from rmqfast.system import after_fork
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class Exits:
     def __init__(self) -> None:
         self._is_registered = False
         self._clear()
-        os.register_at_fork(after_in_child=self._clear)
+        after_fork(self._clear)
 
     def add(self, living: EndsAtExit) -> None:
         """Ends it when the interpreter ends, unless it is removed before."""

@@ -5,22 +5,16 @@ Source: `ClientConfig.buildMQClientId`, `RemotingUtil.getLocalAddress`, `Message
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import socket
-import struct
 import time
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import ip_address
-from pathlib import Path
 
 from rmqfast._native import UniqueIds
-
-_GET_ADDRESS = 0x8915  # SIOCGIFADDR
-_IPV6_INTERFACES = Path("/proc/net/if_inet6")
-_INTERFACES = Path("/sys/class/net")
+from rmqfast.system import local_addresses
 
 
 def build_client_id(
@@ -73,31 +67,7 @@ def chosen_address(addresses: Iterable[str]) -> str:
 @lru_cache(maxsize=1)
 def local_address() -> str:
     """The address of this machine in client ids."""
-    # Java lists interfaces in reverse order, and skips bridges
-    names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
-    ipv4 = [address for name in names if (address := _ipv4_address(name)) is not None]
-    ipv6 = _ipv6_addresses(names)
-    return chosen_address(address for address in ipv4 + ipv6 if not ip_address(address).is_loopback)
-
-
-def _ipv4_address(interface: str) -> str | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        try:
-            answer = fcntl.ioctl(asked.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
-        except OSError:
-            return None  # it has none
-    return socket.inet_ntoa(answer[20:24])
-
-
-def _ipv6_addresses(interfaces: list[str]) -> list[str]:
-    try:
-        lines = [line.split() for line in _IPV6_INTERFACES.read_text().splitlines()]
-    except OSError:
-        return []  # a kernel without IPv6
-    addresses = [
-        (interfaces.index(line[5]), str(ip_address(bytes.fromhex(line[0])))) for line in lines if line[5] in interfaces
-    ]
-    return [address for _, address in sorted(addresses, key=lambda each: each[0])]
+    return chosen_address(address for address in local_addresses() if not ip_address(address).is_loopback)
 
 
 def create_unique_id() -> str:

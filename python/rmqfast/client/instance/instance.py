@@ -26,6 +26,7 @@ from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
 from rmqfast.remoting import Again, Connections, Later, Processor, Request, RequestCode, Response
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.system import after_fork
 
 _log = logging.getLogger(__name__)
 
@@ -377,7 +378,7 @@ class Registry(Generic[_T]):
 
     def __init__(self) -> None:
         self._clear()
-        os.register_at_fork(after_in_child=self._clear)
+        after_fork(self._clear)
 
     def take(self, name: str, make: Callable[[], _T]) -> _T:
         """Returns the object of a name, made if there is none, and counts one more user.

@@ -3,8 +3,9 @@ use super::fetched::{Fetched, Item, Queue};
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
 use super::pull_queue::Volume;
 use super::state::State;
-use super::worker::{Bell, OnReady, Shared, Worker};
+use super::worker::{OnReady, Shared, Worker};
 use crate::error::{Error, Result};
+use rmqfast_os::socket::{Bell, bell};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -240,7 +241,7 @@ impl Puller {
 
     fn started(&self, broker: usize, address: Arc<str>) -> Result<BrokerThread> {
         let failed = |source| rmqfast_remoting::Error::Io { what: "starting a puller".to_owned(), source };
-        let (bell, ear) = Bell::pair().map_err(failed)?;
+        let (bell, ear) = bell().map_err(failed)?;
         let now = Instant::now();
         let (shared, link, failures) = (self.shared.clone(), None, 0);
         let worker = Worker { shared, ear, broker, address, link, failures, retry_at: now, heard_at: now };

@@ -6,11 +6,9 @@ use super::options::PullerOptions;
 use super::state::{Request, State};
 use super::wire;
 use crate::error::Result;
+use rmqfast_os::socket::Ear;
 use rmqfast_remoting::Command;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,29 +67,10 @@ impl Shared {
     }
 }
 
-/// Wakes a broker's thread, which then looks at the state.
-#[derive(Debug)]
-pub struct Bell(UnixStream);
-
-impl Bell {
-    /// The bell, and what the thread listens to.
-    pub fn pair() -> std::io::Result<(Self, UnixStream)> {
-        let (bell, ear) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        ear.set_nonblocking(true)?;
-        Ok((Self(bell), ear))
-    }
-
-    pub fn ring(&self) {
-        // a bell that cannot ring any more has rung
-        let _ = (&self.0).write(&[1]);
-    }
-}
-
 /// What the thread has.
 pub struct Worker {
     pub shared: Arc<Shared>,
-    pub ear: UnixStream,
+    pub ear: Ear,
     /// The broker's number in the state.
     pub broker: usize,
     pub address: Arc<str>,
@@ -126,7 +105,7 @@ impl Worker {
                 self.shared.ready.notify_all();
             }
         }
-        self.wait()?;
+        self.wait();
         self.receive()
     }
 
@@ -169,26 +148,14 @@ impl Worker {
         link.send(&out, timeout)
     }
 
-    fn wait(&mut self) -> Result<()> {
+    fn wait(&self) {
         let now = Instant::now();
         let mut timeout = self.shared.lock().deadline(self.broker, now);
         if self.link.is_none() && self.retry_at > now {
             // without a connection there is nothing to be done for a queue before that
             timeout = Some(timeout.map_or(self.retry_at - now, |timeout| timeout.max(self.retry_at - now)));
         }
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            // a wait of nothing would be a turn for nothing
-            tv_nsec: i64::from(timeout.subsec_nanos()).max(100_000),
-        });
-        let mut fds = vec![PollFd::new(&self.ear, PollFlags::IN)];
-        fds.extend(self.link.as_ref().map(|link| PollFd::new(link.socket(), PollFlags::IN)));
-        // a signal ends the wait, and nothing is lost by that
-        let _ = poll(&mut fds, timeout.as_ref());
-        if fds[0].revents().contains(PollFlags::IN) {
-            let _ = (&self.ear).read(&mut [0; 64]);
-        }
-        Ok(())
+        self.ear.wait(self.link.as_ref().map(Link::socket), timeout);
     }
 
     fn receive(&mut self) -> Result<()> {

@@ -3,8 +3,7 @@ use crate::file::disk::{self, Call, sync_directory};
 use crate::file::{StoreLock, lock};
 use crate::store::MessageStore;
 use crate::{Error, Result};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
+use rmqfast_os::disk::rename_new;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
@@ -53,11 +52,7 @@ impl Partial {
     /// [`Error::Invalid`] where something came to be there meanwhile, [`Error::Io`].
     pub fn finish(mut self) -> Result<()> {
         sync_directory(&self.path)?;
-        let renamed = disk::call(Call::Rename, &self.out, || match rename_new(&self.path, &self.out) {
-            // not every file system knows NOREPLACE
-            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(&self.path, &self.out),
-            other => Ok(other?),
-        });
+        let renamed = disk::call(Call::Rename, &self.out, || rename_new(&self.path, &self.out));
         match renamed {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
                 return Err(Error::invalid("out", "a path where nothing is yet", self.out.display()));
@@ -78,10 +73,6 @@ impl Drop for Partial {
         }
         drop(self.lock.take());
     }
-}
-
-fn rename_new(from: &Path, to: &Path) -> rustix::io::Result<()> {
-    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
 }
 
 /// A directory of that name that no export made is left alone.

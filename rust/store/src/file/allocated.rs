@@ -6,16 +6,13 @@ use super::disk::{self, Call};
 use super::mmap::{OwnedMap, WriteMap};
 use super::permission;
 use crate::{Error, Result};
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek, statvfs};
-use rustix::io::Errno;
+use rmqfast_os::file::{Facts, FileExt, facts_of};
+use rmqfast_os::{blocks, disk as os_disk};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// `f_type` of ext4, XFS and tmpfs, where a write to an allocated block finds room. Others may write to a copy.
-const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 /// Bytes written at a time where the file system cannot allocate.
 const ZEROES: usize = 1 << 20;
 /// Blocks of a file that grows end at these positions, then at multiples of the last one.
@@ -95,13 +92,12 @@ impl Allocated {
         let mut stored = Vec::new();
         let mut at = 0;
         while at < len {
-            let start = match seek(&self.file, SeekFrom::Data(at)) {
-                Ok(start) => start.min(len),
-                // no data behind this place
-                Err(Errno::NXIO) => break,
+            let start = match blocks::next_data(&self.file, at) {
+                Ok(Some(start)) => start.min(len),
+                Ok(None) => break,
                 Err(_) => at,
             };
-            at = seek(&self.file, SeekFrom::Hole(start)).map_or(len, |end| end.clamp(start, len));
+            at = blocks::next_hole(&self.file, start).map_or(len, |end| end.clamp(start, len));
             stored.extend((start < at).then_some(start..at));
             if start == len {
                 break;
@@ -114,8 +110,8 @@ impl Allocated {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn metadata(&self) -> Result<fs::Metadata> {
-        self.file.metadata().map_err(|e| Error::io(&self.path, e))
+    pub fn facts(&self) -> Result<Facts> {
+        facts_of(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
     /// Makes a file that is shorter `len` bytes long, with zeroes that have no blocks.
@@ -189,8 +185,7 @@ impl Allocated {
     /// # Errors
     /// [`Error::Io`].
     pub fn keeps_blocks(&self) -> Result<bool> {
-        let kind = fstatfs(&self.file).map_err(|e| Error::io(&self.path, e.into()))?;
-        Ok(KEEPS_BLOCKS.contains(&kind.f_type))
+        blocks::keeps_blocks(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
     /// Moves the file.
@@ -210,8 +205,8 @@ impl Allocated {
 
 /// Bytes that are free on the disk of `path`: for anybody, and with what is kept for the system's owner; `None` where it does not tell.
 pub fn free_bytes(path: &Path) -> Option<(u64, u64)> {
-    let disk = statvfs(path).ok()?;
-    Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_bfree.saturating_mul(disk.f_frsize)))
+    let space = os_disk::space(path).ok()?;
+    Some((space.usable, space.free))
 }
 
 /// The end of the first step that `needed` bytes fit into.
@@ -220,32 +215,11 @@ fn step_behind(needed: u64) -> u64 {
 }
 
 fn allocate(file: &File, at: u64, len: u64) -> io::Result<()> {
-    by_mode(file, FallocateFlags::empty(), at, len, || rewrite(file, at, len))
+    if blocks::allocate(file, at, len)? { Ok(()) } else { rewrite(file, at, len) }
 }
 
 fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
-    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    by_mode(file, mode, at, len, || write_zeroes(file, at, len))
-}
-
-/// Calls `fallocate`, or `instead` where the file system does not know the mode.
-fn by_mode(
-    file: &File,
-    mode: FallocateFlags,
-    at: u64,
-    len: u64,
-    instead: impl FnOnce() -> io::Result<()>,
-) -> io::Result<()> {
-    if len == 0 {
-        return Ok(());
-    }
-    loop {
-        match fallocate(file, mode, at, len) {
-            Err(Errno::INTR) => {}
-            Err(Errno::NOTSUP | Errno::NOSYS) => return instead(),
-            other => return Ok(other?),
-        }
-    }
+    if blocks::punch(file, at, len)? { Ok(()) } else { write_zeroes(file, at, len) }
 }
 
 fn write_zeroes(file: &File, from: u64, len: u64) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! The seam to the disk: files are created, written, waited for, renamed and removed through here, so that a test can watch it,
 //! let it fail, or know what a loss of power would leave. Directories are made beside it, and the index is written through a map.
 use crate::{Error, Result};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,7 +92,7 @@ fn watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -
 /// # Errors
 /// [`Error::Io`].
 pub fn sync_directory(directory: &Path) -> Result<()> {
-    call(Call::SyncDirectory, directory, || File::open(directory).and_then(|d| d.sync_all()))
+    call(Call::SyncDirectory, directory, || rmqfast_os::disk::sync_directory(directory))
 }
 
 /// Waits until all that was written to the file system that `directory` is on is on the disk.
@@ -100,7 +100,7 @@ pub fn sync_directory(directory: &Path) -> Result<()> {
 /// # Errors
 /// [`Error::Io`].
 pub fn sync_all(directory: &Path) -> Result<()> {
-    call(Call::SyncAll, directory, || Ok(rustix::fs::syncfs(File::open(directory)?)?))
+    call(Call::SyncAll, directory, || rmqfast_os::disk::sync_file_system(directory))
 }
 
 /// Removes a file.

@@ -1,29 +1,26 @@
 //! The lock that says who owns a store: a record lock on `lock`, as a Java broker takes it, so that each keeps the other out.
 //!
-//! It is a POSIX lock of the process (`fcntl`, not `flock`): a second owner within this process would get it, too, and
-//! whoever closes the file anywhere in the process gives it up. So owned stores are listed here, and looked up first.
+//! A second owner within this process may get the lock of the operating system, too, and whoever closes the file anywhere in the
+//! process may give it up ([`rmqfast_os::lock`]). So owned stores are listed here, and looked up first.
 //!
 //! Source: `DefaultMessageStore.start`, `FileChannel.tryLock(0, 1, false)`.
 use super::permission;
 use crate::{Error, Result};
-use rustix::fs::{FlockOperation, fcntl_lock};
-use rustix::io::Errno;
-use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
+use rmqfast_os::file::{FileExt, FileId, facts_at};
+use rmqfast_os::lock::{Holder, holder, try_lock};
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Name of the file.
 pub const NAME: &str = "lock";
 
-/// Stores that this process owns: device and inode of the directory, and the process, as a fork inherits the list.
+/// Stores that this process owns: the directory, and the process, as a fork inherits the list.
 static OWNED: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owned {
-    device: u64,
-    inode: u64,
+    directory: FileId,
     process: u32,
 }
 
@@ -42,8 +39,8 @@ impl StoreLock {
     /// [`Error::Busy`] naming the process that has it, [`Error::Io`].
     pub fn acquire(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
-        let meta = root.metadata().map_err(|e| Error::io(root, e))?;
-        let owned = Owned { device: meta.dev(), inode: meta.ino(), process: std::process::id() };
+        let directory = facts_at(root).map_err(|e| Error::io(root, e))?.id;
+        let owned = Owned { directory, process: std::process::id() };
         // first: the operating system would give a second owner of this process the lock as well
         enlist(owned, &path)?;
         // from here on dropping takes it from the list again
@@ -51,18 +48,17 @@ impl StoreLock {
         let mut options = OpenOptions::new();
         let file = permission::open_new(options.read(true).write(true).create(true).truncate(false), &lock.path);
         let file = file.map_err(|e| Error::io(&lock.path, e))?;
-        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => lock.file = Some(file),
-            Err(Errno::AGAIN | Errno::ACCESS) => return Err(busy(&lock.path, &owner(&file))),
-            Err(error) => return Err(Error::io(&lock.path, error.into())),
+        if !try_lock(&file).map_err(|e| Error::io(&lock.path, e))? {
+            return Err(busy(&lock.path, &owner(&file)));
         }
+        lock.file = Some(file);
         Ok(lock)
     }
 
     /// Whether a process has the store below `root`, be it this one: its last record may be in the making then.
     pub fn is_held(root: &Path) -> bool {
-        let Ok(meta) = root.metadata() else { return false };
-        let ours = Owned { device: meta.dev(), inode: meta.ino(), process: std::process::id() };
+        let Ok(facts) = facts_at(root) else { return false };
+        let ours = Owned { directory: facts.id, process: std::process::id() };
         // The list stays locked until the file is closed: closing any descriptor of a file drops this process's lock on it.
         let list = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
         list.contains(&ours) || File::open(root.join(NAME)).is_ok_and(|file| holder(&file).is_some())
@@ -100,18 +96,12 @@ fn busy(path: &Path, owner: &str) -> Error {
     Error::Busy { path: path.to_path_buf(), reason }
 }
 
-/// The holder in words; the kernel does not tell the id of a process in another container.
+/// The holder in words.
 fn owner(file: &File) -> String {
     match holder(file) {
-        Some(Flock { pid: Some(pid), .. }) => format!("process {}", pid.as_raw_nonzero()),
+        Some(Holder { process: Some(process) }) => format!("process {process}"),
         _ => "another process".to_owned(),
     }
-}
-
-/// The lock of another process.
-fn holder(file: &File) -> Option<Flock> {
-    let probe = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
-    fcntl_getlk(file, &probe).ok().flatten()
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl Mapped {
 
     #[cold]
     fn check_len(&self, len: u64) -> Result<()> {
-        match self.file.metadata()?.len() {
+        match self.file.facts()?.len {
             // also where it has its length again: what was written meanwhile is gone
             now if now < len || self.is_lost() => Err(self.cut_off(len, now)),
             _ => Ok(()),

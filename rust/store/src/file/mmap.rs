@@ -3,9 +3,10 @@
 //!
 //! A map of a file that somebody truncates kills the process with SIGBUS, so maps are only made on request
 //! ([`Io::Mmap`](super::Io)), for stores that nobody else touches, and of files that this process owns: those are
-//! [guarded](super::guard).
-use super::guard::{Guard, page_size};
-use memmap2::{Advice, Mmap, MmapMut, MmapOptions, MmapRaw};
+//! [guarded](rmqfast_os::fault).
+use memmap2::{Mmap, MmapMut, MmapOptions, MmapRaw};
+use rmqfast_os::fault::Guard;
+use rmqfast_os::pages;
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
@@ -193,14 +194,14 @@ impl Pages {
     pub fn touch(&self, range: Range<u64>) {
         let end = range.end.min(self.map.len() as u64);
         if range.start < end {
-            let _ = self.map.advise_range(Advice::PopulateWrite, range.start as usize, (end - range.start) as usize);
+            pages::populate(&self.map, range.start as usize..end as usize);
         }
     }
 }
 
 #[inline]
 fn has(map: &MmapRaw, guard: &Guard, end: u64) -> Option<bool> {
-    let next = usize::try_from(end).ok()?.checked_next_multiple_of(page_size())?;
+    let next = usize::try_from(end).ok()?.checked_next_multiple_of(pages::size())?;
     // the last page has no next one: `fstat` has to tell
     if next >= map.len() {
         return if guard.is_lost() { Some(false) } else { None };
@@ -220,4 +221,71 @@ pub fn prefetch(bytes: &[u8], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, OpenOptions};
+    use std::path::Path;
+
+    fn file(path: &Path, len: u64) -> File {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).expect("opened");
+        file.set_len(len).expect("grown");
+        file
+    }
+
+    #[test]
+    fn a_map_that_lost_its_file_reads_as_zeroes_and_says_so() {
+        let dir = tempfile::tempdir().expect("dir");
+        let page = pages::size();
+        let file = file(&dir.path().join("a"), 10 * page as u64);
+        let (mut write, read) = (WriteMap::new(&file).expect("mapped"), ReadMap::new(&file).expect("mapped"));
+        write.write(&[7; 100], 5 * page as u64, 0..4).expect("written");
+        let at = 5 * page as u64;
+        assert_eq!((read.slice(at, 100), read.lost_from(), write.is_lost()), (Some(&[7; 100][..]), u64::MAX, false));
+        file.set_len(3 * page as u64).expect("cut");
+        assert_eq!(read.slice(at, 100).expect("in the map"), [0; 100]);
+        assert_eq!((read.lost_from(), write.is_lost()), (at, false));
+        write.write(&[8; 100], 8 * page as u64, 0..4).expect("no signal ends the process");
+        assert!(write.is_lost());
+        assert_eq!(file.metadata().expect("there").len(), 3 * page as u64);
+    }
+
+    #[test]
+    fn a_file_that_ends_in_the_page_of_the_last_byte_is_seen_by_the_next_page() {
+        let dir = tempfile::tempdir().expect("dir");
+        let page = pages::size() as u64;
+        let file = file(&dir.path().join("a"), 10 * page);
+        let mut write = WriteMap::new(&file).expect("mapped");
+        let read = ReadMap::new(&file).expect("mapped");
+        write.write(&[7; 100], 5 * page, 0..4).expect("written");
+        assert_eq!((write.has(5 * page + 100), read.has(5 * page + 100)), (Some(true), Some(true)));
+        assert_eq!((write.has(10 * page), write.has(9 * page + 1)), (None, None), "no page is behind the last one");
+        file.set_len(5 * page + 100).expect("cut");
+        write.write(&[8; 100], 5 * page + 100, 0..4).expect("written into nothing, without a signal");
+        assert_eq!((write.has(5 * page + 200), read.has(5 * page + 200)), (Some(false), Some(false)));
+        assert_eq!((write.is_lost(), read.lost_from()), (true, 6 * page));
+    }
+
+    #[test]
+    fn maps_come_and_go_in_many_threads_beside_faults() {
+        let dir = tempfile::tempdir().expect("dir");
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let path = dir.path().join(n.to_string());
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        let file = file(&path, 4 * pages::size() as u64);
+                        let mut map = WriteMap::new(&file).expect("mapped");
+                        if round % 2 == 0 {
+                            file.set_len(0).expect("cut");
+                        }
+                        map.write(b"abcd", 0, 0..1).expect("no signal ends the process");
+                        assert_eq!(map.is_lost(), round % 2 == 0);
+                    }
+                });
+            }
+        });
+    }
 }

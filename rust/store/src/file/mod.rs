@@ -1,7 +1,6 @@
-//! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`] and [`guard`].
+//! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`].
 pub mod allocated;
 pub mod disk;
-pub mod guard;
 pub mod lock;
 pub mod mapped;
 pub mod mmap;

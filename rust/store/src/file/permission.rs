@@ -2,9 +2,9 @@
 //!
 //! The mode of a new file does not depend on the umask, which of a service is often 022: bodies would be everybody's.
 use crate::{Error, Result};
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use rmqfast_os::mode as os_mode;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -45,9 +45,9 @@ impl Drop for Permission {
 /// What the operating system says.
 pub fn open_new(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let mode = mode_of(path);
-    let file = options.mode(mode).open(path)?;
+    let file = os_mode::open(options, path, mode)?;
     if mode != OWNER_ONLY {
-        file.set_permissions(Permissions::from_mode(mode))?; // the umask has no say
+        os_mode::set(&file, mode)?; // the umask has no say
     }
     Ok(file)
 }
@@ -68,7 +68,7 @@ pub fn create_directories(path: &Path) -> Result<()> {
     let mode = mode_of(path);
     // who may read may enter
     let entered = mode | (mode & 0o444) >> 2;
-    DirBuilder::new().recursive(true).mode(entered).create(path).map_err(|e| Error::io(path, e))
+    os_mode::create_directories(path, entered).map_err(|e| Error::io(path, e))
 }
 
 fn mode_of(path: &Path) -> u32 {
@@ -79,6 +79,7 @@ fn mode_of(path: &Path) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
         path.metadata().expect("there").permissions().mode() & 0o777

@@ -4,12 +4,11 @@
 use super::mmap;
 use crate::{Error, Result};
 use memmap2::Mmap;
-use rustix::fs::{Advice, OFlags, SeekFrom, fadvise};
-use std::fs::{File, OpenOptions};
+use rmqfast_os::blocks;
+use rmqfast_os::file::{FileExt, facts_at, facts_of, open_unseen};
+use std::fs::File;
 use std::io;
-use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,8 +69,7 @@ impl Segment {
 
     /// Whether the path leads to another file by now, or to none.
     pub fn is_replaced(&self) -> bool {
-        let id = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
-        self.file.metadata().map(id).ok() != std::fs::metadata(&self.path).map(id).ok()
+        facts_of(&self.file).map(|ours| ours.id).ok() != facts_at(&self.path).map(|named| named.id).ok()
     }
 
     /// Whether [`window`](Self::window) gives slices of a map.
@@ -128,7 +126,7 @@ impl Segment {
     /// Gives back memory for the bytes from `from` to `end`, of which none was written: another look would find them stored. Not
     /// while somebody writes there.
     pub fn forget(&self, from: u64, end: u64) {
-        let _ = fadvise(&self.file, from, NonZeroU64::new(end.saturating_sub(from)), Advice::DontNeed);
+        blocks::forget(&self.file, from, end);
     }
 
     fn first_nonzero(&self, range: Range<u64>) -> io::Result<Option<u64>> {
@@ -161,7 +159,7 @@ impl Segment {
         let mut stored = Vec::new();
         let mut at = self.next_data(from, end);
         while at < end {
-            let hole = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).map_or(end, |hole| hole.clamp(at, end));
+            let hole = blocks::next_hole(&self.file, at).map_or(end, |hole| hole.clamp(at, end));
             stored.push(at..hole);
             // where the file was cut off meanwhile nothing is behind
             at = if hole == at { end } else { self.next_data(hole, end) };
@@ -171,9 +169,8 @@ impl Segment {
 
     /// Where the next bytes stand that the file system stores, `end` where there are none.
     pub fn next_data(&self, at: u64, end: u64) -> u64 {
-        match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
-            Ok(next) => next.clamp(at, end.max(at)),
-            Err(rustix::io::Errno::NXIO) => end.max(at),
+        match blocks::next_data(&self.file, at) {
+            Ok(next) => next.unwrap_or(end).clamp(at, end.max(at)),
             // A file system that does not know its holes.
             Err(_) => at,
         }
@@ -190,14 +187,6 @@ impl Segment {
             Some(map) => slice_of(map, at, len),
             None => self.buffer.get(..len).unwrap_or(&self.buffer),
         }
-    }
-}
-
-/// Only a file's owner may leave its access time alone.
-fn open_unseen(path: &Path) -> io::Result<File> {
-    match OpenOptions::new().read(true).custom_flags(OFlags::NOATIME.bits() as i32).open(path) {
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => File::open(path),
-        other => other,
     }
 }
 

@@ -58,12 +58,22 @@ struct Sectors {
     durable: Mutex<Durable>,
     /// Calls until there is no power.
     calls_left: AtomicU64,
+    /// Whether a whole file system can be waited for, as on Linux.
+    knows_sync_all: bool,
 }
 
 impl Sectors {
     fn new(root: &Path) -> Arc<Self> {
-        let calls_left = AtomicU64::new(u64::MAX);
-        Arc::new(Self { root: root.to_path_buf(), durable: Mutex::default(), calls_left })
+        Self::made(root, true)
+    }
+
+    fn without_sync_all(root: &Path) -> Arc<Self> {
+        Self::made(root, false)
+    }
+
+    fn made(root: &Path, knows_sync_all: bool) -> Arc<Self> {
+        let (root, calls_left) = (root.to_path_buf(), AtomicU64::new(u64::MAX));
+        Arc::new(Self { root, durable: Mutex::default(), calls_left, knows_sync_all })
     }
 
     fn durable(&self) -> MutexGuard<'_, Durable> {
@@ -76,6 +86,9 @@ impl Watcher for Sectors {
         let spend = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
         if self.calls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend).is_err() {
             return Err(io::Error::from_raw_os_error(5));
+        }
+        if call == Call::SyncAll && !self.knows_sync_all {
+            return Err(io::ErrorKind::Unsupported.into());
         }
         if call == Call::Remove {
             let mut durable = self.durable();
@@ -276,8 +289,17 @@ fn what_was_flushed_survives_a_loss_of_power() {
 /// So many files are waited for by one wait for the file system.
 #[test]
 fn what_was_flushed_of_hundreds_of_queues_survives_a_loss_of_power() {
+    lose_power_of_hundreds_of_queues(Sectors::new);
+}
+
+#[test]
+fn files_are_waited_for_one_by_one_where_a_file_system_cannot_be() {
+    lose_power_of_hundreds_of_queues(Sectors::without_sync_all);
+}
+
+fn lose_power_of_hundreds_of_queues(sectors: fn(&Path) -> Arc<Sectors>) {
     let dir = directory();
-    let sectors = Sectors::new(dir.path());
+    let sectors = sectors(dir.path());
     let watch = disk::watch(dir.path(), sectors.clone());
     let appender = Appender::open(dir.path(), options(Flush::Async)).expect("opened");
     let put = |n: u64| {

@@ -1,6 +1,6 @@
 //! What other processes do to the files of a store that is appended to: it never crashes, takes nothing into nothing, and says why.
 use crate::directory;
-use rmqfast_store::file::guard::page_size;
+use rmqfast_os::pages;
 use rmqfast_store::file::name;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::format::message::Message;
@@ -136,7 +136,7 @@ fn a_log_that_is_cut_off_takes_not_one_message_more() {
     for flush in [Flush::Async, Flush::Sync] {
         let options = AppendOptions { flush, ..options() };
         // to nothing, to whole pages, into a page, to where the last message ends
-        for left in [Some(0), Some(2 * page_size() as u64), Some(2 * page_size() as u64 + 77), None] {
+        for left in [Some(0), Some(2 * pages::size() as u64), Some(2 * pages::size() as u64 + 77), None] {
             let mut store = Appended::new(options, 100);
             let (path, end) = (store.current(), store.end());
             cut(&path, left.unwrap_or(end));

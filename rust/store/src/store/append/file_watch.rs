@@ -5,13 +5,13 @@
 //! is written back from what is held open.
 use super::owned_store::OwnedStore;
 use super::unsynced::HeldFile;
-use crate::file::{guard, write_back};
+use crate::file::write_back;
 use crate::store::recover;
 use crate::{Error, Result};
+use rmqfast_os::fault;
+use rmqfast_os::file::{FileId, facts_at};
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ impl FileWatch {
     pub(super) fn look_now(&mut self, store: &OwnedStore) {
         self.next = Some(Instant::now() + INTERVAL);
         // another library may have put its handler of SIGBUS on top
-        guard::come_first();
+        fault::come_first();
         // a run of retention removes files, and it may
         if let Some(_no_run) = store.retention.try_runner() {
             // closed
@@ -143,14 +143,14 @@ impl std::fmt::Display for Change {
 }
 
 fn change(held: &HeldFile) -> Option<Change> {
-    let ours = held.file.metadata().ok()?;
-    let got = ours.len();
+    let ours = held.file.facts().ok()?;
+    let got = ours.len;
     // `fstat` of the open file: its name may lead to another one
     if got != held.len {
         return Some(Change::Length { expected: held.len, got });
     }
     match named(held.file.path()) {
-        Ok(Some(id)) if id == (ours.dev(), ours.ino()) => None,
+        Ok(Some(id)) if id == ours.id => None,
         Ok(Some(_)) => Some(Change::NameTaken),
         Ok(None) => Some(Change::NameGone),
         // as where the process may have no more files open: nothing is known
@@ -158,9 +158,9 @@ fn change(held: &HeldFile) -> Option<Change> {
     }
 }
 
-fn named(path: &Path) -> std::io::Result<Option<(u64, u64)>> {
-    match fs::metadata(path) {
-        Ok(meta) => Ok(Some((meta.dev(), meta.ino()))),
+fn named(path: &Path) -> std::io::Result<Option<FileId>> {
+    match facts_at(path) {
+        Ok(facts) => Ok(Some(facts.id)),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(e),
     }

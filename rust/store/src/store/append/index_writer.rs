@@ -231,7 +231,7 @@ impl IndexFile {
         if !self.map.is_lost() {
             return Ok(());
         }
-        let what = format!("expected {} bytes, got {}", self.map.len(), self.file.metadata()?.len());
+        let what = format!("expected {} bytes, got {}", self.map.len(), self.file.facts()?.len);
         Err(Error::harmed(self.file.path(), what))
     }
 

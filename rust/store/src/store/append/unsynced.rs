@@ -2,10 +2,9 @@
 use crate::file::disk::{sync_all, sync_directory};
 use crate::file::{Allocated, Mapped};
 use crate::{Error, Result};
+use rmqfast_os::file::{FileId, facts_at};
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,7 +57,10 @@ impl Unsynced {
     /// [`crate::Error::Io`]; then nobody knows what is on the disk.
     pub fn sync(&self) -> Result<()> {
         if self.open.len() + self.closed.len() + self.directories.len() > MANY {
-            return self.sync_file_systems();
+            match self.sync_file_systems() {
+                Err(error) if error.is_unsupported() => {}
+                done => return done,
+            }
         }
         self.open.iter().try_for_each(|file| file.sync())?;
         self.closed.iter().try_for_each(|path| Allocated::open(path)?.sync())?;
@@ -79,8 +81,8 @@ impl Unsynced {
         let mut devices = BTreeSet::new();
         for directory in directories {
             // as above
-            let Some(meta) = there(directory)? else { continue };
-            if devices.insert(meta.dev()) {
+            let Some(id) = there(directory)? else { continue };
+            if devices.insert(id.device) {
                 sync_all(directory)?;
             }
         }
@@ -88,9 +90,9 @@ impl Unsynced {
     }
 }
 
-fn there(directory: &Path) -> Result<Option<fs::Metadata>> {
-    match fs::metadata(directory) {
-        Ok(meta) => Ok(Some(meta)),
+fn there(directory: &Path) -> Result<Option<FileId>> {
+    match facts_at(directory) {
+        Ok(facts) => Ok(Some(facts.id)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(directory, error)),
     }

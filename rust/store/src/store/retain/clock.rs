@@ -3,7 +3,7 @@
 //! The rule: what the first run reads is trusted. A run whose time of day is off by more than a day, measured by the clock that
 //! only ever ticks, removes nothing by age. It ends as soon as the time is right again, when a day of runs has agreed with
 //! each other on the new time, or with a run that a person asked for.
-use rustix::time::{ClockId, clock_gettime};
+use rmqfast_os::clock::steady_ms;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -26,7 +26,7 @@ pub struct Clock {
 impl Clock {
     /// What the system's clocks say.
     pub fn now() -> Self {
-        Self { wall_ms: milliseconds(ClockId::Realtime), steady_ms: milliseconds(ClockId::Boottime) }
+        Self { wall_ms: wall_ms(), steady_ms: steady_ms() }
     }
 }
 
@@ -35,9 +35,12 @@ pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-fn milliseconds(clock: ClockId) -> i64 {
-    let time = clock_gettime(clock);
-    time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)
+/// A clock may stand before 1970, which is a jump like any other.
+fn wall_ms() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_millis() as i64,
+        Err(before) => -(before.duration().as_millis() as i64),
+    }
 }
 
 /// What was learned about the time of day from run to run.

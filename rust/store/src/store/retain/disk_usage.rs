@@ -1,7 +1,7 @@
 //! How full the disk of a store is.
 //!
 //! Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
-use rustix::fs::statvfs;
+use rmqfast_os::disk::space;
 use std::path::Path;
 
 /// The percentage that is used of the fullest of the disks that hold these directories, rounded up; `None` where one of them cannot
@@ -12,9 +12,9 @@ pub fn used_percent(directories: &[&Path]) -> Option<u8> {
 }
 
 fn percent_of(directory: &Path) -> Option<u8> {
-    let disk = statvfs(directory).ok()?;
+    let space = space(directory).ok()?;
     // as `df` counts
-    percent(disk.f_blocks.saturating_sub(disk.f_bfree), disk.f_bavail)
+    percent(space.total.saturating_sub(space.free), space.usable)
 }
 
 /// Of what can be used: what is kept for the system's owner does not count.

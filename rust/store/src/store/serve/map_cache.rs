@@ -2,10 +2,10 @@
 //!
 //! Source: `MappedFileQueue.findMappedFileByOffset`.
 use super::checked::Checked;
-use crate::file::guard::page_size;
 use crate::file::mmap::ReadMap;
 use crate::file::name;
 use crate::{Error, Result};
+use rmqfast_os::pages;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -163,7 +163,7 @@ impl FileMap {
         let position = offset.saturating_sub(self.base);
         match self.map.has(position) {
             Some(false) => self.end_now(),
-            _ => self.base + position.next_multiple_of(page_size() as u64),
+            _ => self.base + position.next_multiple_of(pages::size() as u64),
         }
     }
 

@@ -1,17 +1,21 @@
 #![allow(unsafe_code, reason = "a handler of signals, and a map in place of another, cannot be said in safe Rust")]
-//! What happens where a map of a file that this process owns has lost its pages: somebody has made the file shorter.
-//!
-//! The processor then gives SIGBUS, which would end the process. A handler puts zeroes in place of the pages that are gone and
-//! notes where they begin; whoever wrote or read there looks at that note, and fails. Faults elsewhere are for the handler that
-//! was there before, such as Python's `faulthandler`. Only maps of owned files come here: a process that reads has no handler.
+//! The processor gives SIGBUS where a page is gone, which would end the process. A handler puts zeroes in place of the pages that
+//! are gone and notes where they begin; whoever wrote or read there looks at that note, and fails. Faults elsewhere are for the
+//! handler that was there before, such as Python's `faulthandler`. Only maps of owned files come here: a process that reads has no handler.
 //!
 //! The handler may run at any instruction: it takes no lock and no memory, and looks through a table of atomics.
 //! See `docs/decisions/0012-guarded-maps.md`.
+use crate::pages;
 use std::io;
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+
+#[cfg(not(target_vendor = "apple"))]
+use libc::__errno_location as errno_place;
+#[cfg(target_vendor = "apple")]
+use libc::__error as errno_place;
 
 const CHUNK: usize = 1024;
 /// More maps than a process may have (`vm.max_map_count`).
@@ -21,7 +25,6 @@ const NONE: usize = usize::MAX;
 
 static TABLE: [OnceLock<Box<[Slot]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static OWNER: Mutex<Owner> = Mutex::new(Owner { free: Vec::new(), used: 0, earlier: Vec::new() });
-static PAGE: AtomicUsize = AtomicUsize::new(0);
 /// Who gets the faults of others: the handler that was there when ours was put on top.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 /// Who gets signals that somebody sent: the handler that was there before ours was for the first time.
@@ -100,23 +103,6 @@ impl Drop for Guard {
     }
 }
 
-/// Bytes of a page.
-#[inline]
-pub fn page_size() -> usize {
-    match PAGE.load(Ordering::Relaxed) {
-        0 => ask_page_size(),
-        size => size,
-    }
-}
-
-#[cold]
-fn ask_page_size() -> usize {
-    // SAFETY: it only asks.
-    let size = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-    PAGE.store(size, Ordering::Relaxed);
-    size
-}
-
 /// Puts the handler on top again where another one took its place, if there is anything to guard.
 pub fn come_first() {
     let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +114,8 @@ pub fn come_first() {
 
 impl Owner {
     fn come_first(&mut self) -> io::Result<()> {
-        page_size();
+        // known from here on: the handler must not ask
+        pages::size();
         let there = action_now()?;
         if there.sa_sigaction == on_fault as *const () as usize {
             return Ok(());
@@ -177,11 +164,11 @@ fn slot(number: usize) -> Option<&'static Slot> {
 /// The handler. What it calls is safe in a signal: atomics, `mmap`, `sigaction`, `raise`, and the handler that was there before.
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: a thread has its own errno, and the operating system gives a whole `siginfo_t` with SA_SIGINFO.
-    let (errno, is_fault, address) = unsafe { (*libc::__errno_location(), (*info).si_code > 0, (*info).si_addr()) };
+    let (errno, is_fault, address) = unsafe { (*errno_place(), (*info).si_code > 0, (*info).si_addr()) };
     // a signal that somebody sent has no address
     let is_healed = is_fault && heal(address as usize);
     // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    unsafe { *errno_place() = errno };
     if !is_healed {
         let before = if is_fault { &BEFORE } else { &FIRST }.load(Ordering::SeqCst);
         hand_on(before, is_fault, (signal, info, context));
@@ -190,7 +177,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
 
 /// Maps zeroes from the page of `address` to the end of the range that it belongs to, and notes that; false for a foreign address.
 fn heal(address: usize) -> bool {
-    let page = address & !(PAGE.load(Ordering::Relaxed).max(1) - 1);
+    let page = address & !(pages::size() - 1);
     for slot in TABLE.iter().map_while(OnceLock::get).flatten() {
         let version = slot.version.load(Ordering::SeqCst);
         let (start, len) = (slot.start.load(Ordering::SeqCst), slot.len.load(Ordering::SeqCst));
@@ -249,82 +236,20 @@ fn hand_on(
 
 #[cfg(test)]
 mod tests {
-    use super::super::mmap::{ReadMap, WriteMap};
     use super::*;
-    use std::fs::{File, OpenOptions};
-    use std::path::Path;
-
-    fn file(path: &Path, len: u64) -> File {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).expect("opened");
-        file.set_len(len).expect("grown");
-        file
-    }
-
-    #[test]
-    fn a_map_that_lost_its_file_reads_as_zeroes_and_says_so() {
-        let dir = tempfile::tempdir().expect("dir");
-        let page = page_size();
-        let file = file(&dir.path().join("a"), 10 * page as u64);
-        let (mut write, read) = (WriteMap::new(&file).expect("mapped"), ReadMap::new(&file).expect("mapped"));
-        write.write(&[7; 100], 5 * page as u64, 0..4).expect("written");
-        let at = 5 * page as u64;
-        assert_eq!((read.slice(at, 100), read.lost_from(), write.is_lost()), (Some(&[7; 100][..]), u64::MAX, false));
-        file.set_len(3 * page as u64).expect("cut");
-        assert_eq!(read.slice(at, 100).expect("in the map"), [0; 100]);
-        assert_eq!((read.lost_from(), write.is_lost()), (at, false));
-        write.write(&[8; 100], 8 * page as u64, 0..4).expect("no signal ends the process");
-        assert!(write.is_lost());
-        assert_eq!(file.metadata().expect("there").len(), 3 * page as u64);
-    }
-
-    #[test]
-    fn a_file_that_ends_in_the_page_of_the_last_byte_is_seen_by_the_next_page() {
-        let dir = tempfile::tempdir().expect("dir");
-        let page = page_size() as u64;
-        let file = file(&dir.path().join("a"), 10 * page);
-        let mut write = WriteMap::new(&file).expect("mapped");
-        let read = ReadMap::new(&file).expect("mapped");
-        write.write(&[7; 100], 5 * page, 0..4).expect("written");
-        assert_eq!((write.has(5 * page + 100), read.has(5 * page + 100)), (Some(true), Some(true)));
-        assert_eq!((write.has(10 * page), write.has(9 * page + 1)), (None, None), "no page is behind the last one");
-        file.set_len(5 * page + 100).expect("cut");
-        write.write(&[8; 100], 5 * page + 100, 0..4).expect("written into nothing, without a signal");
-        assert_eq!((write.has(5 * page + 200), read.has(5 * page + 200)), (Some(false), Some(false)));
-        assert_eq!((write.is_lost(), read.lost_from()), (true, 6 * page));
-    }
-
-    #[test]
-    fn maps_come_and_go_in_many_threads_beside_faults() {
-        let dir = tempfile::tempdir().expect("dir");
-        std::thread::scope(|scope| {
-            for n in 0..4 {
-                let path = dir.path().join(n.to_string());
-                scope.spawn(move || {
-                    for round in 0..200 {
-                        let file = file(&path, 4 * page_size() as u64);
-                        let mut map = WriteMap::new(&file).expect("mapped");
-                        if round % 2 == 0 {
-                            file.set_len(0).expect("cut");
-                        }
-                        map.write(b"abcd", 0, 0..1).expect("no signal ends the process");
-                        assert_eq!(map.is_lost(), round % 2 == 0);
-                    }
-                });
-            }
-        });
-    }
 
     #[test]
     fn the_handler_is_put_on_top_again() {
-        let dir = tempfile::tempdir().expect("dir");
-        let file = file(&dir.path().join("a"), 100);
-        let map = ReadMap::new(&file).expect("mapped");
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        file.as_file().set_len(100).expect("grown");
+        let map = memmap2::MmapOptions::new().map_raw_read_only(file.as_file()).expect("mapped");
+        let _guard = Guard::new(map.as_ptr(), map.len(), false).expect("guarded");
         let before = OWNER.lock().expect("no panic").earlier.len();
         for _ in 0..3 {
             let there = action_now().expect("asked");
             assert_eq!(there.sa_sigaction, on_fault as *const () as usize);
             come_first();
         }
-        assert!(OWNER.lock().expect("no panic").earlier.len() == before && map.slice(0, 1).is_some());
+        assert_eq!(OWNER.lock().expect("no panic").earlier.len(), before);
     }
 }

@@ -1,0 +1,189 @@
+"""What operating systems do differently. No other module asks which one it runs on.
+
+Linux is what the tests run on, and macOS has all of it. For Windows it is type-checked, and nothing has run there.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import IO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+__all__ = [
+    "after_fork",
+    "local_addresses",
+    "lock_file",
+    "milliseconds_since_boot",
+    "owned_directory",
+    "physical_memory",
+    "sync_directory",
+    "usable_cores",
+]
+
+_GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
+_IPV6_INTERFACES = Path("/proc/net/if_inet6")
+_INTERFACES = Path("/sys/class/net")
+
+
+def milliseconds_since_boot() -> int:
+    """Milliseconds since the machine started, its sleep included: nobody sets them.
+
+    Example:
+        >>> milliseconds_since_boot() > 0
+        True
+    """
+    # the monotonic clock of macOS and of Windows goes on while the machine sleeps
+    if sys.platform == "linux":
+        nanoseconds = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    else:
+        nanoseconds = time.monotonic_ns()
+    return nanoseconds // 1_000_000
+
+
+def physical_memory() -> int:
+    """Bytes of memory that the machine has; 0 where it does not tell.
+
+    Example:
+        >>> physical_memory() > 1 << 20
+        True
+    """
+    if sys.platform == "win32":
+        size = 0
+    else:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return size
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, which in a container are not all.
+
+    Example:
+        >>> 1 <= usable_cores() <= os.cpu_count()
+        True
+    """
+    if sys.platform == "linux":
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return cores
+
+
+def after_fork(callback: Callable[[], None]) -> None:
+    """Has a callback called in each process that is forked off this one."""
+    if sys.platform != "win32":
+        os.register_at_fork(after_in_child=callback)
+
+
+def sync_directory(directory: Path) -> None:
+    """Waits until the names in a directory are on the disk.
+
+    Raises:
+        OSError: What the operating system says.
+    """
+    if sys.platform != "win32":  # a directory cannot be waited for there; NTFS has a journal of names
+        opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def lock_file(file: IO[str]) -> None:
+    """Keeps other processes out of an open file until it is closed.
+
+    Raises:
+        BlockingIOError: Another process has it.
+    """
+    if sys.platform == "win32":
+        _lock_first_byte(file.fileno())
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def owned_directory(directory: Path) -> Iterator[None]:
+    """Keeps other processes out of a directory for the block.
+
+    Raises:
+        BlockingIOError: Another process has it.
+        FileNotFoundError: Another process had it, and removed it.
+    """
+    if sys.platform == "win32":
+        beside = directory.with_name(f"{directory.name}.lock")  # a directory cannot be locked there
+        opened = os.open(beside, os.O_RDWR | os.O_CREAT)
+    else:
+        opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if sys.platform == "win32":
+            _lock_first_byte(opened)
+        else:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # whoever had it may have removed it before it was locked here, and another may have made it anew
+            if not os.path.samestat(os.fstat(opened), directory.stat()):
+                raise FileNotFoundError(directory)
+        yield
+    finally:
+        os.close(opened)
+        if sys.platform == "win32":
+            with suppress(OSError):  # another process has it by now
+                beside.unlink()
+
+
+if sys.platform == "win32":
+
+    def _lock_first_byte(descriptor: int) -> None:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(error.errno, error.strerror) from error
+
+
+if sys.platform == "linux":
+
+    def local_addresses() -> list[str]:
+        """The addresses of this machine, IPv4 first, in the order in which Java lists interfaces."""
+        # Java lists interfaces in reverse order, and skips bridges
+        names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
+        ipv4 = [address for name in names if (address := _ipv4_address(name)) is not None]
+        return ipv4 + _ipv6_addresses(names)
+
+    def _ipv4_address(interface: str) -> str | None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            try:
+                answer = fcntl.ioctl(asked.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
+            except OSError:
+                return None  # it has none
+        return socket.inet_ntoa(answer[20:24])
+
+    def _ipv6_addresses(interfaces: list[str]) -> list[str]:
+        try:
+            lines = [line.split() for line in _IPV6_INTERFACES.read_text().splitlines()]
+        except OSError:
+            return []  # a kernel without IPv6
+        addresses = [
+            (interfaces.index(line[5]), str(ip_address(bytes.fromhex(line[0]))))
+            for line in lines
+            if line[5] in interfaces
+        ]
+        return [address for _, address in sorted(addresses, key=lambda each: each[0])]
+
+else:
+
+    def local_addresses() -> list[str]:
+        """The IPv4 addresses of this machine."""
+        try:
+            return [str(known[4][0]) for known in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+        except OSError:
+            return []  # its name has no address

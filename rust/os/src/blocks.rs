@@ -1,0 +1,109 @@
+//! The blocks of a file: which of its bytes have some, and room for bytes to come.
+use std::fs::File;
+use std::io;
+
+/// `f_type` of ext4, XFS and tmpfs, where a write to an allocated block finds room. Others may write to a copy.
+#[cfg(target_os = "linux")]
+const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
+
+/// Finds room on the disk for `len` bytes at `at`, which stay what they are; false where the file system, or this operating
+/// system, has no call for it.
+///
+/// # Errors
+/// What the operating system says, as for a full disk; some of the bytes may have room then.
+pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
+    #[cfg(target_os = "linux")]
+    return by_mode(file, rustix::fs::FallocateFlags::empty(), at, len);
+    #[cfg(not(target_os = "linux"))]
+    return Ok(is_nothing(file, at, len));
+}
+
+/// Makes `len` bytes from `at` zero, and gives back the blocks that hold nothing else; false as of [`allocate`].
+///
+/// # Errors
+/// What the operating system says; any of the bytes may be zero then.
+pub fn punch(file: &File, at: u64, len: u64) -> io::Result<bool> {
+    #[cfg(target_os = "linux")]
+    return {
+        use rustix::fs::FallocateFlags;
+        by_mode(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len)
+    };
+    #[cfg(not(target_os = "linux"))]
+    return Ok(is_nothing(file, at, len));
+}
+
+#[cfg(target_os = "linux")]
+fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> io::Result<bool> {
+    use rustix::io::Errno;
+    if len == 0 {
+        return Ok(true);
+    }
+    loop {
+        match rustix::fs::fallocate(file, mode, at, len) {
+            Err(Errno::INTR) => {}
+            Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(false),
+            done => return done.map(|()| true).map_err(io::Error::from),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_nothing(_file: &File, _at: u64, len: u64) -> bool {
+    len == 0
+}
+
+/// Where the next bytes from `at` on stand that the file system stores; `None` where it stores none.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] or another where the file system does not know its holes.
+pub fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
+    #[cfg(unix)]
+    return match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+        Ok(next) => Ok(Some(next)),
+        Err(rustix::io::Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    };
+    #[cfg(windows)]
+    return unknown(file, at);
+}
+
+/// Where the next hole begins from `at` on, or the file ends.
+///
+/// # Errors
+/// As of [`next_data`]; also where the file ends before `at`.
+pub fn next_hole(file: &File, at: u64) -> io::Result<u64> {
+    #[cfg(unix)]
+    return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?);
+    #[cfg(windows)]
+    return unknown(file, at);
+}
+
+#[cfg(windows)]
+fn unknown<T>(_file: &File, _at: u64) -> io::Result<T> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether the file system writes to the blocks that were allocated, and to no others.
+///
+/// # Errors
+/// What the operating system says.
+pub fn keeps_blocks(file: &File) -> io::Result<bool> {
+    #[cfg(target_os = "linux")]
+    return Ok(KEEPS_BLOCKS.contains(&rustix::fs::fstatfs(file)?.f_type));
+    #[cfg(not(target_os = "linux"))]
+    return file.metadata().map(|_| false);
+}
+
+/// Gives back memory for the bytes from `from` to `end`, of which none was written. Not while somebody writes there. Where the
+/// system takes no such advice nothing happens.
+pub fn forget(file: &File, from: u64, end: u64) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::fs::fadvise(
+        file,
+        from,
+        std::num::NonZeroU64::new(end.saturating_sub(from)),
+        rustix::fs::Advice::DontNeed,
+    );
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, from, end);
+}

@@ -1,0 +1,59 @@
+//! A lock of a file that other processes see, those in Java, too: `FileChannel.tryLock(0, 1, false)`.
+//!
+//! On Unix it is a POSIX lock of the process (`fcntl`, not `flock`): a second owner within this process would get it, too, and
+//! whoever closes the file anywhere in the process gives it up. On Windows it is `LockFileEx`, of the open file.
+use std::fs::File;
+use std::io;
+
+/// The process that has a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id, where the operating system tells it: not of a process in another container.
+    pub process: Option<u32>,
+}
+
+/// Takes the lock until the file is closed; false where another process has it.
+///
+/// # Errors
+/// What the operating system says.
+#[cfg(unix)]
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    use rustix::fs::{FlockOperation, fcntl_lock};
+    use rustix::io::Errno;
+    match fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Another process that has the lock.
+#[cfg(unix)]
+pub fn holder(file: &File) -> Option<Holder> {
+    use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
+    let probe = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
+    let lock = fcntl_getlk(file, &probe).ok().flatten()?;
+    Some(Holder { process: lock.pid.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()) })
+}
+
+/// Takes the lock until the file is closed; false where another process has it.
+///
+/// # Errors
+/// What the operating system says.
+#[cfg(windows)]
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Another process that has the lock.
+#[cfg(windows)]
+pub fn holder(file: &File) -> Option<Holder> {
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map_or(None, |()| None),
+        Err(_) => Some(Holder { process: None }),
+    }
+}
