@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,20 @@ from typing import Any
 from mkdocs.plugins import event_priority
 
 from website.checks import problems
+from website.image_sizes import with_image_sizes
 from website.links import with_repository_links
 
 ROOT = Path(__file__).parents[1]
 #: `--strict` counts the warnings of this logger.
 _log = logging.getLogger("mkdocs.hooks.rmqfast")
 _NOT_IN_REFERENCE = {"content.code.copy", "toc.follow"}
+#: What Material's script would do something to, one by one: each heading, signature, link and table.
+_MOUNTED = re.compile(r' data-md-component="?(?:toc|content)"?(?=[ >])')
+#: Marks of code whose colour is that of the text, or nearly; a reference page has thousands.
+_COLOURLESS = re.compile(r'<span class="?[nopw]"?>([^<]*)</span>')
+#: The script wraps tables, so that they scroll by themselves.
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_SCROLLING = r'<div class="md-typeset__scrollwrap"><div class="md-typeset__table">\g<0></div></div>'
 _FEATURES: dict[str, list[str]] = {}
 _SEARCH = 'data-md-component="search" role="dialog"'
 _SEARCH_NAMES = {"en": "Search", "zh": "搜索"}
@@ -44,6 +53,13 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     return text
 
 
+def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
+    """Gives images their sizes, and a page without a translation its title in the language of the site."""
+    titles = config.plugins["i18n"].current_language_config.nav_translations or {}
+    page.title = titles.get(page.title, page.title)
+    return with_image_sizes(html, Path(config.docs_dir), page.url)
+
+
 def on_page_context(_context: Any, page: Any, config: Any, **_: Any) -> None:
     """Leaves out of the reference what a script would do to each of its hundreds of signatures and headings."""
     features = _FEATURES.setdefault("all", config.theme["features"])
@@ -54,9 +70,11 @@ def on_page_context(_context: Any, page: Any, config: Any, **_: Any) -> None:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Names the search for screen readers; has no script measure each of a reference's headings."""
+    """Names the search for screen readers; has no script go through the hundreds of parts of a reference page."""
     named = output.replace(_SEARCH, f'{_SEARCH} aria-label="{_SEARCH_NAMES[config.theme["language"]]}"')
-    return named.replace('data-md-component="toc"', "") if page.file.src_uri.startswith("reference/") else named
+    if not page.file.src_uri.startswith("reference/"):
+        return named
+    return _TABLE.sub(_SCROLLING, _COLOURLESS.sub(r"\1", _MOUNTED.sub("", named)))
 
 
 def on_post_template(output_content: str, template_name: str, config: Any) -> str:

@@ -25,6 +25,8 @@ from tests.examples.documents import ROOT
 REFERENCE = ROOT / "docs/reference"
 #: They have no page: the extension, whose names others give; the command line, which is no library.
 WITHOUT_PAGE = {"rmqfast._native", "rmqfast.cli", "rmqfast.__main__"}
+#: An entry of the navigation at the left.
+_ENTRY = re.compile(r'<a href="?[^">#]*"? class="?md-nav__link[^>]*>\s*<span class="?md-ellipsis"?>([^<]+)')
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,13 @@ def test_what_has_no_translation_is_english_on_the_chinese_site(site: Path) -> N
     assert "故障排查</h1>" in re.sub(r"<a class.+?</a>", "", translated)
     assert "One name for one thing" in not_translated
     assert "操作指南" in not_translated  # the navigation
+
+
+def test_the_navigation_of_the_chinese_site_is_chinese(site: Path) -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (site / "zh").rglob("index.html")]
+    entries = {name.strip() for page in pages for name in _ENTRY.findall(page)}
+    assert "rmqfast.store：扫描" in entries
+    assert {name for name in entries if not re.search("[\u3400-\u9fff]|^rmqfast", name)} == {"Spark"}
 
 
 def test_what_is_there_once_is_english(site: Path) -> None:
