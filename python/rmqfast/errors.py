@@ -259,7 +259,14 @@ class DamageWarning(UserWarning):
     """A scan or a look-up passed over bytes that it could not use; `Scan.damage` lists those of a scan.
 
     Example:
-        >>> import warnings
-        >>> warnings.filterwarnings("error", category=DamageWarning)  # damage is an error of this program
-        >>> warnings.filterwarnings("default", category=DamageWarning)
+        >>> import rmqfast, warnings
+        >>> path = getfixture("golden_store_copy")("basic-4.9.4")
+        >>> log = next((path / "commitlog").iterdir())
+        >>> with log.open("r+b") as file:
+        ...     position, written = file.seek(4096), file.write(bytes(64))
+        >>> with rmqfast.open_store(path) as store, warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always", rmqfast.DamageWarning)
+        ...     rows = store.scan(columns=["body"], verify_crc=True).to_arrow().num_rows
+        >>> caught[0].category.__name__
+        'DamageWarning'
     """

@@ -16,7 +16,15 @@ class Outcome(StrEnum):
     `LOST` is a message that a member wants, or got, and nobody processed; `FILTERED` is one that nobody wants.
 
     Example:
+        >>> from rmqfast import Admin, EmbeddedCluster, Message, Producer
+        >>> from rmqfast.admin import Outcome
         >>> problems = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED, Outcome.UNKNOWN}
+        >>> with EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+        ...     with Producer("shop", name_server=cluster.name_server) as producer:
+        ...         sent = producer.send(Message("orders", b"paid"))
+        ...     outcome = admin.explain(admin.view_message(sent.offset_msg_id), "billing").outcome
+        >>> outcome.value, outcome in problems
+        ('NOT_CONSUMED_YET', False)
     """
 
     CONSUMED = "CONSUMED"

@@ -28,6 +28,23 @@ class TransactionListener(Protocol):
     """Carries a transaction out, and says later what became of it: `rmqfast.TransactionListener`, its methods `async`.
 
     They may be plain functions, too; those are called on a thread.
+
+    Example:
+        >>> import asyncio
+        >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, aio
+        >>> class Booking:
+        ...     async def execute_local_transaction(self, message, argument):
+        ...         await asyncio.sleep(0)  # the database is asked here
+        ...         return LocalTransactionState.COMMIT_MESSAGE
+        ...
+        ...     async def check_local_transaction(self, message):
+        ...         return LocalTransactionState.COMMIT_MESSAGE
+        >>> async def sent(name_server):
+        ...     async with aio.TransactionProducer("shop", Booking(), name_server=name_server) as producer:
+        ...         return await producer.send_in_transaction(Message("orders", b"paid"))
+        >>> with EmbeddedCluster() as cluster:
+        ...     asyncio.run(sent(cluster.name_server)).local_state.value
+        'COMMIT_MESSAGE'
     """
 
     def execute_local_transaction(

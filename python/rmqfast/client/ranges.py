@@ -34,6 +34,13 @@ class QueueRange(NamedTuple):
         start: The first queue offset.
         end: The offset behind the last.
 
+    Example:
+        >>> from rmqfast import MessageQueue
+        >>> from rmqfast.client.ranges import QueueRange
+        >>> hundred = QueueRange(MessageQueue("orders", "broker-a", 0), 0, 100)
+        >>> hundred.end - hundred.start
+        100
+
     Source: none; Java's consumers read on until they are shut down.
     """
 

@@ -46,9 +46,16 @@ class Mirror:
 
     Example:
         >>> import rmqfast
-        >>> with rmqfast.Mirror("copies", name_server="127.0.0.1:9876") as mirror:  # doctest: +SKIP
-        ...     mirror.status()[0].lag_bytes
-        0
+        >>> from rmqfast import EmbeddedCluster, Message, Mirror, Producer
+        >>> copies = getfixture("tmp_path") / "copies"
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     sent = producer.send(Message("orders", b"paid"))
+        ...     with Mirror(copies, name_server=cluster.name_server, once=True) as mirror:
+        ...         mirror.wait(60)
+        True
+        >>> with rmqfast.open_store(copies / sent.queue.broker_name) as copy:
+        ...     copy.scan("orders", columns=["body"]).to_arrow()["body"].to_pylist()
+        [b'paid']
 
     Source: `HAClient`, `SlaveSynchronize`.
     """

@@ -35,6 +35,16 @@ class MirrorStatus:
         last_store_timestamp: When the last message that came was stored, in milliseconds since 1970; 0: none came.
         withdrawn_bytes: How much was removed again, as the master had lost it.
         note: Why it waits or failed, in words.
+
+    Example:
+        >>> from rmqfast import EmbeddedCluster, Message, Mirror, Producer
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     sent = producer.send(Message("orders", b"paid"))
+        ...     with Mirror(getfixture("tmp_path"), name_server=cluster.name_server, once=True) as mirror:
+        ...         is_done = mirror.wait(60)
+        ...         status = mirror.status()[0]
+        >>> status.broker_name == sent.queue.broker_name, status.lag_bytes, status.state.value
+        (True, 0, 'stopped')
     """
 
     broker_name: str

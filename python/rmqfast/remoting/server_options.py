@@ -21,6 +21,14 @@ class ServerOptions:
         max_handshake_time: How long a TLS handshake may take.
         tls: TLS; without, all connections are plain.
 
+    Example:
+        >>> from rmqfast.remoting import RemotingClient, RemotingServer, Response, ServerOptions
+        >>> few = ServerOptions(max_connections=100, max_idle=30.0)
+        >>> with RemotingServer({7: lambda request: Response(body=b"here")}, options=few) as server:
+        ...     with RemotingClient(server.listen("127.0.0.1:0")) as client:
+        ...         client.request(7).body
+        b'here'
+
     Source: `NettyServerConfig`, `NettySystemConfig`.
     """
 

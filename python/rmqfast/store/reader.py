@@ -42,7 +42,14 @@ Way = Literal["log", "queue"]
 
 
 class MessageStore:
-    """A store directory, opened by `open_store`: what it held then, also where a broker goes on writing."""
+    """A store directory, opened by `open_store`: what it held then, also where a broker goes on writing.
+
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     store.topics()["fx_q1"], store.scan("fx_q1", tags="TagA", columns=["tags"]).to_arrow().num_rows
+        ({0: (0, 1259)}, 105)
+    """
 
     def __init__(self, native: _native.Store, path: Path, broker_name: str | None) -> None:
         self._native = native

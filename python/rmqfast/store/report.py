@@ -21,6 +21,12 @@ class IndexFile(NamedTuple):
         geometry: Slots and entries that it has room for (`maxHashSlotNum`, `maxIndexNum`); None where they do not
             follow from what it holds: then look-ups read the log instead.
 
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     [(index.entries, index.geometry) for index in store.info().index_files]
+        [(3999, (1000, 4000)), (2180, (1000, 4000))]
+
     Source: `IndexFile`, `IndexHeader`.
     """
 

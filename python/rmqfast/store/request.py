@@ -67,6 +67,14 @@ class ReadArguments(MessageArguments, total=False):
         start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
         end_time: Store timestamps before this.
         verify_crc: Check every body. Records of a store that no consume queue lists yet are always checked.
+
+    Example:
+        >>> import rmqfast
+        >>> from rmqfast.store import ReadArguments
+        >>> wanted: ReadArguments = {"start_time": "2020-01-01", "columns": ["queue_offset"], "verify_crc": True}
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     store.scan("fx_q1", **wanted).to_arrow().num_rows
+        1259
     """
 
     start_time: Time | None
@@ -81,6 +89,14 @@ class StoreArguments(ReadArguments, total=False):
         keys_prefix: Only messages of which a key, or the UNIQ_KEY, begins with this.
         start_offset: Queue offsets from here on: one number, or one by queue.
         end_offset: Queue offsets before this.
+
+    Example:
+        >>> import rmqfast
+        >>> from rmqfast.store import StoreArguments
+        >>> wanted: StoreArguments = {"start_offset": 10, "end_offset": 13, "columns": ["queue_offset"]}
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     store.scan("fx_q1", **wanted).to_arrow()["queue_offset"].to_pylist()
+        [10, 11, 12]
     """
 
     keys_prefix: str | None
@@ -94,6 +110,14 @@ class ScanArguments(StoreArguments, total=False):
     Attributes:
         batch_rows: Rows of a batch, at most.
         batch_bytes: Bytes of a batch, about.
+
+    Example:
+        >>> import rmqfast
+        >>> from rmqfast.store import ScanArguments
+        >>> wanted: ScanArguments = {"tags": "TagA", "columns": ["queue_offset"], "batch_rows": 50}
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     [batch.num_rows for batch in store.scan("fx_q1", **wanted).batches()]
+        [50, 50, 5]
     """
 
     batch_rows: int

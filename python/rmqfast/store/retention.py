@@ -81,6 +81,13 @@ class CleanedFile(NamedTuple):
         kind: "commit log", "consume queue" or "index".
         file: Its path.
         bytes: Its size.
+
+    Example:
+        >>> from rmqfast.store import RetentionOptions, plan_clean
+        >>> keep = RetentionOptions(file_reserved_hours=0)
+        >>> files, _ = plan_clean(getfixture("golden_store")("basic-4.9.4"), keep, now=1_900_000_000_000)
+        >>> files[0].kind, files[0].bytes
+        ('commit log', 1048576)
     """
 
     kind: str

@@ -24,9 +24,15 @@ class ConsumeFromWhere(StrEnum):
     The three values that RocketMQ has deprecated mean `CONSUME_FROM_LAST_OFFSET`.
 
     Example:
-        >>> from rmqfast import ConsumeFromWhere
+        >>> from rmqfast import ConsumeFromWhere, EmbeddedCluster, LitePullConsumer, Message, Producer
         >>> from rmqfast.client.lite_pull import LitePullOptions
-        >>> options = LitePullOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+        >>> first = LitePullOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     sent = producer.send(Message("orders", b"sent before the group was there"))
+        ...     with LitePullConsumer("billing", name_server=cluster.name_server, options=first) as consumer:
+        ...         consumer.subscribe("orders", "*")
+        ...         [message.body for message in consumer.poll(timeout=60)]
+        [b'sent before the group was there']
 
     Source: `ConsumeFromWhere`.
     """
@@ -90,6 +96,12 @@ def parse_consume_timestamp(text: str) -> int:
     Raises:
         ArgumentError: It is none.
 
+    Example:
+        >>> from datetime import datetime
+        >>> from rmqfast.client.consumer import parse_consume_timestamp
+        >>> parse_consume_timestamp("20261121120000") == datetime(2026, 11, 21, 12).timestamp() * 1000
+        True
+
     Source: `UtilAll.parseDate`.
     """
     if len(text) != _DIGITS:
@@ -101,7 +113,14 @@ def parse_consume_timestamp(text: str) -> int:
 
 
 def half_an_hour_ago(now: float | None = None) -> str:
-    """The default of `consume_timestamp`: the local time half an hour before `now`, in seconds since 1970."""
+    """The default of `consume_timestamp`: the local time half an hour before `now`, in seconds since 1970.
+
+    Example:
+        >>> from datetime import datetime
+        >>> from rmqfast.client.consumer import half_an_hour_ago
+        >>> half_an_hour_ago(datetime(2026, 11, 21, 12).timestamp())
+        '20261121113000'
+    """
     return time.strftime(_FORMAT, time.localtime((time.time() if now is None else now) - 1800))
 
 

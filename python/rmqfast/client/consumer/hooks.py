@@ -61,6 +61,29 @@ class ConsumeHook(Protocol):
 
     If the application pulls, both are called when it gets the messages.
 
+    Example:
+        >>> from rmqfast import ConsumeFromWhere, EmbeddedCluster, LitePullConsumer, Message, Producer
+        >>> from rmqfast.client.lite_pull import LitePullOptions
+        >>> class Counter:
+        ...     name = "counter"
+        ...     count = 0
+        ...
+        ...     def before(self, context):
+        ...         self.count += len(context.messages)
+        ...
+        ...     def after(self, context):
+        ...         pass
+        >>> counter = Counter()
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     sent = producer.send(Message("orders", b"paid"))
+        ...     first = LitePullOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+        ...     with LitePullConsumer("billing", name_server=cluster.name_server, options=first) as consumer:
+        ...         consumer.register_consume_hook(counter)
+        ...         consumer.subscribe("orders", "*")
+        ...         messages = consumer.poll(timeout=60)
+        >>> counter.count
+        1
+
     Source: `ConsumeMessageHook`.
     """
 

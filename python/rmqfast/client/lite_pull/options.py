@@ -56,6 +56,14 @@ class LitePullOptions(ActiveOptions):
         ArgumentError: A number out of range, or a time that is none.
         ClientError: A beginning that there is not.
 
+    Example:
+        >>> from rmqfast import LitePullConsumer
+        >>> from rmqfast.client.lite_pull import LitePullOptions
+        >>> options = LitePullOptions(auto_commit=False)
+        >>> consumer = LitePullConsumer("billing", name_server="127.0.0.1:9876", options=options)
+        >>> options.pull_batch_size
+        10
+
     Source: `DefaultLitePullConsumer`.
     """
 

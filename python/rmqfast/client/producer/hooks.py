@@ -72,6 +72,21 @@ class SendContext:
 class SendHook(Protocol):
     """Is notified of each attempt to send, on the thread that makes it; what it raises is logged.
 
+    Example:
+        >>> from rmqfast import EmbeddedCluster, Message, Producer
+        >>> class Log:
+        ...     name = "log"
+        ...
+        ...     def before(self, context):
+        ...         pass
+        ...
+        ...     def after(self, context):
+        ...         print(context.queue.topic, context.result.status.value)
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     producer.register_send_hook(Log())
+        ...     sent = producer.send(Message("orders", b"paid"))
+        orders SEND_OK
+
     Source: `SendMessageHook`.
     """
 

@@ -45,6 +45,16 @@ class ProducerOptions:
     Raises:
         ArgumentError: A number that is too small.
 
+    Example:
+        >>> from rmqfast import EmbeddedCluster, Message, Producer
+        >>> from rmqfast.client.producer import ProducerOptions
+        >>> options = ProducerOptions(retries=0, default_topic_queue_nums=8)
+        >>> with EmbeddedCluster() as cluster:
+        ...     with Producer("shop", name_server=cluster.name_server, options=options) as producer:
+        ...         sent = producer.send(Message("orders", b"paid"))
+        ...         len(producer.fetch_publish_message_queues("orders"))
+        8
+
     Source: `DefaultMQProducer`.
     """
 

@@ -116,6 +116,14 @@ def select_by_hash(queues: Sequence[MessageQueue], _message: Message, key: str |
 def select_by_random(queues: Sequence[MessageQueue], _message: Message, _argument: object = None) -> MessageQueue:
     """Any queue.
 
+    Example:
+        >>> from rmqfast import EmbeddedCluster, Message, Producer
+        >>> from rmqfast.client.producer import select_by_random
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     sent = producer.send(Message("orders", b"paid"), selector=select_by_random)
+        >>> 0 <= sent.queue.queue_id < 4
+        True
+
     Source: `SelectMessageQueueByRandom`.
     """
     return random.choice(queues)  # noqa: S311 - no secret

@@ -26,9 +26,20 @@ class LocalTransactionState(StrEnum):
     """How a transaction ended.
 
     Example:
-        >>> from rmqfast import LocalTransactionState
-        >>> def state_of(is_booked: bool) -> LocalTransactionState:
-        ...     return LocalTransactionState.COMMIT_MESSAGE if is_booked else LocalTransactionState.ROLLBACK_MESSAGE
+        >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, TransactionProducer
+        >>> class Booking:
+        ...     def execute_local_transaction(self, message, argument):
+        ...         is_paid = message.body == b"paid"
+        ...         return LocalTransactionState.COMMIT_MESSAGE if is_paid else LocalTransactionState.ROLLBACK_MESSAGE
+        ...
+        ...     def check_local_transaction(self, message):
+        ...         return LocalTransactionState.UNKNOWN  # the broker asks again
+        >>> with EmbeddedCluster() as cluster:
+        ...     with TransactionProducer("shop", Booking(), name_server=cluster.name_server) as producer:
+        ...         for body in (b"paid", b"refused"):
+        ...             producer.send_in_transaction(Message("orders", body)).local_state.value
+        'COMMIT_MESSAGE'
+        'ROLLBACK_MESSAGE'
 
     Source: `LocalTransactionState`.
     """
@@ -54,6 +65,23 @@ class TransactionListener(Protocol):
     """Carries a transaction out, and says later what became of it.
 
     What is returned is a `LocalTransactionState`; anything else, or an error, is UNKNOWN: the broker asks again.
+
+    Example:
+        >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, TransactionProducer
+        >>> booked = set()
+        >>> class Booking:
+        ...     def execute_local_transaction(self, message, argument):
+        ...         booked.add(message.keys)
+        ...         return LocalTransactionState.COMMIT_MESSAGE
+        ...
+        ...     def check_local_transaction(self, message):
+        ...         is_booked = message.keys in booked
+        ...         return LocalTransactionState.COMMIT_MESSAGE if is_booked else LocalTransactionState.ROLLBACK_MESSAGE
+        >>> with EmbeddedCluster() as cluster:
+        ...     with TransactionProducer("shop", Booking(), name_server=cluster.name_server) as producer:
+        ...         sent = producer.send_in_transaction(Message("orders", b"paid", keys="42"))
+        >>> sent.local_state.value, booked
+        ('COMMIT_MESSAGE', {'42'})
 
     Source: `TransactionListener`.
     """
@@ -82,6 +110,20 @@ class TransactionSendResult(NamedTuple):
     Attributes:
         send_result: How the send ended; its `transaction_id` is the id that the producer gave.
         local_state: How the transaction ended.
+
+    Example:
+        >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, TransactionProducer
+        >>> class Refusal:
+        ...     def execute_local_transaction(self, message, argument):
+        ...         return LocalTransactionState.ROLLBACK_MESSAGE
+        ...
+        ...     def check_local_transaction(self, message):
+        ...         return LocalTransactionState.ROLLBACK_MESSAGE
+        >>> with EmbeddedCluster() as cluster:
+        ...     with TransactionProducer("shop", Refusal(), name_server=cluster.name_server) as producer:
+        ...         result = producer.send_in_transaction(Message("orders", b"paid"))
+        >>> result.send_result.status.value, result.local_state.value  # stored, and no consumer will see it
+        ('SEND_OK', 'ROLLBACK_MESSAGE')
 
     Source: `TransactionSendResult`.
     """

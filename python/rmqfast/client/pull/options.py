@@ -27,6 +27,14 @@ class PullOptions(ActiveOptions):
     Raises:
         ArgumentError: A number out of range.
 
+    Example:
+        >>> from rmqfast import PullConsumer
+        >>> from rmqfast.client.pull import PullOptions
+        >>> options = PullOptions(message_model="BROADCASTING")
+        >>> consumer = PullConsumer("books", name_server="127.0.0.1:9876", options=options)
+        >>> options.message_model
+        'BROADCASTING'
+
     Source: `DefaultMQPullConsumer`.
     """
 

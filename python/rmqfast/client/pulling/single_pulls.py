@@ -74,6 +74,15 @@ class PullResult:
         messages: Those that the subscription wants; may be empty although some were found.
         size: Bytes of the answer, which are kept while one of the messages is.
 
+    Example:
+        >>> from rmqfast import EmbeddedCluster, Message, Producer, PullConsumer
+        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     queue = producer.send(Message("orders", b"paid")).queue
+        ...     with PullConsumer("books", name_server=cluster.name_server) as consumer:
+        ...         result = consumer.pull(queue, "*", 0, 32)
+        >>> len(result.messages), result.next_begin_offset, (result.min_offset, result.max_offset)
+        (1, 1, (0, 1))
+
     Source: `PullResult`.
     """
 

@@ -74,6 +74,14 @@ class PushOptions:
         pull_suspend_millis: How long a broker waits for messages.
         pull_timeout_millis: How long a pull is waited for.
 
+    Example:
+        >>> from rmqfast import ConsumeFromWhere, PushConsumer
+        >>> from rmqfast.client.push import PushOptions
+        >>> options = PushOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, consume_thread_min=4)
+        >>> consumer = PushConsumer("billing", name_server="127.0.0.1:9876", options=options)
+        >>> options.consume_message_batch_max_size
+        1
+
     Source: `DefaultMQPushConsumer`.
     """
 

@@ -36,6 +36,13 @@ class SubscriptionGroupConfig(ConfigValue):
         broker_id: From which broker it consumes; 0 is the master.
         which_broker_when_consume_slowly: From which one if it lags.
 
+    Example:
+        >>> from rmqfast.store import SubscriptionGroupConfig, SubscriptionGroupTable
+        >>> table = SubscriptionGroupTable()
+        >>> table.put(SubscriptionGroupConfig(group_name="billing", retry_max_times=3), now=1_800_000_000_000)
+        >>> table["billing"].retry_max_times
+        3
+
     Source: `SubscriptionGroupConfig`.
     """
 
