@@ -11,7 +11,7 @@ from typing import Any
 from mkdocs.plugins import event_priority
 
 from website.checks import problems
-from website.image_sizes import with_image_sizes
+from website.images import with_dark_images, with_image_sizes
 from website.links import with_repository_links
 
 ROOT = Path(__file__).parents[1]
@@ -54,10 +54,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
-    """Gives images their sizes, and a page without a translation its title in the language of the site."""
+    """Gives images their sizes and dark twins, and a page without a translation its title in the language of the site."""
     titles = config.plugins["i18n"].current_language_config.nav_translations or {}
     page.title = titles.get(page.title, page.title)
-    return with_image_sizes(html, Path(config.docs_dir), page.url)
+    return with_image_sizes(with_dark_images(html), Path(config.docs_dir), page.url)
 
 
 def on_page_context(_context: Any, page: Any, config: Any, **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Sizes of a page's images, so that the text below them does not move once they are loaded."""
+"""A page's images: their sizes, so that the text below them does not move once they are loaded, and dark ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 _IMAGE = re.compile(r'<img [^>]*?\bsrc="([^"]+)"')
+_LIGHT = re.compile(r'<img [^>]*?\bsrc="[^"]+-light\.svg"[^>]*>')
 _SIZE = re.compile(r'<svg [^>]*?\bwidth="(\d+)" height="(\d+)"')
 
 
@@ -32,3 +33,12 @@ def with_image_sizes(html: str, docs: Path, url: str) -> str:
         return f'{image[0]} width="{size[1]}" height="{size[2]}"{later}'
 
     return _IMAGE.sub(sized, html)
+
+
+def with_dark_images(html: str) -> str:
+    """A page that has, for each image `NAME-light.svg`, also the one named `NAME-dark.svg`; the theme shows one."""
+    return _LIGHT.sub(lambda image: f"{_only(image[0], 'light')}\n{_only(image[0], 'dark')}", html)
+
+
+def _only(image: str, scheme: str) -> str:
+    return image.replace("-light.svg", f"-{scheme}.svg#only-{scheme}")

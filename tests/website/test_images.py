@@ -1,11 +1,11 @@
-"""Images have the sizes of their files, so that the text of a page does not move while they are loaded."""
+"""Images have the sizes of their files, and a dark twin where there is one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from website.image_sizes import with_image_sizes
+from website.images import with_dark_images, with_image_sizes
 
 
 @pytest.fixture
@@ -35,3 +35,11 @@ def test_an_image_without_a_size_is_an_error(docs: Path) -> None:
     (docs / "three.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"></svg>', encoding="utf-8")
     with pytest.raises(ValueError, match=r"three\.svg: an image without width and height"):
         with_image_sizes('<img src="three.svg">', docs, "")
+
+
+def test_a_light_image_has_a_dark_twin() -> None:
+    html = with_dark_images('<img alt="a" src="images/one-light.svg" /><img src="images/two.svg">')
+    assert html == (
+        '<img alt="a" src="images/one-light.svg#only-light" />\n'
+        '<img alt="a" src="images/one-dark.svg#only-dark" /><img src="images/two.svg">'
+    )
