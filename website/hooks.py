@@ -54,7 +54,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
-    """Gives images their sizes and dark twins, and a page without a translation its title in the language of the site."""
+    """Gives images sizes and dark twins, and a page without a translation a title in the language of the site."""
     titles = config.plugins["i18n"].current_language_config.nav_translations or {}
     page.title = titles.get(page.title, page.title)
     return with_image_sizes(with_dark_images(html), Path(config.docs_dir), page.url)
