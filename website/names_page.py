@@ -21,7 +21,7 @@ _HEAD = """# rmqfast
 What `import rmqfast` gives. Importing it loads no third-party package and starts no thread. Each name is described
 where it comes from.
 
-| name | of | |
+| name | of | what it is |
 | --- | --- | --- |
 """
 
