@@ -32,11 +32,22 @@ class Platform(NamedTuple):
 
     triple: str
     compatibility: str
+    #: As `3.14t`: without the stable ABI, which no free-threaded Python has before 3.15.
+    free_threaded: str = ""
 
     @property
     def name(self) -> str:
-        """As wheels are named."""
-        return f"{self.compatibility}_{self.triple.partition('-')[0]}"
+        """As wheels are named, which have the Python in front if it is a free-threaded one."""
+        python = f"cp{self.free_threaded.replace('.', '')}-" if self.free_threaded else ""
+        return f"{python}{self.compatibility}_{self.triple.partition('-')[0]}"
+
+    @property
+    def options(self) -> list[str]:
+        """Of maturin; it knows the ABI of each Python, so that none has to be here."""
+        target = ["--target", self.triple, "--compatibility", self.compatibility]
+        if not self.free_threaded:
+            return target
+        return [*target, "--interpreter", f"python{self.free_threaded}", "--no-default-features"]
 
 
 WHEELS = (
@@ -44,6 +55,7 @@ WHEELS = (
     Platform("aarch64-unknown-linux-gnu", "manylinux_2_17"),
     Platform("x86_64-unknown-linux-musl", "musllinux_1_2"),
     Platform("aarch64-unknown-linux-musl", "musllinux_1_2"),
+    Platform("x86_64-unknown-linux-gnu", "manylinux_2_17", free_threaded="3.14t"),
 )
 #: Spark's: a driver of one processor has executors of another, so every wheel has the libraries of both.
 LIBRARIES = {"linux-x86_64": "x86_64-unknown-linux-gnu", "linux-aarch64": "aarch64-unknown-linux-gnu"}
@@ -67,8 +79,7 @@ def build(directory: Path, platforms: list[Platform]) -> None:
     shutil.copyfile(_PACKAGED, directory / _PACKAGED.name)
     bills = _bills(directory / "sbom")
     for platform in platforms:
-        target = ("--target", platform.triple, "--compatibility", platform.compatibility)
-        _run("maturin", "build", "--release", "--zig", *target, "--out", str(directory), *bills)
+        _run("maturin", "build", "--release", "--zig", *platform.options, "--out", str(directory), *bills)
     _run("maturin", "sdist", "--out", str(directory))
 
 

@@ -14,8 +14,11 @@ from typing import NamedTuple
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
+from elftools.elf.sections import SymbolTableSection
 
 EXTENSION = "rmqfast/_native/_rmqfast.abi3.so"
+#: That of a wheel for a free-threaded Python alone.
+FREE_THREADED = "rmqfast/_native/_rmqfast.cpython-314t-{processor}-linux-gnu.so"
 JAR = "rmqfast/spark/jars/rmqfast-columnar.jar"
 #: A driver of one processor has executors of another.
 LIBRARIES = {f"org/rmqfast/spark/linux-{name}/librmqfast_jvm.so.xz": name for name in ("x86_64", "aarch64")}
@@ -26,8 +29,11 @@ _MAX_WHEEL = 9_500_000
 _PROCESSORS = {"x64": "x86_64", "AArch64": "aarch64"}
 #: A platform may have an older name, too; maturin's releases differ in which one comes first.
 _WHEEL = re.compile(
-    r"rmqfast-[\d.]+-cp311-abi3-(\w+\.)?(manylinux|musllinux)_(\d+)_(\d+)_(x86_64|aarch64)(\.\w+)?\.whl"
+    r"rmqfast-[\d.]+-(cp311-abi3|cp314-cp314t)"
+    r"-(\w+\.)?(manylinux|musllinux)_(\d+)_(\d+)_(x86_64|aarch64)(\.\w+)?\.whl"
 )
+#: What takes the place of the interpreter's lock; the stable ABI does not have it before 3.15.
+_CRITICAL_SECTION = "PyCriticalSection_Begin"
 
 
 class Library(NamedTuple):
@@ -37,6 +43,8 @@ class Library(NamedTuple):
     processor: str
     needed: tuple[str, ...]
     glibc: tuple[int, int]
+    #: Whether it was compiled for a free-threaded Python.
+    is_free_threaded: bool
 
 
 def wheel_problems(path: Path) -> Iterator[str]:
@@ -45,22 +53,30 @@ def wheel_problems(path: Path) -> Iterator[str]:
     if match is None:
         yield f"name: expected {_WHEEL.pattern}, got {path.name}"
         return
-    _, kind, major, minor, processor, _ = match.groups()
+    abi, _, kind, major, minor, processor, _ = match.groups()
+    name = FREE_THREADED.format(processor=processor) if abi.endswith("t") else EXTENSION
     size = path.stat().st_size
     if size > _MAX_WHEEL:
         yield f"size: expected at most {_MAX_WHEEL:,} bytes, got {size:,}"
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-        yield from name_problems(names)
-        extension = _library(EXTENSION, archive.read(EXTENSION))
+        yield from name_problems(names, name)
+        extension = _library(name, archive.read(name))
+        if extension.is_free_threaded != is_free_threaded(path):
+            yield f"{name}: expected one {'without' if is_free_threaded(path) else 'with'} the interpreter's lock"
         yield from _library_problems(extension, processor, (int(major), int(minor)) if kind == "manylinux" else None)
         if JAR in names:
             yield from jar_problems(archive.read(JAR))
 
 
-def name_problems(names: list[str]) -> Iterator[str]:
+def is_free_threaded(path: Path) -> bool:
+    """Whether a wheel is for a free-threaded Python."""
+    return "-cp314t-" in path.name
+
+
+def name_problems(names: list[str], extension: str = EXTENSION) -> Iterator[str]:
     """What a wheel lacks, and what does not belong into it, by its names."""
-    expected = ["rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", EXTENSION, JAR]
+    expected = ["rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", extension, JAR]
     for name in expected:
         if name not in names:
             yield f"{name} is missing"
@@ -109,7 +125,8 @@ def sdist_problems(path: Path) -> Iterator[str]:
 def libraries(path: Path) -> Iterator[Library]:
     """Those of a wheel and of its jar."""
     with zipfile.ZipFile(path) as archive:
-        yield _library(EXTENSION, archive.read(EXTENSION))
+        (name,) = (name for name in archive.namelist() if name.startswith("rmqfast/_native/") and name.endswith(".so"))
+        yield _library(name, archive.read(name))
         with zipfile.ZipFile(io.BytesIO(archive.read(JAR))) as jar:
             for name in LIBRARIES:
                 yield _library(name, lzma.decompress(jar.read(name)))
@@ -129,12 +146,16 @@ def _library(name: str, content: bytes) -> Library:
     elf = ELFFile(io.BytesIO(content))
     needed: list[str] = []
     versions = [(0, 0)]
+    is_free_threaded = False
     for section in elf.iter_sections():
         if isinstance(section, DynamicSection):
             needed += [tag.needed for tag in section.iter_tags("DT_NEEDED")]  # type: ignore[attr-defined]
         if isinstance(section, GNUVerNeedSection):
             versions += [_glibc(aux.name) for _, entries in section.iter_versions() for aux in entries]
-    return Library(name, _PROCESSORS.get(elf.get_machine_arch(), elf.get_machine_arch()), tuple(needed), max(versions))
+        if isinstance(section, SymbolTableSection):
+            is_free_threaded |= section.get_symbol_by_name(_CRITICAL_SECTION) is not None
+    processor = _PROCESSORS.get(elf.get_machine_arch(), elf.get_machine_arch())
+    return Library(name, processor, tuple(needed), max(versions), is_free_threaded)
 
 
 def _glibc(version: str) -> tuple[int, int]:

@@ -44,7 +44,8 @@ def _needs(path: Path) -> str:
 
 
 def _tools(path: Path) -> Iterator[str]:
-    yield from _said("abi3audit", "--strict", str(path))
+    if not artefacts.is_free_threaded(path):  # which has no stable ABI
+        yield from _said("abi3audit", "--strict", str(path))
     if "musllinux" not in path.name:  # auditwheel reads this machine's libc.so, which is a script of the linker
         yield from _other_tag(path)
 

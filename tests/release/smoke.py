@@ -15,7 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -230,12 +230,12 @@ ALWAYS: tuple[Callable[[Place], str], ...] = (
 EXTRAS = {check.__name__: check for check in (arrow, pandas, polars, duckdb, spark, cli, broker, otel)}
 
 
-def main(store: str, workplace: str, extra: str = "") -> int:
-    """Runs what was asked for, each to its end."""
+def run(checks: Iterable[Callable[[Place], str]], store: str, workplace: str) -> int:
+    """Runs each to its end; 0 if all passed."""
     place = Place(Path(store), Path(workplace))
     place.workplace.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for check in [EXTRAS[extra]] if extra else ALWAYS:
+    for check in checks:
         try:
             line = f"passed {check.__name__}: {check(place)}"
         except BaseException as error:  # noqa: BLE001 - the next check shall still run
@@ -244,6 +244,11 @@ def main(store: str, workplace: str, extra: str = "") -> int:
         sys.stdout.write(line.replace("\n", " ") + "\n")
         sys.stdout.flush()
     return 1 if failed else 0
+
+
+def main(store: str, workplace: str, extra: str = "") -> int:
+    """Runs what was asked for."""
+    return run([EXTRAS[extra]] if extra else ALWAYS, store, workplace)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ def library() -> bytes:
     return Path(found.origin).read_bytes()
 
 
-def wheel(directory: Path, name: str, *more: str) -> Path:
+def wheel(directory: Path, name: str, *more: str, extension: str = artefacts.EXTENSION) -> Path:
     """One of that name with an extension, and with more files, which are empty."""
     path = directory / name
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(artefacts.EXTENSION, library())
+        archive.writestr(extension, library())
         for each in more:
             archive.writestr(each, b"")
     return path
@@ -52,6 +52,14 @@ def test_a_wheel_may_have_both_names_of_its_platform(name: str, tmp_path: Path) 
 def test_a_wheel_for_one_python_or_any_linux_is_a_problem(tags: str, tmp_path: Path) -> None:
     (problem,) = artefacts.wheel_problems(wheel(tmp_path, f"rmqfast-0.1.0-{tags}.whl"))
     assert problem.startswith("name: expected")
+
+
+def test_a_wheel_for_a_free_threaded_python_needs_an_extension_without_the_lock(tmp_path: Path) -> None:
+    extension = artefacts.FREE_THREADED.format(processor="x86_64")
+    name = "rmqfast-0.1.0-cp314-cp314t-manylinux_2_17_x86_64.whl"
+    problems = list(artefacts.wheel_problems(wheel(tmp_path, name, extension=extension)))
+    assert f"{extension} is missing" not in problems
+    assert f"{extension}: expected one without the interpreter's lock" in problems
 
 
 @pytest.mark.parametrize("notice", artefacts.NOTICES)

@@ -21,7 +21,7 @@ sys.path.append(str(_ROOT / "release"))  # scripts, which know the platforms
 from wheels import WHEELS  # noqa: E402
 
 PATH = _ROOT / "THIRD-PARTY-NOTICES.txt"
-_PLATFORMS = tuple(platform.triple for platform in WHEELS)
+_PLATFORMS = tuple(dict.fromkeys(platform.triple for platform in WHEELS))
 _LIBRARIES = ("rmqfast-python", "rmqfast-jvm")
 _NAME = re.compile(r"(un)?licen[sc]e|copying|notice|copyright", re.IGNORECASE)
 #: The other choice of what comes under either of two licences: the GPL.

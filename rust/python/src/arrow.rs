@@ -7,6 +7,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::{with_critical_section, with_critical_section2};
 use pyo3::types::{PyCapsule, PyTuple};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
@@ -78,9 +79,12 @@ impl FromPyObject<'_, '_> for Batches {
     fn extract(source: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if source.hasattr("__arrow_c_stream__")? {
             let capsule = source.call_method0("__arrow_c_stream__")?;
-            let stream = pointer(&capsule, STREAM)?.cast();
-            // SAFETY: by its name the capsule holds such a structure. It is moved out, and what stays behind is marked released.
-            let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+            // Without the GIL two threads may have the same capsule at once: one of them shall find it released.
+            let stream = with_critical_section(&capsule, || -> PyResult<_> {
+                let stream = pointer(&capsule, STREAM)?.cast();
+                // SAFETY: by its name the capsule holds such a structure. It is moved out, and what stays behind is marked released.
+                Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) })
+            })?;
             return Ok(Self(Box::new(Stream::new(stream).map_err(unreadable)?)));
         }
         let batch = source.extract::<OneBatch>()?.0;
@@ -104,14 +108,17 @@ impl FromPyObject<'_, '_> for OneBatch {
         }
         let capsules = source.call_method0("__arrow_c_array__")?;
         let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules.cast::<PyTuple>()?.extract()?;
-        let (schema, array) = (pointer(&schema, SCHEMA)?, pointer(&array, ARRAY)?);
-        // SAFETY: by their names the capsules hold such structures. They are moved out, and what stays behind is marked released.
-        // A schema begins with a pointer to its format, which is null in one that is released.
-        let (schema, array, is_schema_released) = unsafe {
-            let is_released = (*schema.cast::<*const c_char>().as_ptr()).is_null();
-            let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
-            (FFI_ArrowSchema::from_raw(schema.as_ptr().cast()), array, is_released)
-        };
+        // As for a stream, without the GIL.
+        let (schema, array, is_schema_released) = with_critical_section2(&schema, &array, || -> PyResult<_> {
+            let (schema, array) = (pointer(&schema, SCHEMA)?, pointer(&array, ARRAY)?);
+            // SAFETY: by their names the capsules hold such structures. They are moved out, and what stays behind is marked released.
+            // A schema begins with a pointer to its format, which is null in one that is released.
+            Ok(unsafe {
+                let is_released = (*schema.cast::<*const c_char>().as_ptr()).is_null();
+                let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
+                (FFI_ArrowSchema::from_raw(schema.as_ptr().cast()), array, is_released)
+            })
+        })?;
         if is_schema_released || array.is_released() {
             return Err(PyValueError::new_err(
                 "expected rows of Arrow, got an array that is released: it was taken before",

@@ -33,7 +33,9 @@ mod topic;
 mod topic_sink;
 
 /// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
-#[pymodule]
+// Without the GIL many threads are in it at once: what Python shares is `Send` and `Sync`, and `unsafe` is in `arrow.rs` alone, which
+// takes a capsule under a critical section. `tests/release/threads.py` tries it.
+#[pymodule(gil_used = false)]
 fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<store::Store>()?;
