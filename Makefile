@@ -199,7 +199,7 @@ check-artefacts: .venv/.locked .venv-release/.locked ## what is in dist/release,
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.check $(RELEASE)
 
 check-wheels: check-artefacts ## the same; then installed and run on other machines, where root may make them
-	PATH=$(CURDIR)/.venv/bin:$$PATH $(PYTHON) -m tests.release.matrix $(RELEASE) $${ROOTS:-.roots}
+	PATH=$(CURDIR)/.venv/bin:$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.matrix $(RELEASE) $${ROOTS:-.roots}
 
 maven: .venv/.locked ## the jar of dist/release as Maven Central takes it, in dist/release/maven; `release/maven.py sign` signs it
 	$(PYTHON) release/maven.py lay-out $(RELEASE)/$(notdir $(JAR)) .venv/lib/python3.*/site-packages/pyspark/jars $(RELEASE)/maven

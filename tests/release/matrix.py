@@ -20,14 +20,19 @@ from uuid import uuid4
 
 from tests.golden_stores import unpack
 
-from . import built_python, columnar, smoke
+from . import columnar, musl, smoke
+from .built_python import BuiltPython
 from .roots import Root, missing_tools
 
 _ROOT = Path(__file__).parents[2]
 #: Wheels may ask for the library of C++ as well, as `manylinux` says.
 _PYTHON = ("python3", "libc-bin", "libstdc++6")
-#: What a Python that is built here links.
-_LIBRARIES = ("libc-bin", "libstdc++6", "zlib1g", "libffi7", "libsqlite3-0", "libssl1.1", "libbz2-1.0", "liblzma5")
+#: What a Python links that is built here; those of other names in each suite come besides.
+_LIBRARIES = ("libc-bin", "libstdc++6", "zlib1g", "libsqlite3-0", "libbz2-1.0", "liblzma5")
+#: DuckDB has no wheel for musl.
+_OF_MUSL = tuple(extra for extra in smoke.EXTRAS if extra != "duckdb")
+#: DuckDB has no release for a free-threaded Python, and Polars one for the stable ABI alone.
+_OF_FREE_THREADED = tuple(extra for extra in smoke.EXTRAS if extra not in {"polars", "duckdb"})
 _JAVA = ("dash", "coreutils", "libc-bin")
 
 
@@ -37,8 +42,21 @@ class Machine(NamedTuple):
     root: Root
     python: str
     platform: str
-    #: The suite whose source is built, where the root's has no such Python.
-    built_from: str = ""
+    extras: tuple[str, ...] = tuple(smoke.EXTRAS)
+    #: What is built, where the root's suite has no such Python.
+    built: BuiltPython | None = None
+
+    @property
+    def is_free_threaded(self) -> bool:
+        """It has wheels of its own, and no stable ABI."""
+        return self.python.endswith("t")
+
+    @property
+    def wheel(self) -> str:
+        """The name of the one that it takes, as a pattern."""
+        kind = "musllinux" if self.platform.endswith("-musl") else "manylinux"
+        abi = f"cp{self.python.replace('.', '')}" if self.is_free_threaded else "abi3"
+        return f"rmqfast-*-{abi}-*{kind}*_{self.root.processor}.whl"
 
 
 class Jvm(NamedTuple):
@@ -49,13 +67,41 @@ class Jvm(NamedTuple):
     environment: str
 
 
+def _built(root: Root, platform: str, built: BuiltPython, extras: tuple[str, ...] = tuple(smoke.EXTRAS)) -> Machine:
+    return Machine(root, built.version, platform, extras, built)
+
+
 MACHINES = (
     # the oldest glibc that Debian's mirrors still have, 2.31; its own Python is 3.9
-    Machine(Root("debian-11-x86_64", "bullseye", "x86_64", _LIBRARIES), "3.11", "x86_64-manylinux_2_31", "bookworm"),
+    _built(
+        Root("debian-11-x86_64", "bullseye", "x86_64", (*_LIBRARIES, "libffi7", "libssl1.1")),
+        "x86_64-manylinux_2_31",
+        BuiltPython("3.11", "bullseye", "bookworm"),
+    ),
     Machine(Root("debian-12-x86_64", "bookworm", "x86_64", _PYTHON), "3.11", "x86_64-manylinux_2_36"),
     Machine(Root("debian-13-x86_64", "trixie", "x86_64", _PYTHON), "3.13", "x86_64-manylinux_2_40"),
     Machine(Root("debian-12-aarch64", "bookworm", "aarch64", _PYTHON), "3.11", "aarch64-manylinux_2_36"),
     Machine(Root("debian-13-aarch64", "trixie", "aarch64", _PYTHON), "3.13", "aarch64-manylinux_2_40"),
+    _built(
+        Root("debian-12-free-threaded-x86_64", "bookworm", "x86_64", (*_LIBRARIES, "libffi8", "libssl3")),
+        "x86_64-manylinux_2_36",
+        BuiltPython("3.14t", "bookworm", "forky"),
+        _OF_FREE_THREADED,
+    ),
+    # musl 1.2.3; pyarrow has parts that 1.2.4 and newer alone can load
+    _built(
+        Root("debian-12-musl-x86_64", "bookworm", "x86_64", ("musl",)),
+        "x86_64-unknown-linux-musl",
+        BuiltPython("3.11", "bookworm", "bookworm", musl.ZIG),
+        ("polars", "broker", "otel"),
+    ),
+    # musl 1.2.5
+    _built(
+        Root("debian-13-musl-x86_64", "trixie", "x86_64", ("musl",)),
+        "x86_64-unknown-linux-musl",
+        BuiltPython("3.11", "bookworm", "bookworm", musl.ZIG),
+        _OF_MUSL,
+    ),
 )
 
 
@@ -104,29 +150,33 @@ class Matrix(NamedTuple):
         """Asks one after the other."""
         for machine in MACHINES:
             self._give_python(machine)
-            for extra in ("", *smoke.EXTRAS):
-                what = f"Python {machine.python}, {extra or 'no extra'}"
-                yield Asked(machine.root.name, what, self._of_python(machine, extra))
+            python = f"Python {machine.python}"
+            for extra in ("", *machine.extras):
+                yield Asked(machine.root.name, f"{python}, {extra or 'no extra'}", self._of_python(machine, extra))
+            if machine.is_free_threaded:
+                yield Asked(machine.root.name, f"{python}, many threads", self._of_python(machine, "", "threads"))
         for jvm in JVMS:
             yield self._of_jvm(jvm)
 
     def _give_python(self, machine: Machine) -> None:
         root = machine.root.make(self.roots)
         place = root / f"usr/bin/python{machine.python}"
-        if machine.built_from and not place.is_symlink():  # it leads somewhere in there alone
-            built = built_python.build(machine.python, machine.root.suite, machine.built_from, self.roots)
+        if machine.built and not place.is_symlink():  # it leads somewhere in there alone
+            built = machine.built.build(self.roots)
             shutil.copytree(built, root / f"opt/{built.name}", symlinks=True, dirs_exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(f"/opt/{built.name}/bin/python{machine.python}")
 
-    def _of_python(self, machine: Machine, extra: str) -> str:
+    def _of_python(self, machine: Machine, extra: str, script: str = "smoke") -> str:
         site = self.workplace / f"{machine.root.name}-{extra or 'none'}"
         if problem := self._install(machine, extra, site):
             return f"not installed: {problem}"
-        binds = {site: "/site", self.store: "/store", Path(smoke.__file__).parent: "/asked"}
-        environment = {"PYTHONPATH": "/site", "RUST_BACKTRACE": "0"}
+        binds = {site: "/site", self.store: "/store", Path(smoke.__file__).parent: "/asked/tests/release"}
+        environment = {"PYTHONPATH": "/site:/asked", "RUST_BACKTRACE": "0"}
         workplace = f"/root/{uuid4()}"
-        script = (f"/usr/bin/python{machine.python}", "/asked/smoke.py", "/store", workplace, extra)
-        result = machine.root.run(self.roots, script, binds=binds, environment=environment, timeout=1800)
+        python = (f"/usr/bin/python{machine.python}", *(() if extra else ("-W", "error")))  # others may warn
+        command = (*python, "-m", f"tests.release.{script}", "/store", workplace, *([extra] if extra else ()))
+        result = machine.root.run(self.roots, command, binds=binds, environment=environment, timeout=1800)
         for used in (site, machine.root.path(self.roots) / workplace.lstrip("/")):  # a commit log has a gigabyte
             shutil.rmtree(used, ignore_errors=True)
         lines = result.stdout.splitlines()
@@ -135,13 +185,13 @@ class Matrix(NamedTuple):
         return "; ".join([line for line in lines if line.startswith("failed")] or result.stderr.splitlines()[-3:])
 
     def _install(self, machine: Machine, extra: str, site: Path) -> str:
-        """By uv, which installs for other platforms than its own; what went wrong."""
-        target = ("--target", str(site), "--python-platform", machine.platform, "--python-version", machine.python)
+        """What went wrong."""
         # by its path: an index may have one of the same version
-        (wheel,) = self.directory.glob(f"rmqfast-*manylinux*_{machine.root.processor}.whl")
+        (wheel,) = self.directory.glob(machine.wheel)
         requirement = f"rmqfast{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
-        source = ("--find-links", str(self._pyspark()), "--reinstall-package", "rmqfast")
-        command = ("uv", "pip", "install", "--quiet", *target, *source, requirement)
+        installer = _pip(machine) if machine.is_free_threaded else _uv(machine)
+        source = ("--target", str(site), "--find-links", str(self._pyspark()))
+        command = (*installer, "--quiet", *source, requirement)
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         return " ".join(result.stderr.split()) if result.returncode != 0 else ""
 
@@ -179,6 +229,21 @@ class Matrix(NamedTuple):
         )
         what = f"Spark {core.stem.rpartition('-')[2]}, rocketmq-columnar"
         return Asked(jvm.root.name, what, "; ".join(("failed", *problems)) if problems else "passed: a query, a panic")
+
+
+def _uv(machine: Machine) -> tuple[str, ...]:
+    """It installs for other platforms than its own."""
+    target = ("--python-platform", machine.platform, "--python-version", machine.python, "--only-binary", ":all:")
+    return ("uv", "pip", "install", *target, "--reinstall-package", "rmqfast")
+
+
+def _pip(machine: Machine) -> tuple[str, ...]:
+    """It knows wheels for a free-threaded Python where there is none to ask, if each platform is named to it."""
+    processor, _, newest = machine.platform.partition("-manylinux_2_")
+    platforms = [f"--platform=manylinux_2_{minor}_{processor}" for minor in range(int(newest), 16, -1)]
+    python = ("--python-version", machine.python.rstrip("t"), "--implementation", "cp")
+    abis = ("--abi", f"cp{machine.python.replace('.', '')}", "--abi", "none")
+    return (sys.executable, "-m", "pip", "install", "--only-binary=:all:", *platforms, *python, *abis)
 
 
 def main(directory: Path, roots: Path) -> int:
