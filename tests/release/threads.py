@@ -173,6 +173,7 @@ def many_threads_at_once(place: Place) -> str:
         appends(work, written)
         work.start("sends", send, times=_MESSAGES)
         done = work.counts()
+        assert all(done.values()), done
         assert len(sent) == done["sends"]
         for name, came in arrivals.items():
             came.await_all(sent, name)
