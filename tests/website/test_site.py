@@ -112,8 +112,8 @@ def test_each_public_module_has_a_page() -> None:
     assert [name for _, name, _ in found if name not in {*shown, *WITHOUT_PAGE, *NOTHING_PUBLIC}] == []
 
 
-#: They have no names of their own for users: parts of others, and the version.
-NOTHING_PUBLIC = {"rmqfast.client.pulling", "rmqfast.cells", "rmqfast.html", "rmqfast.version"}
+#: They have no names of their own for users: parts of others, the version, and what systems do differently.
+NOTHING_PUBLIC = {"rmqfast.client.pulling", "rmqfast.cells", "rmqfast.html", "rmqfast.system", "rmqfast.version"}
 
 
 @pytest.mark.parametrize("file", FILES)
