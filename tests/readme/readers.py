@@ -1,4 +1,4 @@
-"""What a reader of the README has: a store, a cluster with a topic, a directory."""
+"""What a reader of the README has, a store, a cluster with a topic, a directory, and the commands that he types."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ README = Path(__file__).parents[2] / "README.md"
 README_IN_CHINESE = README.with_name("README.zh.md")
 #: The README, as `documents.check_code` takes it.
 DOCUMENT = "../README.md"
+
+
+def shell_lines(block: str) -> list[str]:
+    """The commands of a block without their comments."""
+    return [line.split("  #")[0].strip() for line in block.splitlines()]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tests.cli.command_line import run
 from tests.cli.test_server import end, serving
 from tests.examples.documents import blocks_of, check_code, with_readers
 
-from .readers import DOCUMENT, README, readers_things
+from .readers import DOCUMENT, README, readers_things, shell_lines
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.cluster
@@ -28,10 +28,10 @@ def is_plain(code: str) -> bool:
     return "pyspark" not in code and "def test_" not in code
 
 
-def shell_lines() -> list[str]:
-    """The commands of the README without their comments."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+def commands(name: str) -> list[str]:
+    """Those of the README that call a program."""
+    blocks = [block.code for block in blocks_of(DOCUMENT) if block.language == "sh"]
+    return [line for block in blocks for line in shell_lines(block) if line.startswith(f"{name} ")]
 
 
 def test_the_blocks_of_stores_and_clients_run(tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ def test_each_block_runs_in_one_of_the_tests() -> None:
 
 
 def test_the_commands_run(tmp_path: Path) -> None:
-    commands = [line for line in shell_lines() if line.startswith("rmqfast ")]
-    assert {line.split()[1] for line in commands} == {"store", "ingest", "server"}
+    lines = commands("rmqfast")
+    assert {line.split()[1] for line in lines} == {"store", "ingest", "server"}
     with readers_things(tmp_path) as things:
-        for line in commands:
+        for line in lines:
             words = shlex.split(with_readers(line, things))[1:]
             if words[0] == "server":
                 with serving(*words) as (process, _):
@@ -76,6 +76,6 @@ def test_the_commands_run(tmp_path: Path) -> None:
 
 def test_the_targets_that_it_names_are_those_of_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = [line.split()[1] for line in shell_lines() if line.startswith("make ")]
+    named = [line.split()[1] for line in commands("make")]
     assert named == ["demo", "test"]
     assert set(named) <= targets

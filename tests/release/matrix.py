@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from tests.golden_stores import unpack
 
-from . import columnar, musl, smoke
+from . import columnar, musl, reader, smoke
 from .built_python import BuiltPython
 from .roots import Root, missing_tools
 
@@ -29,6 +29,7 @@ _ROOT = Path(__file__).parents[2]
 _PYTHON = ("python3", "libc-bin", "libstdc++6")
 #: What a Python links that is built here; those of other names in each suite come besides.
 _LIBRARIES = ("libc-bin", "libstdc++6", "zlib1g", "libsqlite3-0", "libbz2-1.0", "liblzma5")
+_OF_BULLSEYE = ("libffi7", "libssl1.1")
 #: DuckDB has no wheel for musl.
 _OF_MUSL = tuple(extra for extra in smoke.EXTRAS if extra != "duckdb")
 #: DuckDB has no release for a free-threaded Python, and Polars one for the stable ABI alone.
@@ -74,7 +75,7 @@ def _built(root: Root, platform: str, built: BuiltPython, extras: tuple[str, ...
 MACHINES = (
     # the oldest glibc that Debian's mirrors still have, 2.31; its own Python is 3.9
     _built(
-        Root("debian-11-x86_64", "bullseye", "x86_64", (*_LIBRARIES, "libffi7", "libssl1.1")),
+        Root("debian-11-x86_64", "bullseye", "x86_64", (*_LIBRARIES, *_OF_BULLSEYE)),
         "x86_64-manylinux_2_31",
         BuiltPython("3.11", "bullseye", "bookworm"),
     ),
@@ -101,6 +102,20 @@ MACHINES = (
         "x86_64-unknown-linux-musl",
         BuiltPython("3.11", "bookworm", "bookworm", musl.ZIG),
         _OF_MUSL,
+    ),
+)
+
+#: Where the README is read: nothing but a Python, and a Java for Spark.
+READERS = (
+    _built(
+        Root("reader-debian-11-x86_64", "bullseye", "x86_64", (*_LIBRARIES, *_OF_BULLSEYE, *reader.PACKAGES)),
+        "x86_64-manylinux_2_31",
+        BuiltPython("3.11", "bullseye", "bookworm"),
+    ),
+    Machine(
+        Root("reader-debian-12-x86_64", "bookworm", "x86_64", (*_PYTHON, *reader.PACKAGES)),
+        "3.11",
+        "x86_64-manylinux_2_36",
     ),
 )
 
@@ -155,6 +170,9 @@ class Matrix(NamedTuple):
                 yield Asked(machine.root.name, f"{python}, {extra or 'no extra'}", self._of_python(machine, extra))
             if machine.is_free_threaded:
                 yield Asked(machine.root.name, f"{python}, many threads", self._of_python(machine, "", "threads"))
+        for machine in READERS:
+            self._give_python(machine)
+            yield Asked(machine.root.name, "README, typed", self._of_reader(machine))
         for jvm in JVMS:
             yield self._of_jvm(jvm)
 
@@ -184,16 +202,29 @@ class Matrix(NamedTuple):
             return f"passed: {', '.join(line.partition(': ')[2] for line in lines)}"
         return "; ".join([line for line in lines if line.startswith("failed")] or result.stderr.splitlines()[-3:])
 
+    def _of_reader(self, machine: Machine) -> str:
+        wheels = self.workplace / machine.root.name
+        if problem := reader.fetch(self._wheel(machine), _pip_options(machine), self._pyspark(), wheels):
+            return f"not fetched: {problem}"
+        read = reader.read(machine.root, self.roots, machine.python, wheels)
+        shutil.rmtree(wheels)
+        return read
+
     def _install(self, machine: Machine, extra: str, site: Path) -> str:
         """What went wrong."""
         # by its path: an index may have one of the same version
-        (wheel,) = self.directory.glob(machine.wheel)
-        requirement = f"rmqfast{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
-        installer = _pip(machine) if machine.is_free_threaded else _uv(machine)
+        requirement = f"rmqfast{f'[{extra}]' if extra else ''} @ {self._wheel(machine).as_uri()}"
+        # pip knows wheels for a free-threaded Python where there is none to ask
+        pip = (sys.executable, "-m", "pip", "install", *_pip_options(machine))
+        installer = pip if machine.is_free_threaded else _uv(machine)
         source = ("--target", str(site), "--find-links", str(self._pyspark()))
         command = (*installer, "--quiet", *source, requirement)
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         return " ".join(result.stderr.split()) if result.returncode != 0 else ""
+
+    def _wheel(self, machine: Machine) -> Path:
+        (wheel,) = self.directory.glob(machine.wheel)
+        return wheel
 
     def _pyspark(self) -> Path:
         """A folder with its wheel: it comes as an archive, which would be built for each machine anew."""
@@ -237,13 +268,21 @@ def _uv(machine: Machine) -> tuple[str, ...]:
     return ("uv", "pip", "install", *target, "--reinstall-package", "rmqfast")
 
 
-def _pip(machine: Machine) -> tuple[str, ...]:
-    """It knows wheels for a free-threaded Python where there is none to ask, if each platform is named to it."""
+def _pip_options(machine: Machine) -> tuple[str, ...]:
+    """Of pip, that say which wheels a machine takes: each platform is named to it."""
     processor, _, newest = machine.platform.partition("-manylinux_2_")
     platforms = [f"--platform=manylinux_2_{minor}_{processor}" for minor in range(int(newest), 16, -1)]
-    python = ("--python-version", machine.python.rstrip("t"), "--implementation", "cp")
-    abis = ("--abi", f"cp{machine.python.replace('.', '')}", "--abi", "none")
-    return (sys.executable, "-m", "pip", "install", "--only-binary=:all:", *platforms, *python, *abis)
+    python = ("--python-version", machine.python.rstrip("t"), "--implementation", "cp", "--only-binary=:all:")
+    abi = f"cp{machine.python.replace('.', '')}"
+    return (
+        *platforms,
+        *python,
+        "--abi",
+        abi,
+        "--abi",
+        "none",
+        *(() if machine.is_free_threaded else ("--abi", "abi3")),
+    )
 
 
 def main(directory: Path, roots: Path) -> int:

@@ -32,4 +32,4 @@ def test_the_block_of_the_readme_runs(spark: SparkSession, tmp_path: Path) -> No
             names["query"].processAllAvailable()
         finally:
             names["query"].stop()
-        assert spark.read.parquet(str(tmp_path / "lake" / "orders")).count() == 10
+        assert spark.read.parquet(str(tmp_path / "live" / "orders")).count() == 10
