@@ -164,26 +164,33 @@ class Matrix(NamedTuple):
     def lines(self) -> Iterator[Asked]:
         """Asks one after the other."""
         for machine in MACHINES:
-            self._give_python(machine)
             python = f"Python {machine.python}"
+            if problem := self._give_python(machine):
+                yield Asked(machine.root.name, python, problem)
+                continue
             for extra in ("", *machine.extras):
                 yield Asked(machine.root.name, f"{python}, {extra or 'no extra'}", self._of_python(machine, extra))
             if machine.is_free_threaded:
                 yield Asked(machine.root.name, f"{python}, many threads", self._of_python(machine, "", "threads"))
         for machine in READERS:
-            self._give_python(machine)
-            yield Asked(machine.root.name, "README, typed", self._of_reader(machine))
+            problem = self._give_python(machine)
+            yield Asked(machine.root.name, "README, typed", problem or self._of_reader(machine))
         for jvm in JVMS:
             yield self._of_jvm(jvm)
 
-    def _give_python(self, machine: Machine) -> None:
-        root = machine.root.make(self.roots)
-        place = root / f"usr/bin/python{machine.python}"
-        if machine.built and not place.is_symlink():  # it leads somewhere in there alone
-            built = machine.built.build(self.roots)
-            shutil.copytree(built, root / f"opt/{built.name}", symlinks=True, dirs_exist_ok=True)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(f"/opt/{built.name}/bin/python{machine.python}")
+    def _give_python(self, machine: Machine) -> str:
+        """Makes the machine; what went wrong, as where a mirror lacks a source that its index names."""
+        try:
+            root = machine.root.make(self.roots)
+            place = root / f"usr/bin/python{machine.python}"
+            if machine.built and not place.is_symlink():  # it leads somewhere in there alone
+                built = machine.built.build(self.roots)
+                shutil.copytree(built, root / f"opt/{built.name}", symlinks=True, dirs_exist_ok=True)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(f"/opt/{built.name}/bin/python{machine.python}")
+        except subprocess.CalledProcessError as error:
+            return f"not made: {error}"
+        return ""
 
     def _of_python(self, machine: Machine, extra: str, script: str = "smoke") -> str:
         site = self.workplace / f"{machine.root.name}-{extra or 'none'}"
