@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,7 @@ from tests.cli.command_line import run
 from tests.cli.test_ingest import ODD_TOPICS, STORE, day, written
 from tests.golden_stores import PathOf
 from tests.reference.writer import Message, Options, write_store
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,13 +70,40 @@ def test_spark_and_this_process_write_the_same(spark: SparkSession, golden_store
         assert [(out / "_SUCCESS").stat().st_size for out in outs.values()] == [0, 0]
 
 
-def test_a_bar_is_told_of_the_progress(golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_is_told_of_the_progress(
+    spark: SparkSession, golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr("rmqfast.cli.ingest.bar", lambda _: nullcontext(lambda *at: told.append(at)))
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    def tell(done: int, total: int) -> None:
+        if 0 < done < total and not is_told.is_set():
+            is_told.set()
+            gate.write_bytes(b"")
+        told.append((done, total))
+
+    is_told = Event()
+    monkeypatch.setattr("rmqfast.cli.ingest.bar", lambda _: nullcontext(tell))
     monkeypatch.setattr("rmqfast.spark.ingest.POLL_SECONDS", 0.001)
     monkeypatch.setattr("rmqfast.spark.ingest.TASK_BYTES", 1 << 20)  # a store of 3 MiB
-    run("ingest", golden_store(STORE), "--out", tmp_path / "out", "--engine", "columnar")
+    # The bar is of all that the session does: of a job beside, one task waits until the bar was told of the other.
+    beside = Thread(target=spark.sparkContext.parallelize([0, 1], 2).foreach, args=(lambda n: n and gate.read_bytes(),))
+    beside.start()
+    try:
+        until(lambda: completed_tasks(spark) == 1, "a task is done")
+        run("ingest", golden_store(STORE), "--out", tmp_path / "out", "--engine", "columnar")
+    finally:
+        if not is_told.is_set():
+            gate.write_bytes(b"")
+        beside.join()
+    assert is_told.is_set()
     assert all(0 <= done <= total for done, total in told)
-    done, total = told[-1]
-    assert done == total > 1
-    assert any(0 < done < total for done, total in told)
+    assert told[-1][1] > 2, "the tasks of the ingest count, too"
+
+
+def completed_tasks(spark: SparkSession) -> int:
+    """Those of stages that are not over."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
