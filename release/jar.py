@@ -35,7 +35,7 @@ _LIBRARY = "librmqfast_jvm.so"
 #: What the libraries link asks for its licences to go along.
 _NOTICES = ("LICENSE", "THIRD-PARTY-NOTICES.txt")
 _LZMA = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME}
-#: What xz knows of a processor: of aarch64 that instructions have four bytes, as the xz of Spark 3.5 has no filter.
+#: x86-64 has a filter. aarch64 has none in the xz of Spark 3.5: LZMA2 is told that instructions have four bytes.
 _FILTERS = {
     "x86_64": [{"id": lzma.FILTER_X86}, _LZMA],
     "aarch64": [_LZMA | {"lc": 2, "lp": 2}],

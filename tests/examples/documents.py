@@ -94,6 +94,11 @@ def check_code(
     return names
 
 
+def shell_lines(block: str) -> list[str]:
+    """The commands of a block without their comments."""
+    return [line.split("  #")[0].strip() for line in block.splitlines()]
+
+
 def with_readers(code: str, readers: Mapping[str, str]) -> str:
     """Code or a command with what is here in place of what the reader has."""
     for theirs, here in readers.items():

@@ -1,7 +1,8 @@
-"""What a reader of the README has, a store, a cluster with a topic, a directory, and the commands that he types."""
+"""What a reader of the README has, a store, a cluster with a topic, a directory, and what pip installs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,10 @@ README_IN_CHINESE = README.with_name("README.zh.md")
 DOCUMENT = "../README.md"
 
 
-def shell_lines(block: str) -> list[str]:
-    """The commands of a block without their comments."""
-    return [line.split("  #")[0].strip() for line in block.splitlines()]
+def installed_by_readme() -> str:
+    """What the README has pip install last, with the extras that its code needs: `rmqfast[spark,cli]`."""
+    found: list[str] = re.findall(r"^pip install '([^']+)'", README.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[-1]
 
 
 @contextmanager

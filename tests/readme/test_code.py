@@ -12,9 +12,9 @@ import pytest
 from rmqfast import open_store
 from tests.cli.command_line import run
 from tests.cli.test_server import end, serving
-from tests.examples.documents import blocks_of, check_code, with_readers
+from tests.examples.documents import blocks_of, check_code, shell_lines, with_readers
 
-from .readers import DOCUMENT, README, readers_things, shell_lines
+from .readers import DOCUMENT, README, readers_things
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.cluster

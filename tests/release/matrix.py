@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from tests.golden_stores import unpack
 
-from . import columnar, musl, reader, smoke
+from . import columnar, fresh_machine, musl, smoke
 from .built_python import BuiltPython
 from .roots import Root, missing_tools
 
@@ -72,12 +72,13 @@ def _built(root: Root, platform: str, built: BuiltPython, extras: tuple[str, ...
     return Machine(root, built.version, platform, extras, built)
 
 
+_PYTHON_OF_BULLSEYE = BuiltPython("3.11", "bullseye", "bookworm")
 MACHINES = (
     # the oldest glibc that Debian's mirrors still have, 2.31; its own Python is 3.9
     _built(
         Root("debian-11-x86_64", "bullseye", "x86_64", (*_LIBRARIES, *_OF_BULLSEYE)),
         "x86_64-manylinux_2_31",
-        BuiltPython("3.11", "bullseye", "bookworm"),
+        _PYTHON_OF_BULLSEYE,
     ),
     Machine(Root("debian-12-x86_64", "bookworm", "x86_64", _PYTHON), "3.11", "x86_64-manylinux_2_36"),
     Machine(Root("debian-13-x86_64", "trixie", "x86_64", _PYTHON), "3.13", "x86_64-manylinux_2_40"),
@@ -108,12 +109,12 @@ MACHINES = (
 #: Where the README is read: nothing but a Python, and a Java for Spark.
 READERS = (
     _built(
-        Root("reader-debian-11-x86_64", "bullseye", "x86_64", (*_LIBRARIES, *_OF_BULLSEYE, *reader.PACKAGES)),
+        Root("reader-debian-11-x86_64", "bullseye", "x86_64", (*_LIBRARIES, *_OF_BULLSEYE, *fresh_machine.PACKAGES)),
         "x86_64-manylinux_2_31",
-        BuiltPython("3.11", "bullseye", "bookworm"),
+        _PYTHON_OF_BULLSEYE,
     ),
     Machine(
-        Root("reader-debian-12-x86_64", "bookworm", "x86_64", (*_PYTHON, *reader.PACKAGES)),
+        Root("reader-debian-12-x86_64", "bookworm", "x86_64", (*_PYTHON, *fresh_machine.PACKAGES)),
         "3.11",
         "x86_64-manylinux_2_36",
     ),
@@ -211,9 +212,9 @@ class Matrix(NamedTuple):
 
     def _of_reader(self, machine: Machine) -> str:
         wheels = self.workplace / machine.root.name
-        if problem := reader.fetch(self._wheel(machine), _pip_options(machine), self._pyspark(), wheels):
+        if problem := fresh_machine.fetch(self._wheel(machine), _pip_options(machine), self._pyspark(), wheels):
             return f"not fetched: {problem}"
-        read = reader.read(machine.root, self.roots, machine.python, wheels)
+        read = fresh_machine.read(machine.root, self.roots, machine.python, wheels)
         shutil.rmtree(wheels)
         return read
 
@@ -239,18 +240,8 @@ class Matrix(NamedTuple):
         if not list(folder.glob("pyspark-*.whl")):
             dev = (_ROOT / "requirements/dev.in").read_text()
             pinned = re.findall(r"^pyspark==\S+", dev, re.MULTILINE)
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "wheel",
-                "--quiet",
-                "--no-deps",
-                "--wheel-dir",
-                str(folder),
-                *pinned,
-            ]
-            subprocess.run(command, check=True)
+            command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
+            subprocess.run([*command, *pinned], check=True)
         return folder
 
     def _of_jvm(self, jvm: Jvm) -> Asked:
@@ -280,16 +271,8 @@ def _pip_options(machine: Machine) -> tuple[str, ...]:
     processor, _, newest = machine.platform.partition("-manylinux_2_")
     platforms = [f"--platform=manylinux_2_{minor}_{processor}" for minor in range(int(newest), 16, -1)]
     python = ("--python-version", machine.python.rstrip("t"), "--implementation", "cp", "--only-binary=:all:")
-    abi = f"cp{machine.python.replace('.', '')}"
-    return (
-        *platforms,
-        *python,
-        "--abi",
-        abi,
-        "--abi",
-        "none",
-        *(() if machine.is_free_threaded else ("--abi", "abi3")),
-    )
+    abis = [f"cp{machine.python.replace('.', '')}", "none", *(() if machine.is_free_threaded else ("abi3",))]
+    return (*platforms, *python, *(f"--abi={abi}" for abi in abis))
 
 
 def main(directory: Path, roots: Path) -> int:

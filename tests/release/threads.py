@@ -109,7 +109,7 @@ def appends(work: Work, store: Any) -> None:
 
 
 @contextmanager
-def consumers(name_server: str, work: Work) -> Iterator[dict[str, Arrivals]]:
+def consumers(name_server: str) -> Iterator[dict[str, Arrivals]]:
     """A push consumer, an orderly one, and one that is polled by threads in turn."""
     import rmqfast
 
@@ -160,7 +160,7 @@ def many_threads_at_once(place: Place) -> str:
         rmqfast.open_store(appended, mode="a") as written,
         rmqfast.EmbeddedCluster(place.workplace / "cluster") as cluster,
         rmqfast.Producer("shop", name_server=cluster.name_server) as producer,
-        consumers(cluster.name_server, work) as arrivals,
+        consumers(cluster.name_server) as arrivals,
     ):
         sent: set[bytes] = set()
 
@@ -224,7 +224,7 @@ def the_lock_stays_off(_: Place) -> str:
 
 
 def main(store: str, workplace: str) -> int:
-    """Runs both; the lock has to be off afterwards, too."""
+    """Runs them; the lock has to be off afterwards, too."""
     checks = (the_lock_stays_off, one_thread_takes_a_capsule, many_threads_at_once, the_lock_stays_off)
     return run(checks, store, workplace)
 

@@ -7,23 +7,27 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.readme.readers import installed_by_readme
+
 from .roots import Root
 
 _ROOT = Path(__file__).parents[2]
 #: Of `venv` and `pip`, and of the scripts that start Spark.
 PACKAGES = ("openjdk-17-jre-headless", "bash", "dash", "coreutils", "grep", "sed", "procps", "libc-bin")
-_INSTALLED = ("rmqfast[spark,cli]", "pytest")
+#: What the test of the README is run by, and what installs.
+_BESIDES = ("pytest", "pip")
 #: pip is run out of its own wheel: these Pythons have none.
 _SCRIPT = """
 python{version} -m venv --without-pip /root/reader
-/root/reader/bin/python /wheels/pip-*.whl/pip install --quiet --no-index --find-links /wheels {installed}
+pip=$(echo /wheels/pip-*.whl)
+/root/reader/bin/python "$pip/pip" install --quiet --no-index --find-links /wheels {installed}
 cd /root
-PATH=/root/reader/bin:$PATH PYTHONPATH=/asked python -m tests.release.readme /root/typed
+PATH=/root/reader/bin:$PATH PYTHONPATH=/asked python -m tests.release.typed_readme /root/typed
 """
 
 
 def read(root: Root, home: Path, python: str, wheels: Path) -> str:
-    """What came of it.
+    """What came of it: `passed: ` and what was typed, or `failed: ` and why.
 
     Args:
         root: The machine, with a Java.
@@ -31,7 +35,7 @@ def read(root: Root, home: Path, python: str, wheels: Path) -> str:
         python: The version, as `3.11`.
         wheels: All that pip would get from an index, which nobody can reach from within the root: see `fetch`.
     """
-    installed = " ".join(f"'{requirement}'" for requirement in _INSTALLED)
+    installed = f"'{installed_by_readme()}' {' '.join(_BESIDES)}"
     result = root.run(
         home,
         ("sh", "-ec", _SCRIPT.format(version=python, installed=installed)),
@@ -53,7 +57,7 @@ def fetch(wheel: Path, options: Sequence[str], archives: Path, directory: Path) 
         archives: A folder with wheels of what the index has as an archive alone.
         directory: Where they go.
     """
-    wanted = (f"{_INSTALLED[0]} @ {wheel.as_uri()}", *_INSTALLED[1:], "pip")
+    wanted = (f"{installed_by_readme()} @ {wheel.as_uri()}", *_BESIDES)
     where = ("--find-links", str(archives), "--dest", str(directory))
     command = (sys.executable, "-m", "pip", "download", "--quiet", *options, *where, *wanted)
     result = subprocess.run(command, capture_output=True, text=True, check=False)
