@@ -31,7 +31,7 @@ RELEASE := dist/release
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
-	develop wheel lock clean wheels check-platforms check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -188,8 +188,11 @@ wheels: .venv/.locked .venv-release/.locked | tools ## what is released, in dist
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) release/wheels.py $(RELEASE) $(ARGS)
 	$(jar_of_tests)
 
-# No test runs there. Rust's standard libraries for them are fetched by `.ci/rust $(FOREIGN)`.
+# No test runs there.
 FOREIGN := aarch64-apple-darwin x86_64-pc-windows-gnu
+platforms-rust: ## Rust's standard libraries for macOS and Windows, by rustup
+	.ci/rust $(FOREIGN)
+
 check-platforms: .venv/.editable .venv-release/.locked ## what is for macOS and Windows compiles, and has the types that Python has there
 	for target in $(FOREIGN); do \
 		PATH=$(CURDIR)/.venv-release/bin:$$PATH cargo-zigbuild check --locked --target $$target || exit; done

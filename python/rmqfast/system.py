@@ -1,6 +1,6 @@
 """What operating systems do differently. No other module asks which one it runs on.
 
-Linux is what the tests run on, and macOS has all of it. For Windows it is type-checked, and nothing has run there.
+The tests run on Linux. For macOS and Windows the types are checked; nothing has run there.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ __all__ = [
     "milliseconds_since_boot",
     "owned_directory",
     "physical_memory",
+    "set_mode",
     "sync_directory",
+    "sync_file",
     "usable_cores",
 ]
 
+_MEMORY_OF_A_SMALL_MACHINE = 4 << 30
 _GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
 _IPV6_INTERFACES = Path("/proc/net/if_inet6")
 _INTERFACES = Path("/sys/class/net")
@@ -44,23 +47,25 @@ def milliseconds_since_boot() -> int:
         >>> milliseconds_since_boot() > 0
         True
     """
-    # the monotonic clock of macOS and of Windows goes on while the machine sleeps
     if sys.platform == "linux":
         nanoseconds = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    else:
+    elif sys.platform == "win32":
         nanoseconds = time.monotonic_ns()
+    else:
+        # goes on while the machine sleeps, which Python's own monotonic clock does not on macOS
+        nanoseconds = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     return nanoseconds // 1_000_000
 
 
 def physical_memory() -> int:
-    """Bytes of memory that the machine has; 0 where it does not tell.
+    """Bytes of memory that the machine has; as many as a small one where Python does not know them.
 
     Example:
         >>> physical_memory() > 1 << 20
         True
     """
     if sys.platform == "win32":
-        size = 0
+        size = _MEMORY_OF_A_SMALL_MACHINE
     else:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return size
@@ -81,9 +86,47 @@ def usable_cores() -> int:
 
 
 def after_fork(callback: Callable[[], None]) -> None:
-    """Has a callback called in each process that is forked off this one."""
+    """Has a callback called in each process that is forked off this one.
+
+    Example:
+        >>> after_fork(lambda: None)
+    """
     if sys.platform != "win32":
         os.register_at_fork(after_in_child=callback)
+
+
+def set_mode(descriptor: int, mode: int) -> None:
+    """Gives an open file a mode, whatever the umask is and whatever its name leads to by now.
+
+    Args:
+        descriptor: Of the file.
+        mode: As of `chmod`; Windows takes none.
+
+    Example:
+        >>> with (getfixture("tmp_path") / "orders").open("w") as file:
+        ...     set_mode(file.fileno(), 0o640)
+    """
+    if sys.platform != "win32":
+        os.fchmod(descriptor, mode)
+
+
+def sync_file(descriptor: int) -> None:
+    """Waits until what was written to an open file is on the disk, not in the drive's own memory.
+
+    Args:
+        descriptor: Of the file.
+
+    Raises:
+        OSError: What the operating system says.
+
+    Example:
+        >>> with (getfixture("tmp_path") / "orders").open("w") as file:
+        ...     sync_file(file.fileno())
+    """
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
 
 
 def sync_directory(directory: Path) -> None:
@@ -91,11 +134,14 @@ def sync_directory(directory: Path) -> None:
 
     Raises:
         OSError: What the operating system says.
+
+    Example:
+        >>> sync_directory(getfixture("tmp_path"))
     """
     if sys.platform != "win32":  # a directory cannot be waited for there; NTFS has a journal of names
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(opened)
+            sync_file(opened)
         finally:
             os.close(opened)
 
@@ -105,6 +151,10 @@ def lock_file(file: IO[str]) -> None:
 
     Raises:
         BlockingIOError: Another process has it.
+
+    Example:
+        >>> with (getfixture("tmp_path") / "orders.jsonl").open("a") as file:
+        ...     lock_file(file)
     """
     if sys.platform == "win32":
         _lock_first_byte(file.fileno())
@@ -119,6 +169,10 @@ def owned_directory(directory: Path) -> Iterator[None]:
     Raises:
         BlockingIOError: Another process has it.
         FileNotFoundError: Another process had it, and removed it.
+
+    Example:
+        >>> with owned_directory(getfixture("tmp_path")):
+        ...     pass  # nobody else writes there
     """
     if sys.platform == "win32":
         beside = directory.with_name(f"{directory.name}.lock")  # a directory cannot be locked there
@@ -144,6 +198,7 @@ def owned_directory(directory: Path) -> Iterator[None]:
 if sys.platform == "win32":
 
     def _lock_first_byte(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError as error:
@@ -153,7 +208,12 @@ if sys.platform == "win32":
 if sys.platform == "linux":
 
     def local_addresses() -> list[str]:
-        """The addresses of this machine, IPv4 first, in the order in which Java lists interfaces."""
+        """The addresses of this machine, IPv4 first, in the order in which Java lists interfaces.
+
+        Example:
+            >>> "127.0.0.1" in local_addresses()
+            True
+        """
         # Java lists interfaces in reverse order, and skips bridges
         names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
         ipv4 = [address for name in names if (address := _ipv4_address(name)) is not None]

@@ -49,6 +49,12 @@ def test_a_read_request_of_spark_stands_on_the_store_the_client_and_the_log_over
     assert {d for d in dependencies()["rmqfast-spark"] if d.startswith("rmqfast")} == below
 
 
+def test_one_crate_calls_the_operating_system() -> None:
+    systems = {"fs4", "libc", "rustix", "winapi-util"}
+    # how tests wait is no part of what is installed
+    assert {name for name, uses in dependencies().items() if uses & systems} == {"rmqfast-os", "rmqfast-waiting"}
+
+
 def test_the_binding_is_above_the_store() -> None:
     crates = dependencies()
     assert "rmqfast-store" in crates["rmqfast-python"]

@@ -14,7 +14,7 @@ from typing import Final
 
 from rmqfast.acl import yaml_text
 from rmqfast.errors import ArgumentError
-from rmqfast.system import sync_directory
+from rmqfast.system import set_mode, sync_directory, sync_file
 
 
 class AclFiles:
@@ -75,8 +75,8 @@ def _replace(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             with contextlib.suppress(FileNotFoundError):
-                Path(name).chmod(stat.S_IMODE(path.stat().st_mode))
-            os.fsync(descriptor)
+                set_mode(descriptor, stat.S_IMODE(path.stat().st_mode))
+            sync_file(descriptor)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

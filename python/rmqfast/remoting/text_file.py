@@ -5,12 +5,11 @@ Source: `MixAll.string2File`, `MixAll.file2String`.
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
 from rmqfast.errors import CorruptError, StoreIOError
-from rmqfast.system import sync_directory
+from rmqfast.system import set_mode, sync_directory, sync_file
 
 #: Bytes of a file that is still read.
 MAX_SIZE = 64 << 20
@@ -72,10 +71,10 @@ def _text(file: Path, data: bytes) -> str:
 def _write_file(file: Path, data: bytes, mode: int | None) -> None:
     with file.open("wb") as opened:
         if mode is not None:
-            file.chmod(mode)  # before its bytes come: what only the owner may read stays so
+            set_mode(opened.fileno(), mode)  # before its bytes come: what only the owner may read stays so
         opened.write(data)
         opened.flush()
-        os.fsync(opened.fileno())
+        sync_file(opened.fileno())
 
 
 def _beside(path: Path, suffix: str) -> Path:

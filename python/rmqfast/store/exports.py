@@ -17,7 +17,7 @@ from rmqfast.store.json_lines import json_lines, plain_rows
 from rmqfast.store.report import ExportReport
 from rmqfast.store.request import COLUMNS, ScanRequest
 from rmqfast.store.scan import Scan
-from rmqfast.system import lock_file
+from rmqfast.system import lock_file, sync_file
 
 __all__ = ["ExportFormat", "Progress", "export"]
 
@@ -99,7 +99,7 @@ def _new_file(path: Path) -> Iterator[TextIO]:
             try:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
                 partial.rename(path)
             except BaseException:
                 partial.unlink(missing_ok=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from rmqfast.system import sync_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +113,7 @@ class _File:
         with self._sink:
             self._writer.close()
         with self._path.open("rb") as file:
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
 
 
 def _name(value: str | None) -> str:

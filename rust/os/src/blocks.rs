@@ -15,7 +15,10 @@ pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return by_mode(file, rustix::fs::FallocateFlags::empty(), at, len);
     #[cfg(not(target_os = "linux"))]
-    return Ok(is_nothing(file, at, len));
+    {
+        let _ = (file, at);
+        Ok(len == 0)
+    }
 }
 
 /// Makes `len` bytes from `at` zero, and gives back the blocks that hold nothing else; false as of [`allocate`].
@@ -29,7 +32,10 @@ pub fn punch(file: &File, at: u64, len: u64) -> io::Result<bool> {
         by_mode(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len)
     };
     #[cfg(not(target_os = "linux"))]
-    return Ok(is_nothing(file, at, len));
+    {
+        let _ = (file, at);
+        Ok(len == 0)
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -47,23 +53,18 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn is_nothing(_file: &File, _at: u64, len: u64) -> bool {
-    len == 0
-}
-
 /// Where the next bytes from `at` on stand that the file system stores; `None` where it stores none.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] or another where the file system does not know its holes.
+/// [`io::ErrorKind::Unsupported`] or another where the file system does not know its holes, or is not to be believed.
 pub fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     return match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
         Ok(next) => Ok(Some(next)),
         Err(rustix::io::Errno::NXIO) => Ok(None),
         Err(error) => Err(error.into()),
     };
-    #[cfg(windows)]
+    #[cfg(not(target_os = "linux"))]
     return unknown(file, at);
 }
 
@@ -72,13 +73,14 @@ pub fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
 /// # Errors
 /// As of [`next_data`]; also where the file ends before `at`.
 pub fn next_hole(file: &File, at: u64) -> io::Result<u64> {
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?);
-    #[cfg(windows)]
+    #[cfg(not(target_os = "linux"))]
     return unknown(file, at);
 }
 
-#[cfg(windows)]
+/// APFS tells of holes where there is data that was just written.
+#[cfg(not(target_os = "linux"))]
 fn unknown<T>(_file: &File, _at: u64) -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -91,19 +93,8 @@ pub fn keeps_blocks(file: &File) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return Ok(KEEPS_BLOCKS.contains(&rustix::fs::fstatfs(file)?.f_type));
     #[cfg(not(target_os = "linux"))]
-    return file.metadata().map(|_| false);
-}
-
-/// Gives back memory for the bytes from `from` to `end`, of which none was written. Not while somebody writes there. Where the
-/// system takes no such advice nothing happens.
-pub fn forget(file: &File, from: u64, end: u64) {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::fs::fadvise(
-        file,
-        from,
-        std::num::NonZeroU64::new(end.saturating_sub(from)),
-        rustix::fs::Advice::DontNeed,
-    );
-    #[cfg(not(target_os = "linux"))]
-    let _ = (file, from, end);
+    {
+        let _ = file;
+        Ok(false)
+    }
 }

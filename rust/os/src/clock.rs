@@ -1,26 +1,26 @@
 //! The clock that only ever ticks.
 
 /// Milliseconds since some moment, the time that the machine slept included: nobody sets it.
-#[cfg(unix)]
 pub fn steady_ms() -> i64 {
-    use rustix::time::{ClockId, clock_gettime};
-    // of macOS the monotonic clock goes on while the machine sleeps
-    #[cfg(target_vendor = "apple")]
-    let clock = ClockId::Monotonic;
-    #[cfg(not(target_vendor = "apple"))]
-    let clock = ClockId::Boottime;
-    let time = clock_gettime(clock);
-    time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)
-}
-
-/// Milliseconds since some moment, the time that the machine slept included: nobody sets it.
-#[cfg(windows)]
-pub fn steady_ms() -> i64 {
-    use std::sync::LazyLock;
-    use std::time::Instant;
-    // its performance counter goes on while the machine sleeps
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    START.elapsed().as_millis() as i64
+    #[cfg(unix)]
+    {
+        use rustix::time::{ClockId, clock_gettime};
+        // of macOS the monotonic clock goes on while the machine sleeps
+        #[cfg(target_vendor = "apple")]
+        let clock = ClockId::Monotonic;
+        #[cfg(not(target_vendor = "apple"))]
+        let clock = ClockId::Boottime;
+        let time = clock_gettime(clock);
+        time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)
+    }
+    #[cfg(windows)]
+    {
+        use std::sync::LazyLock;
+        use std::time::Instant;
+        // its performance counter goes on while the machine sleeps
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed().as_millis() as i64
+    }
 }
 
 #[cfg(test)]

@@ -17,21 +17,18 @@ pub struct Space {
 ///
 /// # Errors
 /// What the operating system says.
-#[cfg(unix)]
 pub fn space(path: &Path) -> io::Result<Space> {
-    let disk = rustix::fs::statvfs(path)?;
-    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-    Ok(Space { total: bytes(disk.f_blocks), free: bytes(disk.f_bfree), usable: bytes(disk.f_bavail) })
-}
-
-/// The room of the disk that `path` is on.
-///
-/// # Errors
-/// What the operating system says.
-#[cfg(windows)]
-pub fn space(path: &Path) -> io::Result<Space> {
-    let disk = fs4::statvfs(path)?;
-    Ok(Space { total: disk.total_space(), free: disk.free_space(), usable: disk.available_space() })
+    #[cfg(unix)]
+    {
+        let disk = rustix::fs::statvfs(path)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        Ok(Space { total: bytes(disk.f_blocks), free: bytes(disk.f_bfree), usable: bytes(disk.f_bavail) })
+    }
+    #[cfg(windows)]
+    {
+        let disk = fs4::statvfs(path)?;
+        Ok(Space { total: disk.total_space(), free: disk.free_space(), usable: disk.available_space() })
+    }
 }
 
 /// Waits until all that was written to the file system that `directory` is on is on the disk.
@@ -73,7 +70,7 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
             other => return Ok(other?),
         }
     }
-    #[cfg(windows)]
+    // what comes between the two calls is replaced, if it is an empty directory
     if to.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }

@@ -16,32 +16,18 @@ pub struct Holder {
 ///
 /// # Errors
 /// What the operating system says.
-#[cfg(unix)]
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    use rustix::fs::{FlockOperation, fcntl_lock};
-    use rustix::io::Errno;
-    match fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
-        Err(error) => Err(error.into()),
+    #[cfg(unix)]
+    {
+        use rustix::fs::{FlockOperation, fcntl_lock};
+        use rustix::io::Errno;
+        match fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
-}
-
-/// Another process that has the lock.
-#[cfg(unix)]
-pub fn holder(file: &File) -> Option<Holder> {
-    use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
-    let probe = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
-    let lock = fcntl_getlk(file, &probe).ok().flatten()?;
-    Some(Holder { process: lock.pid.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()) })
-}
-
-/// Takes the lock until the file is closed; false where another process has it.
-///
-/// # Errors
-/// What the operating system says.
-#[cfg(windows)]
-pub fn try_lock(file: &File) -> io::Result<bool> {
+    #[cfg(windows)]
     match file.try_lock() {
         Ok(()) => Ok(true),
         Err(std::fs::TryLockError::WouldBlock) => Ok(false),
@@ -50,8 +36,15 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 }
 
 /// Another process that has the lock.
-#[cfg(windows)]
 pub fn holder(file: &File) -> Option<Holder> {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
+        let (typ, offset_type) = (FlockType::WriteLock, FlockOffsetType::Set);
+        let lock = fcntl_getlk(file, &Flock { start: 0, length: 1, pid: None, typ, offset_type }).ok().flatten()?;
+        Some(Holder { process: lock.pid.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()) })
+    }
+    #[cfg(windows)]
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map_or(None, |()| None),
         Err(_) => Some(Holder { process: None }),

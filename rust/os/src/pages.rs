@@ -1,5 +1,6 @@
-//! Pages of memory.
+//! Pages of memory: their size, those of a map, those that keep a file's bytes.
 use memmap2::MmapRaw;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,4 +32,17 @@ pub fn populate(map: &MmapRaw, range: Range<usize>) {
     let _ = map.advise_range(memmap2::Advice::PopulateWrite, range.start, range.len());
     #[cfg(not(target_os = "linux"))]
     let _ = (map, range);
+}
+
+/// Gives back the memory that keeps the bytes of a file from `from` to `end`, of which none was written. Not while somebody writes
+/// there. Where the system takes no such advice nothing happens.
+pub fn forget(file: &File, from: u64, end: u64) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Advice, fadvise};
+        let len = std::num::NonZeroU64::new(end.saturating_sub(from));
+        let _ = fadvise(file, from, len, Advice::DontNeed);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, from, end);
 }

@@ -1,102 +1,27 @@
-//! Sockets: reading without a wait, waiting for one of two, and a pair to wake who waits.
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, Read, Write};
+//! Sockets: what is read without a wait, and a listener that is shut down.
+use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
 
-#[cfg(unix)]
-type Stream = std::os::unix::net::UnixStream;
-#[cfg(windows)]
-type Stream = TcpStream;
-
-/// Wakes a thread that waits at its [`Ear`].
-#[derive(Debug)]
-pub struct Bell(Stream);
-
-/// What a thread listens to.
-#[derive(Debug)]
-pub struct Ear(Stream);
-
-/// A bell and its ear.
+/// Reads what has come, without waiting; [`io::ErrorKind::WouldBlock`] where nothing has. One thread alone may use the socket: not
+/// every system can read so without a change of the socket.
 ///
 /// # Errors
 /// What the operating system says.
-pub fn bell() -> io::Result<(Bell, Ear)> {
-    let (bell, ear) = pair()?;
-    bell.set_nonblocking(true)?;
-    ear.set_nonblocking(true)?;
-    Ok((Bell(bell), Ear(ear)))
-}
-
-impl Bell {
-    /// Wakes the thread, now or as soon as it waits.
-    pub fn ring(&self) {
-        // a bell that cannot ring any more has rung
-        let _ = (&self.0).write(&[1]);
-    }
-}
-
-impl Ear {
-    /// Waits until the bell rings, `socket` has something to read, or the time is over; a signal ends it, too.
-    pub fn wait(&self, socket: Option<&TcpStream>, timeout: Option<Duration>) {
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            // a wait of nothing would be a turn for nothing
-            tv_nsec: i64::from(timeout.subsec_nanos()).max(100_000) as _,
-        });
-        let mut fds = vec![PollFd::new(&self.0, PollFlags::IN)];
-        fds.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
-        let _ = poll(&mut fds, timeout.as_ref());
-        if fds[0].revents().contains(PollFlags::IN) {
-            let _ = (&self.0).read(&mut [0; 64]);
-        }
-    }
-}
-
-#[cfg(unix)]
-fn pair() -> io::Result<(Stream, Stream)> {
-    Stream::pair()
-}
-
-/// Two ends of a connection of this process with itself.
-#[cfg(windows)]
-fn pair() -> io::Result<(Stream, Stream)> {
-    let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-    let one = TcpStream::connect(listener.local_addr()?)?;
-    loop {
-        // another process may come first
-        let (other, address) = listener.accept()?;
-        if address == one.local_addr()? {
-            return Ok((one, other));
-        }
-    }
-}
-
-/// Reads what has come, without waiting; [`io::ErrorKind::WouldBlock`] where nothing has.
-///
-/// # Errors
-/// What the operating system says.
-#[cfg(unix)]
 pub fn read_ready(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
-    use rustix::net::{RecvFlags, recv};
+    #[cfg(unix)]
     loop {
-        match recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+        match rustix::net::recv(socket, &mut *buffer, rustix::net::RecvFlags::DONTWAIT) {
             Err(rustix::io::Errno::INTR) => {}
             read => return Ok(read.map(|(read, _)| read)?),
         }
     }
-}
-
-/// Reads what has come, without waiting; [`io::ErrorKind::WouldBlock`] where nothing has. One thread alone may use the socket.
-///
-/// # Errors
-/// What the operating system says.
-#[cfg(windows)]
-pub fn read_ready(mut socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
-    socket.set_nonblocking(true)?;
-    let read = socket.read(buffer);
-    socket.set_nonblocking(false)?;
-    read
+    #[cfg(windows)]
+    {
+        socket.set_nonblocking(true)?;
+        let read = std::io::Read::read(&mut &*socket, buffer);
+        socket.set_nonblocking(false)?;
+        read
+    }
 }
 
 /// Ends the wait of who accepts connections, where the operating system lets a listener be shut down.

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rmqfast.errors import StoreIOError
+from rmqfast.system import set_mode
 
 __all__ = ["Change", "Database"]
 
@@ -177,6 +178,7 @@ def _connected(path: Path, permission: int) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         # an acknowledged topic must be there after a loss of power: WAL syncs with NORMAL at checkpoints only
         db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA fullfsync = ON")  # macOS syncs to the drive's own memory otherwise
         _in_transaction(db, _make_tables)
         _check(db)
     except BaseException:
@@ -190,8 +192,11 @@ def _create(path: Path, permission: int) -> None:
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, permission))
-        path.chmod(permission)  # the umask has no say
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, permission)
+        try:
+            set_mode(file, permission)  # the umask has no say
+        finally:
+            os.close(file)
 
 
 def _make_tables(db: sqlite3.Connection) -> None:

@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.statistics.store_stats import StoreStats
@@ -86,7 +85,7 @@ class RuntimeInfoProcessor:
         }
         disk = _usage(self._path)
         if disk is not None:
-            total, free = readable_bytes(disk.total), readable_bytes(disk.free)
+            total, _, free = map(readable_bytes, disk)
             info["commitLogDirCapacity"] = f"Total : {total}, Free : {free}."
         return info
 
@@ -112,9 +111,10 @@ def used_ratio(path: Path) -> float:
     disk = _usage(path)
     if disk is None:
         return -1.0
-    entire = disk.used + disk.free
+    _, used, free = disk
+    entire = used + free
     # rounded up, of what an ordinary user may use: as `df`
-    return -(-disk.used * 100 // entire) / 100 if entire > 0 else -1.0
+    return -(-used * 100 // entire) / 100 if entire > 0 else -1.0
 
 
 def readable_bytes(count: int) -> str:
@@ -132,16 +132,9 @@ def readable_bytes(count: int) -> str:
     return f"{count / _KIB**power:.1f} {'KMGTPE'[power - 1]}iB"
 
 
-class _Usage(NamedTuple):
-    """Bytes of a disk: all, those used, and those that an ordinary user may have."""
-
-    total: int
-    used: int
-    free: int
-
-
-def _usage(path: Path) -> _Usage | None:
+def _usage(path: Path) -> tuple[int, int, int] | None:
+    """Bytes of the disk: all, those used, and those that an ordinary user may have."""
     try:
-        return _Usage(*shutil.disk_usage(path))
+        return shutil.disk_usage(path)
     except OSError:
         return None

@@ -5,7 +5,7 @@ use super::pull_queue::Volume;
 use super::state::State;
 use super::worker::{OnReady, Shared, Worker};
 use crate::error::{Error, Result};
-use rmqfast_os::socket::{Bell, bell};
+use rmqfast_os::bell::{Bell, bell};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

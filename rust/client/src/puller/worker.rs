@@ -6,7 +6,7 @@ use super::options::PullerOptions;
 use super::state::{Request, State};
 use super::wire;
 use crate::error::Result;
-use rmqfast_os::socket::Ear;
+use rmqfast_os::bell::Ear;
 use rmqfast_remoting::Command;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Nobody makes a file shorter that is mapped: Windows refuses it (`ERROR_USER_MAPPED_FILE`). No page is ever lost.
+//! Nobody makes a local file shorter while it is mapped: Windows refuses it (`ERROR_USER_MAPPED_FILE`).
 use std::io;
 
 /// A map that is guarded, until this is dropped.

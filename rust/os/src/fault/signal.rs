@@ -164,7 +164,7 @@ fn slot(number: usize) -> Option<&'static Slot> {
 /// The handler. What it calls is safe in a signal: atomics, `mmap`, `sigaction`, `raise`, and the handler that was there before.
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: a thread has its own errno, and the operating system gives a whole `siginfo_t` with SA_SIGINFO.
-    let (errno, is_fault, address) = unsafe { (*errno_place(), (*info).si_code > 0, (*info).si_addr()) };
+    let (errno, is_fault, address) = unsafe { (*errno_place(), is_fault((*info).si_code), (*info).si_addr()) };
     // a signal that somebody sent has no address
     let is_healed = is_fault && heal(address as usize);
     // SAFETY: as above.
@@ -173,6 +173,12 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         let before = if is_fault { &BEFORE } else { &FIRST }.load(Ordering::SeqCst);
         hand_on(before, is_fault, (signal, info, context));
     }
+}
+
+/// Whether the processor sent the signal, by its code; else somebody did.
+fn is_fault(code: libc::c_int) -> bool {
+    // of macOS, codes of signals that were sent are above 0, too
+    if cfg!(target_vendor = "apple") { (1..=3).contains(&code) } else { code > 0 }
 }
 
 /// Maps zeroes from the page of `address` to the end of the range that it belongs to, and notes that; false for a foreign address.

@@ -6,7 +6,8 @@ use super::disk::{self, Call};
 use super::mmap::{OwnedMap, WriteMap};
 use super::permission;
 use crate::{Error, Result};
-use rmqfast_os::file::{Facts, FileExt, facts_of};
+use rmqfast_os::file::FileExt;
+use rmqfast_os::identity::{Facts, facts_of};
 use rmqfast_os::{blocks, disk as os_disk};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -155,7 +156,7 @@ impl Allocated {
         disk::call(Call::Write, &self.path, || punch(&self.file, at, len))
     }
 
-    /// Waits until what was written is on the disk, through a map as well.
+    /// Waits until what was written is on the disk; through a map as well, where files and maps share their pages, as on Unix.
     ///
     /// # Errors
     /// [`Error::Io`]; then nobody knows what is on the disk.

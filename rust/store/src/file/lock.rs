@@ -6,7 +6,8 @@
 //! Source: `DefaultMessageStore.start`, `FileChannel.tryLock(0, 1, false)`.
 use super::permission;
 use crate::{Error, Result};
-use rmqfast_os::file::{FileExt, FileId, facts_at};
+use rmqfast_os::file::FileExt;
+use rmqfast_os::identity::{FileId, facts_at};
 use rmqfast_os::lock::{Holder, holder, try_lock};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};

@@ -4,8 +4,9 @@
 use super::mmap;
 use crate::{Error, Result};
 use memmap2::Mmap;
-use rmqfast_os::blocks;
-use rmqfast_os::file::{FileExt, facts_at, facts_of, open_unseen};
+use rmqfast_os::file::{FileExt, open_unseen};
+use rmqfast_os::identity::{facts_at, facts_of};
+use rmqfast_os::{blocks, pages};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -126,7 +127,7 @@ impl Segment {
     /// Gives back memory for the bytes from `from` to `end`, of which none was written: another look would find them stored. Not
     /// while somebody writes there.
     pub fn forget(&self, from: u64, end: u64) {
-        blocks::forget(&self.file, from, end);
+        pages::forget(&self.file, from, end);
     }
 
     fn first_nonzero(&self, range: Range<u64>) -> io::Result<Option<u64>> {

@@ -9,7 +9,7 @@ use crate::file::write_back;
 use crate::store::recover;
 use crate::{Error, Result};
 use rmqfast_os::fault;
-use rmqfast_os::file::{FileId, facts_at};
+use rmqfast_os::identity::{FileId, facts_at};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

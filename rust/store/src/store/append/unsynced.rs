@@ -2,7 +2,7 @@
 use crate::file::disk::{sync_all, sync_directory};
 use crate::file::{Allocated, Mapped};
 use crate::{Error, Result};
-use rmqfast_os::file::{FileId, facts_at};
+use rmqfast_os::identity::{FileId, facts_at};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -35,7 +35,7 @@ pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// A clock may stand before 1970, which is a jump like any other.
+/// As [`now_ms`], but for a clock that stands before 1970: that is a jump like any other, and no time to store.
 fn wall_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => since.as_millis() as i64,

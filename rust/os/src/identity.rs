@@ -1,0 +1,59 @@
+//! Which file it is that is open, or that a path leads to.
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// What tells a file, or a directory, from all others that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileId {
+    /// The file system that it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// What the operating system says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Which file it is.
+    pub id: FileId,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// The open file, whatever its name leads to by now.
+///
+/// # Errors
+/// What the operating system says.
+pub fn facts_of(file: &File) -> io::Result<Facts> {
+    #[cfg(unix)]
+    return file.metadata().map(|meta| facts(&meta));
+    #[cfg(windows)]
+    return winapi_util::file::information(file).map(|information| facts(&information));
+}
+
+/// The file, or the directory, that `path` leads to.
+///
+/// # Errors
+/// What the operating system says.
+pub fn facts_at(path: &Path) -> io::Result<Facts> {
+    #[cfg(unix)]
+    return path.metadata().map(|meta| facts(&meta));
+    #[cfg(windows)]
+    {
+        let handle = winapi_util::Handle::from_path_any(path)?;
+        winapi_util::file::information(&handle).map(|information| facts(&information))
+    }
+}
+
+#[cfg(unix)]
+fn facts(meta: &std::fs::Metadata) -> Facts {
+    use std::os::unix::fs::MetadataExt;
+    Facts { id: FileId { device: meta.dev(), inode: meta.ino() }, len: meta.len() }
+}
+
+#[cfg(windows)]
+fn facts(information: &winapi_util::file::Information) -> Facts {
+    let id = FileId { device: information.volume_serial_number(), inode: information.file_index() };
+    Facts { id, len: information.file_size() }
+}
