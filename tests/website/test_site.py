@@ -20,6 +20,7 @@ from website.names_page import SHOWN, public_names
 import rmqfast
 import rmqfast.client
 from rmqfast._native import SparkOptions
+from rmqfast.store import MessageStore
 from tests.examples.documents import ROOT
 
 REFERENCE = ROOT / "docs/reference"
@@ -93,6 +94,25 @@ def test_the_search_finds_pages_in_chinese(site: Path) -> None:
     assert {place.partition("#")[0] for place in places} >= {"zh/troubleshooting/", "zh/tutorials/service-with-tests/"}
     # what is shown in English on both sites is found once
     assert [entry["location"] for entry in index["docs"] if entry["location"].startswith("zh/reference/")] == []
+
+
+def test_no_script_goes_through_the_parts_of_a_reference_page(site: Path) -> None:
+    options = (site / "reference/options/index.html").read_text(encoding="utf-8")
+    assert options.count("<table>") == options.count("md-typeset__scrollwrap") > 0
+    for page in (site / "reference").rglob("index.html"):
+        assert not re.search(r"data-md-component=.?(?:toc|content)\b", page.read_text(encoding="utf-8")), page
+
+
+def test_a_picture_has_a_dark_twin(site: Path) -> None:
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert home.count("#only-light") == home.count("#only-dark") > 0
+
+
+def test_each_method_of_a_store_is_on_one_page(site: Path) -> None:
+    pages = [site / "reference" / page / "index.html" for page in ("message-store", "store-look-ups")]
+    anchor = re.compile(r'id="?rmqfast\.store\.MessageStore\.(\w+)[" >]')
+    shown = [name for page in pages for name in anchor.findall(page.read_text(encoding="utf-8"))]
+    assert sorted(shown) == [name for name in dir(MessageStore) if not name.startswith("_")]
 
 
 def shown_by(page: Path, site: Path) -> list[object]:
