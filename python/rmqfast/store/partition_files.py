@@ -63,8 +63,11 @@ class PartitionFiles:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        # by its number: Arrow asks for a database of time zones to tell the day in UTC, which a small machine has not
+        stored = batch.column("store_timestamp")
+        utc = stored.cast(pa.int64()).cast(pa.timestamp(stored.type.unit))
         # text, as Python knows no days behind the year 9999, which a damaged record may have
-        day = batch.column("store_timestamp").cast(pa.date32()).cast(pa.string())
+        day = utc.cast(pa.date32()).cast(pa.string())
         keys = pa.RecordBatch.from_arrays([day, batch.column("topic")], ["day", "topic"])
         order = pc.sort_indices(keys, [("day", "ascending"), ("topic", "ascending")])  # equal keys keep their order
         keys = keys.take(order)
