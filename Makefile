@@ -188,12 +188,12 @@ wheels: .venv/.locked .venv-release/.locked | tools ## what is released, in dist
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) release/wheels.py $(RELEASE) $(ARGS)
 	$(jar_of_tests)
 
-# No test runs there.
+# Compiled for; nothing has run on them.
 FOREIGN := aarch64-apple-darwin x86_64-pc-windows-gnu
 platforms-rust: ## Rust's standard libraries for macOS and Windows, by rustup
 	.ci/rust $(FOREIGN)
 
-check-platforms: .venv/.editable .venv-release/.locked ## what is for macOS and Windows compiles, and has the types that Python has there
+check-platforms: .venv/.editable .venv-release/.locked ## compile for macOS and Windows, and check types as Python has them there
 	for target in $(FOREIGN); do \
 		PATH=$(CURDIR)/.venv-release/bin:$$PATH cargo-zigbuild check --locked --target $$target || exit; done
 	for platform in darwin win32; do .venv/bin/mypy --platform $$platform --package rmqfast || exit; done

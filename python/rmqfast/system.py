@@ -34,7 +34,6 @@ __all__ = [
     "usable_cores",
 ]
 
-_MEMORY_OF_A_SMALL_MACHINE = 4 << 30
 _GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
 _IPV6_INTERFACES = Path("/proc/net/if_inet6")
 _INTERFACES = Path("/sys/class/net")
@@ -58,14 +57,14 @@ def milliseconds_since_boot() -> int:
 
 
 def physical_memory() -> int:
-    """Bytes of memory that the machine has; as many as a small one where Python does not know them.
+    """Bytes of memory that the machine has; on Windows, where Python does not tell, 4 GiB.
 
     Example:
         >>> physical_memory() > 1 << 20
         True
     """
     if sys.platform == "win32":
-        size = _MEMORY_OF_A_SMALL_MACHINE
+        size = 4 << 30
     else:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return size
