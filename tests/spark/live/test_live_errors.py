@@ -61,7 +61,7 @@ OF_TOPICS: dict[str, tuple[dict[str, str], str]] = {
         {"subscribe": "orders,order"},
         "UnknownTopicError: unknown topic 'order' at the name server; did you mean",
     ),
-    "pattern": ({"subscribePattern": "(?!x)"}, "expected a regular expression, got '(?!x)': look-around, including"),
+    "pattern": ({"subscribePattern": "(?!x)"}, "expected a regular expression, got '(?!x)': look-around is not"),
     "assigned": ({"assign": '{"orders":{"broker-b":[4]}}'}, "assign: topic orders: no queue 4 on broker broker-b; its"),
     "assigned twice": (
         {"assign": '{"orders":{"broker-b":[3]}}', "queueIds": "3"},
