@@ -22,7 +22,7 @@ from tests.golden_stores import unpack
 
 from . import columnar, fresh_machine, musl, smoke
 from .built_python import BuiltPython
-from .roots import Root, missing_tools
+from .roots import DEBIAN, Root, missing_tools
 
 _ROOT = Path(__file__).parents[2]
 #: Wheels may ask for the library of C++ as well, as `manylinux` says.
@@ -94,14 +94,20 @@ MACHINES = (
     _built(
         Root("debian-12-musl-x86_64", "bookworm", "x86_64", ("musl",)),
         "x86_64-unknown-linux-musl",
-        BuiltPython("3.11", "bookworm", "bookworm", musl.ZIG),
+        BuiltPython("3.11", "bookworm", "bookworm", musl.zig("x86_64")),
         ("polars", "broker", "otel"),
     ),
     # musl 1.2.5
     _built(
         Root("debian-13-musl-x86_64", "trixie", "x86_64", ("musl",)),
         "x86_64-unknown-linux-musl",
-        BuiltPython("3.11", "bookworm", "bookworm", musl.ZIG),
+        BuiltPython("3.11", "bookworm", "bookworm", musl.zig("x86_64")),
+        _OF_MUSL,
+    ),
+    _built(
+        Root("debian-13-musl-aarch64", "trixie", "aarch64", ("musl",)),
+        "aarch64-unknown-linux-musl",
+        BuiltPython("3.11", "bookworm", "bookworm", musl.zig("aarch64")),
         _OF_MUSL,
     ),
 )
@@ -122,8 +128,7 @@ READERS = (
 
 
 def _jvm(name: str, suite: str, version: int, environment: str, processor: str = "x86_64") -> Jvm:
-    debian = {"x86_64": "amd64", "aarch64": "arm64"}[processor]
-    home = f"/usr/lib/jvm/java-{version}-openjdk-{debian}"
+    home = f"/usr/lib/jvm/java-{version}-openjdk-{DEBIAN[processor]}"
     root = Root(name, suite, processor, (f"openjdk-{version}-jre-headless", *_JAVA))
     return Jvm(root, f"{home}/jre/bin/java" if version == 8 else f"{home}/bin/java", environment)
 

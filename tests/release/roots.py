@@ -15,16 +15,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 _NEEDED = ("mmdebstrap", "chroot", "mount")
+#: What Debian calls the processors.
+DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 _BINFMT = Path("/proc/sys/fs/binfmt_misc")
 
 
 class Root(NamedTuple):
-    """A machine, by what is installed on it."""
+    """A machine, by what is installed on it.
+
+    Args:
+        name: Its folder.
+        suite: Of Debian.
+        processor: As `aarch64`.
+        packages: Of that suite; `musl:arm64` is one of another processor.
+    """
 
     name: str
     suite: str
     processor: str
     packages: tuple[str, ...]
+
+    @property
+    def processors(self) -> list[str]:
+        """Its own, then those of single packages."""
+        others = {package.partition(":")[2] for package in self.packages} & set(DEBIAN.values())
+        return [self.processor, *(name for name in DEBIAN if DEBIAN[name] in others and name != self.processor)]
 
     def path(self, home: Path) -> Path:
         """Where it is."""
@@ -45,8 +60,9 @@ class Root(NamedTuple):
             _install(self, path)
             _complete(path)
             (path / "made").touch()
-        if self.processor != platform.machine():
-            _emulate(self.processor)
+        for processor in self.processors:
+            if processor != platform.machine():
+                _emulate(processor)
         return path
 
     def run(
@@ -98,8 +114,8 @@ def missing_tools() -> str | None:
 
 
 def _install(root: Root, path: Path) -> None:
-    architecture = {"x86_64": "amd64", "aarch64": "arm64"}[root.processor]
-    command = ["mmdebstrap", "--quiet", "--mode=root", "--variant=extract", f"--architectures={architecture}"]
+    architectures = ",".join(DEBIAN[processor] for processor in root.processors)
+    command = ["mmdebstrap", "--quiet", "--mode=root", "--variant=extract", f"--architectures={architectures}"]
     # an index of the newest suite is often found expired, as mirrors are behind
     command += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--include={','.join(root.packages)}"]
     subprocess.run([*command, root.suite, str(path)], check=True)
