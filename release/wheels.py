@@ -79,7 +79,8 @@ def build(directory: Path, platforms: list[Platform]) -> None:
     shutil.copyfile(_PACKAGED, directory / _PACKAGED.name)
     bills = _bills(directory / "sbom")
     for platform in platforms:
-        _run("maturin", "build", "--release", "--zig", *platform.options, "--out", str(directory), *bills)
+        _run("maturin", "build", "--release", "--zig", "--compression-level=9", *platform.options,
+             "--out", str(directory), *bills)  # fmt: skip
     _run("maturin", "sdist", "--out", str(directory))
 
 
