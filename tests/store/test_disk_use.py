@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,35 @@ import rmqfast
 def blocks(path: Path) -> int:
     """Bytes of the disk that a directory and all below it take."""
     return 512 * (path.stat().st_blocks + sum(each.lstat().st_blocks for each in path.rglob("*")))
+
+
+def stored(path: Path) -> list[tuple[int, int]]:
+    """What a file system has of a file, and who reads it finds: no holes, no blocks that were never written."""
+    with path.open("rb") as file:
+        end = 0
+        ranges: list[tuple[int, int]] = []
+        while True:
+            try:
+                begin = os.lseek(file.fileno(), end, os.SEEK_DATA)
+            except OSError:  # nothing behind
+                return ranges
+            end = os.lseek(file.fileno(), begin, os.SEEK_HOLE)
+            ranges.append((begin, end))
+
+
+def test_a_look_at_the_end_of_the_log_leaves_no_pages_behind_it(tmp_path: Path) -> None:
+    with rmqfast.open_store(tmp_path, mode="a", options=rmqfast.AppendOptions(file_size=64 << 20)) as store:
+        for n in range(1000):
+            store.append(rmqfast.Message("orders", bytes(1000), tags=f"t{n % 10}"))
+    log = tmp_path / "commitlog/00000000000000000000"
+    with log.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before = stored(log)
+    for _ in range(2):
+        with rmqfast.open_store(tmp_path) as store:
+            assert store.scan("orders", tags="t1").to_arrow().num_rows == 100
+        assert stored(log) == before
 
 
 @pytest.fixture

@@ -94,9 +94,12 @@ fn may_have_left_out(store: &MessageStore) -> bool {
 
 /// Whether a stretch of the log holds anything: behind what the queues list it is zeroes as a rule, to the end of the file.
 fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
+    let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {
         let from = piece.from.max(file.base);
-        if from < file.end().min(piece.end) && log.open(index)?.first_written(from - file.base, file.len)?.is_some() {
+        if from < file.end().min(piece.end)
+            && log.first_written(index, &log.open(index)?, from - file.base, is_still)?.is_some()
+        {
             return Ok(true);
         }
     }

@@ -63,6 +63,22 @@ impl CommitLog {
         Ok(segment)
     }
 
+    /// Position of the first byte that is not zero, from `from` to the end of the file at `index`, whose `segment` it is.
+    ///
+    /// Where there is none, and nobody writes there (`is_still`), the look leaves no pages behind. The system reads ahead of it, into
+    /// blocks that were allocated and never written: the next look would find those stored, and read them.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn first_written(&self, index: usize, segment: &Segment, from: u64, is_still: bool) -> Result<Option<u64>> {
+        let len = self.segments.files()[index].len;
+        let written = segment.first_written(from, len)?;
+        if written.is_none() && is_still {
+            segment.forget(from, len);
+        }
+        Ok(written)
+    }
+
     /// Whether a file behind the one at `index` holds something: then the log does not end before it.
     pub fn continues_behind(&self, index: usize) -> bool {
         (index + 1..self.segments.files().len()).any(|i| self.holds_data(i))

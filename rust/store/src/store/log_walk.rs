@@ -246,13 +246,11 @@ impl LogWalk {
 
     /// Whether anything was written behind the position: then zeroes there are a hole, not the end of the log.
     fn continues(&self, index: usize) -> Result<bool> {
-        let file = &self.log.segments().files()[index];
+        let base = self.log.segments().files()[index].base;
         let Some((_, segment)) = &self.segment else { return Ok(false) };
-        let rest = segment.first_written(self.position - file.base, file.len)?;
-        // the look has made pages of holes, which the next one would find stored
-        if rest.is_none() && self.max_retries == 0 {
-            segment.forget(self.position - file.base, file.len);
-        }
+        // a recovery waits for nobody: the store is its own
+        let is_still = self.max_retries == 0 || !self.log.has_writer();
+        let rest = self.log.first_written(index, segment, self.position - base, is_still)?;
         Ok(rest.is_some() || self.log.continues_behind(index))
     }
 
