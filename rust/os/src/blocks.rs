@@ -1,6 +1,7 @@
 //! The blocks of a file: which of its bytes have some, and room for bytes to come.
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 /// `f_type` of ext4, XFS and tmpfs, where a write to an allocated block finds room. Others may write to a copy.
 #[cfg(target_os = "linux")]
@@ -53,11 +54,35 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
     }
 }
 
+/// What the file system stores from `from` to `end`; all of it where it does not know its holes.
+///
+/// Ask before you read any of it: of what is read ahead, blocks that were never written count as stored from then on, and who asked
+/// between two reads would read all of the file.
+pub fn stored(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
+    let mut stored = Vec::new();
+    let mut at = next_stored(file, from, end);
+    while at < end {
+        let hole = next_hole(file, at).map_or(end, |hole| hole.clamp(at, end));
+        // where the file was cut off meanwhile nothing is behind
+        if hole == at {
+            break;
+        }
+        stored.push(at..hole);
+        at = next_stored(file, hole, end);
+    }
+    stored
+}
+
+/// Where the next bytes from `at` on stand that the file system stores: `end` where there are none, `at` where it does not know.
+pub fn next_stored(file: &File, at: u64, end: u64) -> u64 {
+    next_data(file, at).map_or(at, |next| next.unwrap_or(end).clamp(at, end.max(at)))
+}
+
 /// Where the next bytes from `at` on stand that the file system stores; `None` where it stores none.
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] or another where the file system does not know its holes, or is not to be believed.
-pub fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
+fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     #[cfg(target_os = "linux")]
     return match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
         Ok(next) => Ok(Some(next)),
@@ -72,7 +97,7 @@ pub fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
 ///
 /// # Errors
 /// As of [`next_data`]; also where the file ends before `at`.
-pub fn next_hole(file: &File, at: u64) -> io::Result<u64> {
+fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?);
     #[cfg(not(target_os = "linux"))]

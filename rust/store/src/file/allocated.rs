@@ -90,21 +90,7 @@ impl Allocated {
 
     /// What the file system stores of the first `len` bytes; all of it where it does not know its holes.
     pub fn stored(&self, len: u64) -> Vec<Range<u64>> {
-        let mut stored = Vec::new();
-        let mut at = 0;
-        while at < len {
-            let start = match blocks::next_data(&self.file, at) {
-                Ok(Some(start)) => start.min(len),
-                Ok(None) => break,
-                Err(_) => at,
-            };
-            at = blocks::next_hole(&self.file, start).map_or(len, |end| end.clamp(start, len));
-            stored.extend((start < at).then_some(start..at));
-            if start == len {
-                break;
-            }
-        }
-        stored
+        blocks::stored(&self.file, 0, len)
     }
 
     /// What the operating system says of the file, whatever its name leads to by now.

@@ -116,7 +116,7 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`] with the path.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
-        for stored in self.stored(from, end) {
+        for stored in blocks::stored(&self.file, from, end) {
             if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
                 return Ok(Some(at));
             }
@@ -151,30 +151,12 @@ impl Segment {
 
     /// Offset behind the last byte before `end` that the file system stores; `from` where it stores none behind that.
     pub fn stored_to(&self, from: u64, end: u64) -> u64 {
-        self.stored(from, end).last().map_or(from, |last| last.end)
-    }
-
-    /// What the file system stores from `from` to `end`, known before any of it is read: of what is read ahead, blocks that were
-    /// never written count as stored from then on, and who asked between two reads would read all of the file.
-    fn stored(&self, from: u64, end: u64) -> Vec<Range<u64>> {
-        let mut stored = Vec::new();
-        let mut at = self.next_data(from, end);
-        while at < end {
-            let hole = blocks::next_hole(&self.file, at).map_or(end, |hole| hole.clamp(at, end));
-            stored.push(at..hole);
-            // where the file was cut off meanwhile nothing is behind
-            at = if hole == at { end } else { self.next_data(hole, end) };
-        }
-        stored
+        blocks::stored(&self.file, from, end).last().map_or(from, |last| last.end)
     }
 
     /// Where the next bytes stand that the file system stores, `end` where there are none.
     pub fn next_data(&self, at: u64, end: u64) -> u64 {
-        match blocks::next_data(&self.file, at) {
-            Ok(next) => next.unwrap_or(end).clamp(at, end.max(at)),
-            // A file system that does not know its holes.
-            Err(_) => at,
-        }
+        blocks::next_stored(&self.file, at, end)
     }
 
     /// The whole map, where there is one.
