@@ -72,6 +72,7 @@ from rmqfast._native._rmqfast import (
     spark_row,
     step_after,
     unwrap_namespace,
+    used_percent,
     without_namespace,
     wrap_namespace,
 )
@@ -148,6 +149,7 @@ __all__ = [
     "spark_row",
     "step_after",
     "unwrap_namespace",
+    "used_percent",
     "without_namespace",
     "wrap_namespace",
 ]

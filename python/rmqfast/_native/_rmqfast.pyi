@@ -93,6 +93,7 @@ __all__ = [
     "spark_row",
     "step_after",
     "unwrap_namespace",
+    "used_percent",
     "without_namespace",
     "wrap_namespace",
 ]
@@ -408,6 +409,11 @@ def repair(
 def plan_clean(
     path: str, retention: RetentionOptions, *, now: int | None
 ) -> tuple[list[tuple[str, str, int]], int]: ...
+def used_percent(directory: Path) -> int | None:
+    """Of the disk that holds a directory, rounded up; None where it cannot be looked at.
+
+    Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
+    """
 
 @final
 class Appender:

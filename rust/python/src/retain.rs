@@ -71,3 +71,9 @@ pub fn plan_clean(
     let lists = plan.queues.into_iter().map(row("consume queue")).chain(plan.index.into_iter().map(row("index")));
     Ok((log.chain(lists).collect(), plan.min_offset))
 }
+
+/// The percentage that is used of the disk that holds a directory; `None` where it cannot be looked at.
+#[pyfunction]
+pub fn used_percent(py: Python<'_>, directory: PathBuf) -> Option<u8> {
+    py.detach(|| retain::disk_usage::used_percent(&[&directory]))
+}

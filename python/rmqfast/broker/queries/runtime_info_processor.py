@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from rmqfast._native import used_percent
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.statistics.store_stats import StoreStats
 from rmqfast.remoting import VERSION, Processor, Request, RequestCode, Response
@@ -108,13 +109,8 @@ def used_ratio(path: Path) -> float:
 
     Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
     """
-    disk = _usage(path)
-    if disk is None:
-        return -1.0
-    _, used, free = disk
-    entire = used + free
-    # rounded up, of what an ordinary user may use: as `df`
-    return -(-used * 100 // entire) / 100 if entire > 0 else -1.0
+    percent = used_percent(path)
+    return -1.0 if percent is None else percent / 100
 
 
 def readable_bytes(count: int) -> str:
