@@ -1,8 +1,7 @@
-"""What a reader of the README has, a store, a cluster with a topic, a directory, and what pip installs."""
+"""What a reader of the README has: a store, a cluster with a topic, a directory."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +13,6 @@ README = Path(__file__).parents[2] / "README.md"
 README_IN_CHINESE = README.with_name("README.zh.md")
 #: The README, as `documents.check_code` takes it.
 DOCUMENT = "../README.md"
-
-
-def installed_by_readme() -> str:
-    """What the README has pip install last, with the extras that its code needs: `rmqfast[spark,cli]`."""
-    found: list[str] = re.findall(r"^pip install '([^']+)'", README.read_text(encoding="utf-8"), re.MULTILINE)
-    return found[-1]
 
 
 @contextmanager

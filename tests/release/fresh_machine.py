@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from tests.readme.readers import installed_by_readme
 
 from .roots import Root
 
@@ -35,7 +34,7 @@ def read(root: Root, home: Path, python: str, wheels: Path) -> str:
         python: The version, as `3.11`.
         wheels: All that pip would get from an index, which nobody can reach from within the root: see `fetch`.
     """
-    installed = f"'{installed_by_readme()}' {' '.join(_BESIDES)}"
+    installed = f"'{_installed_by_readme()}' {' '.join(_BESIDES)}"
     result = root.run(
         home,
         ("sh", "-ec", _SCRIPT.format(version=python, installed=installed)),
@@ -57,8 +56,15 @@ def fetch(wheel: Path, options: Sequence[str], archives: Path, directory: Path) 
         archives: A folder with wheels of what the index has as an archive alone.
         directory: Where they go.
     """
-    wanted = (f"{installed_by_readme()} @ {wheel.as_uri()}", *_BESIDES)
+    wanted = (f"{_installed_by_readme()} @ {wheel.as_uri()}", *_BESIDES)
     where = ("--find-links", str(archives), "--dest", str(directory))
     command = (sys.executable, "-m", "pip", "download", "--quiet", *options, *where, *wanted)
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return " ".join(result.stderr.split()) if result.returncode != 0 else ""
+
+
+def _installed_by_readme() -> str:
+    """What the README has pip install last, with the extras that its code needs: `rmqfast[spark,cli]`."""
+    readme = (_ROOT / "README.md").read_text(encoding="utf-8")
+    found: list[str] = re.findall(r"^pip install '([^']+)'", readme, re.MULTILINE)
+    return found[-1]

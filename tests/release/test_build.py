@@ -69,3 +69,9 @@ def test_maturin_alone_refuses_to_leave_out_the_jar(
     (place := tmp_path / "rust/python").mkdir(parents=True)
     result = subprocess.run([program], cwd=place, env=variables, capture_output=True, text=True, check=True)
     assert ("cargo::error=the wheel would have no jar" in result.stdout) is is_refused
+
+
+@pytest.mark.parametrize("program", ["tests.release.check", "tests.release.matrix", "tests.supply.bill"])
+def test_what_makes_a_release_runs_where_the_package_is_not_installed(program: str) -> None:
+    code = f"import sys; sys.modules['rmqfast'] = None; import {program}"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
