@@ -227,11 +227,8 @@ class Matrix(NamedTuple):
         """What went wrong."""
         # by its path: an index may have one of the same version
         requirement = f"rmqfast{f'[{extra}]' if extra else ''} @ {self._wheel(machine).as_uri()}"
-        # pip knows wheels for a free-threaded Python where there is none to ask
-        pip = (sys.executable, "-m", "pip", "install", *_pip_options(machine))
-        installer = pip if machine.is_free_threaded else _uv(machine)
         source = ("--target", str(site), "--find-links", str(self._pyspark()))
-        command = (*installer, "--quiet", *source, requirement)
+        command = (*installer(machine), "--quiet", *source, requirement)
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         return " ".join(result.stderr.split()) if result.returncode != 0 else ""
 
@@ -265,10 +262,19 @@ class Matrix(NamedTuple):
         return Asked(jvm.root.name, what, "; ".join(("failed", *problems)) if problems else "passed: a query, a panic")
 
 
+def installer(machine: Machine) -> tuple[str, ...]:
+    """What installs for another machine than this one, told which that is."""
+    # pip knows wheels for a free-threaded Python where there is none to ask
+    return _pip(machine) if machine.is_free_threaded else _uv(machine)
+
+
 def _uv(machine: Machine) -> tuple[str, ...]:
-    """It installs for other platforms than its own."""
     target = ("--python-platform", machine.platform, "--python-version", machine.python, "--only-binary", ":all:")
     return ("uv", "pip", "install", *target, "--reinstall-package", "rmqfast")
+
+
+def _pip(machine: Machine) -> tuple[str, ...]:
+    return (sys.executable, "-m", "pip", "install", *_pip_options(machine))
 
 
 def _pip_options(machine: Machine) -> tuple[str, ...]:
