@@ -103,6 +103,16 @@ def test_no_script_goes_through_the_parts_of_a_reference_page(site: Path) -> Non
         assert not re.search(r"data-md-component=.?(?:toc|content)\b", page.read_text(encoding="utf-8")), page
 
 
+def test_no_script_holds_up_what_is_shown_first(site: Path) -> None:
+    loaded = {
+        tag
+        for page in site.rglob("*.html")
+        for tag in re.findall(r"<script [^>]*src=[^>]*>", page.read_text(encoding="utf-8"))
+    }
+    assert loaded
+    assert [tag for tag in loaded if " defer " not in tag] == []
+
+
 def test_a_picture_has_a_dark_twin(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     assert home.count("#only-light") == home.count("#only-dark") > 0
