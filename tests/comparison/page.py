@@ -61,7 +61,7 @@ def tables(claims: Claims, record: Record) -> str:
 
 
 def _table(clients: Sequence[Client], rows: Mapping[str, str], releases: Mapping[str, Release]) -> str:
-    lines = [_line(("", *(client.name for client in clients))), "| --- " * (len(clients) + 1) + "|"]
+    lines = [_line(("fact", *(client.name for client in clients))), "| --- " * (len(clients) + 1) + "|"]
     lines.append(_line(("package", *(_package(client) for client in clients))))
     for title, cell in _PACKAGE_ROWS.items():
         lines.append(_line((title, *(_said(client, releases, cell) for client in clients))))
