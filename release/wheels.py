@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jar
+from repack import repack
 
 _ROOT = Path(__file__).parents[1]
 _TARGET = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
@@ -79,8 +80,9 @@ def build(directory: Path, platforms: list[Platform]) -> None:
     shutil.copyfile(_PACKAGED, directory / _PACKAGED.name)
     bills = _bills(directory / "sbom")
     for platform in platforms:
-        _run("maturin", "build", "--release", "--zig", "--compression-level=9", *platform.options,
-             "--out", str(directory), *bills)  # fmt: skip
+        _run("maturin", "build", "--release", "--zig", *platform.options, "--out", str(directory), *bills)
+    for wheel in sorted(directory.glob("*.whl")):
+        repack(wheel)
     _run("maturin", "sdist", "--out", str(directory))
 
 
