@@ -158,6 +158,7 @@ impl GroupCommit {
         self.changed.notify_all();
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -189,6 +189,7 @@ impl Completions {
         self.has_unanswered.notify_one();
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

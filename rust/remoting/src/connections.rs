@@ -374,6 +374,7 @@ impl Shared {
         self.lock().addresses.values().cloned().collect()
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -53,6 +53,7 @@ impl Outgoing {
     }
 
     /// Bytes of all frames, wherever they stand.
+    #[inline]
     pub fn len(&self) -> usize {
         self.frames.len() + self.bodies.iter().map(|(_, body)| body.bytes()).sum::<usize>()
     }

@@ -124,6 +124,7 @@ impl Answer {
     }
 
     /// Queue offset of a message.
+    #[inline]
     pub fn offset(&self, index: usize) -> i64 {
         queue_offset(&self.body, &self.rows, self.counted_from, index).unwrap_or_default()
     }

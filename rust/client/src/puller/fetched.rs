@@ -141,6 +141,7 @@ impl Fetched {
     }
 
     /// Queue offset of one of its messages.
+    #[inline]
     pub fn offset(&self, index: usize) -> i64 {
         queue_offset(&self.body, &self.rows, self.counted_from, index).unwrap_or(self.begin_offset)
     }

@@ -44,6 +44,7 @@ impl Shared {
         }
     }
 
+    #[inline]
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -105,6 +105,7 @@ impl UnsafeRows {
     }
 
     /// Where the word of a field is in a row.
+    #[inline]
     fn word(&self, field: usize) -> usize {
         null_bytes(self.fields) + field * WORD
     }
@@ -157,6 +158,7 @@ fn put_array(bytes: &mut [u8], start: usize, views: &Views, elements: Range<usiz
 }
 
 /// Writes a value at `end` and its place to `word`; offsets count from `start`. Of null, there is bit `null` from there.
+#[inline]
 fn put_view(bytes: &mut [u8], start: usize, word: usize, null: usize, end: &mut usize, value: Option<&[u8]>) {
     let Some(value) = value else {
         bytes[start + null / 8] |= 1 << (null % 8);

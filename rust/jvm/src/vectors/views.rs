@@ -34,6 +34,7 @@ impl Views {
         self.lengths.len()
     }
 
+    #[inline]
     pub(super) fn push(&mut self, view: View) {
         self.addresses.push(view.0);
         self.lengths.push(view.1);

@@ -157,6 +157,7 @@ fn is_same(one: &libc::sigaction, other: &libc::sigaction) -> bool {
     (one.sa_sigaction, one.sa_flags) == (other.sa_sigaction, other.sa_flags)
 }
 
+#[inline]
 fn slot(number: usize) -> Option<&'static Slot> {
     TABLE[number / CHUNK].get()?.get(number % CHUNK)
 }

@@ -96,6 +96,7 @@ impl MessageView {
     }
 
     /// `None` where the body does not decompress, or does not match its CRC if `verify_crc` is set.
+    #[inline]
     fn body_if_any<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let message = self.message()?;
         // kept, as a listener that asks twice would decompress twice

@@ -53,6 +53,7 @@ impl Texts {
     }
 
     /// The id, or all ids.
+    #[inline]
     pub fn unique_id(&self) -> &str {
         &self.both[self.id_at..]
     }
@@ -97,6 +98,7 @@ impl Outgoing {
 
     /// Its id; of a batch those of all messages, separated by commas.
     #[getter]
+    #[inline]
     fn unique_id(&self) -> &str {
         self.texts.unique_id()
     }

@@ -163,6 +163,7 @@ impl WriteMap {
     ///
     /// # Errors
     /// What does not fit into the file.
+    #[inline]
     pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> io::Result<()> {
         let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= self.map.len() as u64);
         if end.is_none() || last.start > last.end || last.end > bytes.len() {

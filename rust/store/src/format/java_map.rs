@@ -34,6 +34,7 @@ pub fn bucket(name: &[u8], buckets: usize) -> usize {
     spread(name) & (buckets - 1)
 }
 
+#[inline]
 fn spread(name: &[u8]) -> usize {
     let hash = java_hash(&String::from_utf8_lossy(name)).cast_unsigned();
     (hash ^ (hash >> 16)) as usize

@@ -49,6 +49,7 @@ pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 /// The value of `name`: the last one stored.
+#[inline]
 pub fn get<'a>(properties: &'a [u8], name: &str) -> Option<&'a [u8]> {
     // Java puts them into a map one after the other
     iter(properties).filter(|(n, _)| *n == name.as_bytes()).last().map(|(_, v)| v)
@@ -84,6 +85,7 @@ pub fn seal_crc(record: &mut [u8]) {
 }
 
 /// Whether the property CRC at the end of `record` is right; `None` where there is none.
+#[inline]
 pub fn check_crc(record: &[u8]) -> Option<bool> {
     let split = record.len().checked_sub(CRC_LEN)?;
     let tail = &record[split..];

@@ -39,6 +39,7 @@ pub struct NewMessage<'a> {
 
 impl NewMessage<'_> {
     /// Bytes that [`encode`](Self::encode) appends.
+    #[inline]
     pub fn encoded_len(&self) -> usize {
         let hosts = self.born_host.encoded_len() + self.store_host.encoded_len();
         MIN_LEN - 16 + hosts + self.body.len() + self.topic_width() - 1 + self.topic.len() + self.properties.len()

@@ -175,6 +175,7 @@ impl Flusher {
         done.map(drop)
     }
 
+    #[inline]
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }

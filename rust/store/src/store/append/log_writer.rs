@@ -305,6 +305,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Io`].
+    #[inline]
     pub fn place(&mut self, size: u32) -> Result<(u64, &mut Vec<u8>)> {
         self.begin(size.into())?;
         let offset = self.position;

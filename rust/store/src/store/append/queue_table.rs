@@ -186,6 +186,7 @@ impl QueueTable {
     }
 
     /// Forgets what was planned.
+    #[inline]
     pub fn forget(&mut self) {
         for number in self.planned.drain(..) {
             self.queues[number as usize].forget();

@@ -109,6 +109,7 @@ pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count:
 }
 
 /// The delay that a property asks for.
+#[inline]
 pub fn delay_of(named: Named<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
     let Some(value) = named.delay else { return Ok(None) };
     let text = || format!("{:?}", String::from_utf8_lossy(value));
