@@ -20,7 +20,7 @@ _log = logging.getLogger("mkdocs.hooks.rmqfast")
 _NOT_IN_REFERENCE = {"content.code.copy", "toc.follow"}
 #: What Material's script would do something to, one by one: each heading, signature, link and table.
 _MOUNTED = re.compile(r' data-md-component="?(?:toc|content)"?(?=[ >])')
-#: Marks of code whose colour is that of the text, or nearly; a reference page has thousands.
+#: Marks of code whose colour is that of the text, or nearly: a page has up to thousands, and a browser styles each.
 _COLOURLESS = re.compile(r'<span class="?[nopw]"?>([^<]*)</span>')
 #: The script wraps tables, so that they scroll by themselves.
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
@@ -70,11 +70,12 @@ def on_page_context(_context: Any, page: Any, config: Any, **_: Any) -> None:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Names the search for screen readers; has no script go through the hundreds of parts of a reference page."""
+    """Names the search for screen readers; makes a page light; has no script go through the parts of a reference page."""
     named = output.replace(_SEARCH, f'{_SEARCH} aria-label="{_SEARCH_NAMES[config.theme["language"]]}"')
+    light = _COLOURLESS.sub(r"\1", named)
     if not page.file.src_uri.startswith("reference/"):
-        return named
-    return _TABLE.sub(_SCROLLING, _COLOURLESS.sub(r"\1", _MOUNTED.sub("", named)))
+        return light
+    return _TABLE.sub(_SCROLLING, _MOUNTED.sub("", light))
 
 
 def on_post_template(output_content: str, template_name: str, config: Any) -> str:
