@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jar
-from repack import repack
 
 _ROOT = Path(__file__).parents[1]
 _TARGET = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
@@ -72,6 +71,8 @@ def build(directory: Path, platforms: list[Platform]) -> None:
     Raises:
         CalledProcessError: A tool says what is wrong.
     """
+    from repack import repack  # it needs a package, and `--targets` is asked before there is an environment
+
     _check_targets(targets(platforms))
     directory.mkdir(parents=True, exist_ok=True)
     libraries = {name: _library(triple) for name, triple in LIBRARIES.items()}

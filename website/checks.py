@@ -13,6 +13,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 _LOADS_NOTHING = {"canonical", "next", "prev", "alternate"}
 _OF_STYLE = re.compile(r"""(?:url\(\s*|@import\s+(?:url\(\s*)?)["']?((?:https?:)?//[^"')\s]+)""")
 _OF_SCRIPT = re.compile(r"""(?:fetch|import|importScripts|Worker|XMLHttpRequest)\(\s*["'`]((?:https?:)?//[^"'`\s]+)""")
+#: What the page loads once it is shown: `website/overrides/main.html`.
+_ONCE_SHOWN = re.compile(r'onceShown\("(.*?)"\)')
 #: What Material's own script would load, and what a page must have for it: no page has it.
 _TRIGGERS = {
     "a diagram": re.compile(r'class="?mermaid\b'),
@@ -52,7 +54,11 @@ def problems(site: Path) -> Iterator[str]:
     pages = {path: _page(text) for path, text in texts.items()}
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
-        yield from (f"{name} loads {address}" for address in page.loads if _is_foreign(address))
+        yield from (
+            f"{name} loads {address}"
+            for address in (*page.loads, *_ONCE_SHOWN.findall(texts[path]))
+            if _is_foreign(address)
+        )
         yield from (f"{name} loads {address}" for address in _OF_STYLE.findall(texts[path]))
         yield from (f"{name} has {what}" for what, trigger in _TRIGGERS.items() if trigger.search(texts[path]))
         if path.name != "404.html":  # its links begin at the root of the site's host

@@ -70,7 +70,7 @@ def on_page_context(_context: Any, page: Any, config: Any, **_: Any) -> None:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Names the search for screen readers; makes a page light; has no script go through the parts of a reference page."""
+    """Names the search for screen readers; drops what only costs time: colourless marks, scripts on the reference."""
     named = output.replace(_SEARCH, f'{_SEARCH} aria-label="{_SEARCH_NAMES[config.theme["language"]]}"')
     light = _COLOURLESS.sub(r"\1", named)
     if not page.file.src_uri.startswith("reference/"):

@@ -75,3 +75,9 @@ def test_maturin_alone_refuses_to_leave_out_the_jar(
 def test_what_makes_a_release_runs_where_the_package_is_not_installed(program: str) -> None:
     code = f"import sys; sys.modules['rmqfast'] = None; import {program}"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_the_targets_of_rust_are_printed_where_no_package_is_installed() -> None:
+    command: list[str | Path] = [sys.executable, "-S", ROOT / "release/wheels.py", "--targets"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert {"x86_64-unknown-linux-gnu", "aarch64-unknown-linux-musl"} <= set(done.stdout.split())
