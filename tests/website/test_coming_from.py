@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqfast import Admin
+from rmqfast import Admin, EmbeddedCluster
 from rmqfast._native import SparkOptions
 from tests.examples.documents import ROOT, check_code
 
@@ -58,5 +58,11 @@ def test_the_options_that_spark_shares_with_kafka_are_there() -> None:
     assert set(re.findall(r"`(\w+)`", row)) <= set(SparkOptions.names("topic stream"))
 
 
-def test_the_program_of_the_page_runs_and_prints_what_stands_below_it() -> None:
+def test_the_program_for_users_of_kafka_runs_and_prints_what_stands_below_it() -> None:
     check_code("coming-from/kafka.md")
+
+
+def test_the_program_for_users_of_java_runs() -> None:
+    with EmbeddedCluster() as cluster:
+        names = check_code("coming-from/java.md", readers={"10.0.0.1:9876": cluster.name_server})
+    assert names["result"].queue_offset == 0
