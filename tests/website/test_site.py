@@ -198,3 +198,14 @@ def test_links_out_of_the_documents_lead_into_the_repository() -> None:
         "[d](https://host/p/blob/main/nowhere.md)"
     )
     assert missing == ["../nowhere.md"]
+
+
+def test_each_column_of_a_table_has_a_head() -> None:
+    pages = [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
+    heads = [
+        (page, head)
+        for page in pages
+        for head in re.findall(r"^(\|.*\|)\n\|[ :|-]*---[ :|-]*\|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(heads) > 50
+    assert [(page, head) for page, head in heads if re.search(r"\|\s*\|", head)] == []
