@@ -101,6 +101,12 @@ def test_topics_of_a_store_come_from_its_directory(command: str, golden_store: P
     assert completed("store", command, *directories, "--topic", "nothing") == []
 
 
+def test_the_home_of_the_reader_is_found_though_no_shell_has_replaced_it(golden_store: PathOf) -> None:
+    store = golden_store("basic-4.9.4")
+    words = ("store", "scan", f"~/{store.name}", "--commit-log-dir", f"~/{store.name}/commitlog", "--topic", "fx_q1")
+    assert completed(*words, HOME=str(store.parent)) == ["fx_q1"]
+
+
 def test_whoever_cannot_be_reached_completes_to_nothing(tmp_path: Path) -> None:
     (tmp_path / "rmqfast.toml").write_text("[profiles.prod]\nname_server = 5\n")
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import redirect_stderr, suppress
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -88,11 +89,14 @@ def _topics_of_store(context: typer.Context) -> list[str]:
 
     # where the line ends in an option without its value, arguments are left as they are
     directory = context.params.get("directory") or next(iter(context.args), None)
-    log_directories = context.params.get("commit_log_dir") or ()
+    # a shell that asks has not replaced `~`, as it does once the line is entered
+    path, *log_directories = (
+        Path(str(each)).expanduser() for each in (directory, *(context.params.get("commit_log_dir") or ()))
+    )
     with (
         redirect_stderr(io.StringIO()),
         suppress(Exception),
-        open_store(str(directory), commit_log_dirs=log_directories) as store,
+        open_store(path, commit_log_dirs=log_directories) as store,
     ):
         return sorted(store.topics())
     return []
