@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tomllib
@@ -19,6 +20,8 @@ from rmqfast.errors import ArgumentError, RemotingError
 from rmqfast.remoting import RemotingClient, RequestCode, TlsOptions
 from tests.cli.command_line import COMMAND, run
 from tests.cli.test_server import end, serving
+from tests.examples.documents import blocks_of
+from tests.examples.readers_shell import ReadersShell, sh_blocks
 from tests.interop import rocketmq
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
@@ -63,6 +66,22 @@ def test_the_commands_of_the_page_reach_the_cluster(secured: Secured) -> None:
         done = secured.command(*words)
         assert done.returncode == 0, (words, done.stderr)
     assert "hello" in done.stdout
+
+
+def test_the_page_starts_it_for_this_machine_and_for_others(tmp_path: Path) -> None:
+    (local, for_others), used = sh_blocks(PAGE.name)
+    assert len(used) == 4  # the commands of the test above, and the variable that they need
+    assert {block.language for block in blocks_of(PAGE.name)} == {"sh"}
+    shell = ReadersShell(tmp_path, {"rmqfast server": "rmqfast server --namesrv-port 0 --broker-port 0"})
+    with serving(command=shell.words(local), env=shell.environment) as (process, told):
+        assert told["broker"].startswith("127.0.0.1:")
+        said = end(process, signal.SIGINT)
+    assert f"accounts, certificates and configuration are in {tmp_path}/mq;" in said
+    # tests listen on loopback alone, so this one shows what it would do; a directory stays as its first start made it
+    shell = ReadersShell(tmp_path, {"~/mq": "~/mq-of-others"})
+    printed = shell.run(f"{for_others} -p").splitlines()
+    assert {"bindAddress=0.0.0.0", "brokerIP1=10.0.0.5", "aclEnable=true"} <= set(printed)
+    assert (tmp_path / "mq-of-others/ca.pem").exists()
 
 
 def test_all_files_are_their_owners_alone(secured: Secured) -> None:
