@@ -52,7 +52,8 @@ def test_a_slave_has_each_message_serves_it_and_becomes_the_master(tmp_path: Pat
     readers = {
         "rmqfast namesrv": "rmqfast namesrv --port 0",
         "listenPort=10921": "listenPort=0",
-        "brokerRole=SYNC_MASTER": "brokerRole=SYNC_MASTER\nlistenPort=0",
+        # a send waits for as long as a test does
+        "brokerRole=SYNC_MASTER": "brokerRole=SYNC_MASTER\nlistenPort=0\nslaveTimeout=60000",
         "/tmp/": f"{tmp_path}/",  # noqa: S108 - of the page
     }
     shell = ReadersShell(tmp_path, readers)
