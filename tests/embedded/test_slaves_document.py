@@ -20,7 +20,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.cluster
 DOCUMENT = "slaves.md"
 START, PROMOTE = sh_blocks(DOCUMENT)
-#: What a reader does between the two blocks, once he has killed the master.
+#: What a reader types between the two blocks, once the master is killed.
 (CONSUME,) = re.findall(r"`(rmqfast consume .*?)`", (ROOT / "docs" / DOCUMENT).read_text(encoding="utf-8"))
 
 

@@ -42,11 +42,11 @@ class ReadersShell:
     """Runs commands in the reader's home, with our command line, and what is here in place of what the reader has.
 
     Args:
-        home: His `~`, where he also is.
-        readers: What he has, such as an address, and what stands for it here.
+        home: The reader's `~`, and the directory of the commands.
+        readers: What the reader has, such as an address, and what stands for it here.
 
     Attributes:
-        environment: Its variables.
+        environment: The variables of the commands.
     """
 
     def __init__(self, home: Path, readers: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ VERSION = "4.9.4"
 LIBRARIES = ROOT / "tests/interop/target" / VERSION / "lib"
 #: Each page, and the topic that its producer has sent to in the end: that of security.md is not started.
 PAGES = {"broker.md": "orders", "coming-from/java.md": "orders", "security.md": None}
-#: What stands around a block: the reader's imports, and a secret of his own.
+#: What stands around a block: the reader's imports, and a secret.
 PROGRAM = """
 import org.apache.rocketmq.acl.common.*;
 import org.apache.rocketmq.client.producer.*;

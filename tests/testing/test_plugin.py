@@ -32,7 +32,7 @@ def test_that_fails(rmqfast_cluster):
     print("store", rmqfast_cluster.brokers[0].tables.root)
     assert 0
 """
-#: What the reader has of his own.
+#: What the reader has already.
 SERVICE = """
 from rmqfast import LitePullConsumer, Message, Producer
 from rmqfast.client.consumer import ConsumeFromWhere
