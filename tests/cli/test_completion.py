@@ -105,6 +105,7 @@ def test_the_home_of_the_reader_is_found_though_no_shell_has_replaced_it(golden_
     store = golden_store("basic-4.9.4")
     words = ("store", "scan", f"~/{store.name}", "--commit-log-dir", f"~/{store.name}/commitlog", "--topic", "fx_q1")
     assert completed(*words, HOME=str(store.parent)) == ["fx_q1"]
+    assert completed("store", "scan", "~nobody-of-that-name/store", "--topic", "fx") == []
 
 
 def test_whoever_cannot_be_reached_completes_to_nothing(tmp_path: Path) -> None:

@@ -89,14 +89,10 @@ def _topics_of_store(context: typer.Context) -> list[str]:
 
     # where the line ends in an option without its value, arguments are left as they are
     directory = context.params.get("directory") or next(iter(context.args), None)
-    # a shell that asks has not replaced `~`, as it does once the line is entered
-    path, *log_directories = (
-        Path(str(each)).expanduser() for each in (directory, *(context.params.get("commit_log_dir") or ()))
-    )
-    with (
-        redirect_stderr(io.StringIO()),
-        suppress(Exception),
-        open_store(path, commit_log_dirs=log_directories) as store,
-    ):
-        return sorted(store.topics())
+    directories = (directory, *(context.params.get("commit_log_dir") or ()))
+    with redirect_stderr(io.StringIO()), suppress(Exception):
+        # a shell that asks has not replaced `~`, as it does once the line is entered
+        path, *log_directories = (Path(str(each)).expanduser() for each in directories)
+        with open_store(path, commit_log_dirs=log_directories) as store:
+            return sorted(store.topics())
     return []
