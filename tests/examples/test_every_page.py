@@ -14,6 +14,7 @@ RUN_BY = {
     "clients.md": "tests/examples/test_clients_document.py",
     "coming-from/java.md": "tests/website/test_coming_from.py",
     "coming-from/kafka.md": "tests/website/test_coming_from.py",
+    "coming-from/rocketmq-client-python.md": "tests/website/test_coming_from.py",
     "index.md": "tests/examples/test_home_page.py",
     "mirror.md": "tests/mirror/test_mirror_document.py",
     "recipes/airflow.md": "tests/recipes/test_recipes.py",

@@ -62,7 +62,8 @@ def test_the_program_for_users_of_kafka_runs_and_prints_what_stands_below_it() -
     check_code("coming-from/kafka.md")
 
 
-def test_the_program_for_users_of_java_runs() -> None:
+@pytest.mark.parametrize("page", ["java.md", "rocketmq-client-python.md"])
+def test_the_program_for_users_of_another_client_runs(page: str) -> None:
     with EmbeddedCluster() as cluster:
-        names = check_code("coming-from/java.md", readers={"10.0.0.1:9876": cluster.name_server})
+        names = check_code(f"coming-from/{page}", readers={"10.0.0.1:9876": cluster.name_server})
     assert names["result"].queue_offset == 0
