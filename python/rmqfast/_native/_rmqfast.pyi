@@ -556,7 +556,14 @@ def log_source(
     """
 
 def newest_copy(directory: Path) -> Path:
-    """The directory of a copy, or of the last one that was begun anew beside it, `DIR.2`."""
+    """The newest copy of the broker that `directory` is named after: `DIR`, or a later one beside it, `DIR.2`.
+
+    The note in a copy tells whose it is: another broker may be called `DIR.2`.
+
+    Raises:
+        StoreIOError: A directory or a note cannot be read.
+        CorruptError: A note is none.
+    """
 
 _Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]
 

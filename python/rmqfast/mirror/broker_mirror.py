@@ -102,6 +102,8 @@ class BrokerMirror:
         self._following: Following | None = None
         self._addresses_tried = 0
         self._overlap = OVERLAP
+        #: Kind and offset of an end that a flipped bit makes, too: it counts if it comes twice.
+        self._suspicion: tuple[str, int | None] | None = None
         self._next_config = 0.0
         self._told = ""
         self._pruning = Pruning(client)
@@ -315,7 +317,8 @@ class BrokerMirror:
             progress = following.progress()
             is_compared = progress.is_compared
             if not is_compared and not attempt.source.is_slave and progress.compared_to >= bounds.end:
-                # all that the master has is the same, and it has less
+                # all that the master has is the same, and it has less: so it says itself, and need not say it twice
+                self._suspicion = ("diverged", bounds.end)
                 return FollowEnd("diverged", "", bounds.end)
             if bounds.begin > (progress.position if is_compared else progress.compared_to):
                 # it sends keep-alives for ever; where to go on is found out anew
@@ -353,19 +356,27 @@ class BrokerMirror:
         if end.kind in ("full", "store"):
             self._copy.close_failed()
             return self._wait(RETRY_FULL, end.text)
+        begin, position = replica.bounds
+        if self._begins_to_differ_before(end, attempt, begin):
+            self._overlap *= 16
+            return False
+        # a bit that flipped on the way does not come again
+        suspicion, self._suspicion = self._suspicion, (end.kind, end.offset)
+        if suspicion != self._suspicion:
+            return self._wait(RETRY, f"{end.text}; it is read once more")
         if end.kind == "broken" or end.offset is None:
             raise MirrorError(
                 f"{self.broker_name}: {end.text}", next_step="its own log is damaged there: look at the master's disk"
             )
-        begin, position = replica.bounds
-        is_first = end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin)
-        if is_first and not self._options.topics:
-            # the first record that was compared differs: where they begin to is further back
-            self._overlap *= 16
-            return False
         self._overlap = OVERLAP
         self._lost_tail(attempt.source, end.offset, begin, position)
         return False
+
+    def _begins_to_differ_before(self, end: FollowEnd, attempt: _Attempt, begin: int) -> bool:
+        """Whether the first record that was compared differs, and there are others before it."""
+        if end.kind != "diverged" or end.offset is None or self._options.topics:
+            return False
+        return end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin)
 
     def _lost_tail(self, source: Source, at: int, begin: int, position: int) -> None:
         """Cuts what the master has lost, or does what else was asked for."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -96,6 +98,9 @@ class CopyDirectory:
             MirrorError: It is the copy of another broker or of other topics, or has files of another size.
             StoreError: It cannot be opened.
         """
+        if self._replica is None and self._user is None:
+            # a copy of another broker may have been begun anew in a directory of this name
+            self.path = newest_copy(self._first)
         self._check_name(source)
         self._check_sizes(source)
         replica = self._replica or self._opened(client, source, bounds)
@@ -141,10 +146,15 @@ class CopyDirectory:
     def begin_anew(self) -> None:
         """Closes the copy; the next one is opened in a directory beside it, and begins with the log."""
         self.close()
+        # with its note from the first moment: a broker of that name has its copy elsewhere then
+        new = self._first.parent / f".{self._first.name}.new"
+        # and an empty store: others than those are not opened
+        (new / "commitlog").mkdir(parents=True, exist_ok=True)
+        (new / NAME).write_text((self.path / NAME).read_text())
         number = 2
-        while (self._first.parent / f"{self._first.name}.{number}").exists():
+        while not _renamed(new, self._first.parent / f"{self._first.name}.{number}"):
             number += 1
-        self.path = self._first.parent / f"{self._first.name}.{number}"
+        self.path = newest_copy(self._first)
         self._options = replace(self._options, start="earliest")
 
     def _opened(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
@@ -210,6 +220,20 @@ class CopyDirectory:
             new = path.with_suffix(".tmp")
             new.write_text(json.dumps(_name(source) | topics) + "\n")
             new.rename(path)
+
+
+def _renamed(directory: Path, name: Path) -> bool:
+    """Whether a directory has another name now; not where that was another's."""
+    if os.path.lexists(name):
+        return False
+    try:
+        directory.rename(name)
+    except OSError as error:
+        # made meanwhile
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            raise
+        return False
+    return True
 
 
 def copy_options(config: BrokerConfig) -> AppendOptions:

@@ -110,10 +110,10 @@ pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(V
     Ok((source.addresses, source.file_size, sends, source.has_tls))
 }
 
-/// The directory of a copy, or of the last one that was begun anew beside it, `DIR.2`.
+/// The newest copy of the broker that a directory is named after.
 #[pyfunction]
-pub fn newest_copy(directory: PathBuf) -> PathBuf {
-    rmqfast_store::store::newest_copy(&directory)
+pub fn newest_copy(py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
+    py.detach(|| rmqfast_store::store::newest_copy(&directory)).map_err(to_python)
 }
 
 /// Cuts a copy's log behind its last record that ends at `at` or before. Returns where it ends then.

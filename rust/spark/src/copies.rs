@@ -9,10 +9,8 @@ use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::{QueueRange, RangeRequest};
 use rmqfast_store::scan::{Piece, Plan};
 use rmqfast_store::store::queue_view::Topics;
-use rmqfast_store::store::{MessageStore, OpenOptions, newest_copy};
-use serde_json::Value;
+use rmqfast_store::store::{CopyNote, MessageStore, OpenOptions, newest_copy};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The copies of some brokers, those of them that there are.
@@ -25,16 +23,7 @@ pub struct Copies {
 struct Copy {
     store: MessageStore,
     topics: Topics,
-    note: Note,
-}
-
-/// What a mirror notes of its copy.
-#[derive(Default)]
-struct Note {
-    /// The topics that it keeps; none where it keeps all.
-    topics: Vec<String>,
-    /// Whose copy it is.
-    broker_name: Option<String>,
+    note: CopyNote,
 }
 
 impl Copies {
@@ -46,7 +35,7 @@ impl Copies {
         let names: BTreeSet<&str> = queues.into_iter().map(|queue| &*queue.broker_name).collect();
         let mut by_broker = BTreeMap::new();
         for name in names {
-            let path = newest_copy(&directory.join(name));
+            let path = newest_copy(&directory.join(name))?;
             // a broker whose queues have nothing needs none
             if path.is_dir() {
                 by_broker.insert(name.to_owned(), Copy::open(&path, name)?);
@@ -105,7 +94,7 @@ impl Copies {
 
 impl Copy {
     fn open(path: &Path, broker_name: &str) -> Result<Self> {
-        let note = Note::load(path)?;
+        let note = CopyNote::load(path)?;
         if let Some(other) = note.broker_name.as_ref().filter(|name| *name != broker_name) {
             let path = path.display();
             return Err(Error::argument(format!(
@@ -192,24 +181,6 @@ impl Copy {
                 }));
         }
         Ok((first, last))
-    }
-}
-
-impl Note {
-    /// That of the copy in a directory. A store that is no mirror has none.
-    fn load(path: &Path) -> Result<Self> {
-        let path = path.join("mirror.json");
-        let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
-            read => read.map_err(|error| rmqfast_store::Error::io(&path, error))?,
-        };
-        let note: Value = serde_json::from_slice(&text)
-            .map_err(|error| Error::argument(format!("{}: expected the note of a mirror: {error}", path.display())))?;
-        let topics = note.get("topics").and_then(Value::as_array).into_iter().flatten();
-        Ok(Self {
-            topics: topics.filter_map(Value::as_str).map(str::to_owned).collect(),
-            broker_name: note.get("brokerName").and_then(Value::as_str).map(str::to_owned),
-        })
     }
 }
 

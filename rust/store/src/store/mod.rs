@@ -37,4 +37,4 @@ pub use get::{GetMessage, GetMessageStatus};
 pub use get_limits::GetLimits;
 pub use log_walk::LogWalk;
 pub use message_store::{MessageStore, OpenOptions, QueueKind};
-pub use newest_copy::newest_copy;
+pub use newest_copy::{CopyNote, newest_copy};

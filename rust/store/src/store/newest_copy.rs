@@ -1,35 +1,161 @@
-//! Which directory is the copy of a broker: a mirror that cannot go on with one begins another beside it.
+//! The directory of a broker's newest copy: a mirror that cannot go on with one begins another beside it.
+use crate::{Error, Result};
+use serde_json::Value;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The directory of a copy, or of the last one that was begun anew beside it, `DIR.2`.
-pub fn newest_copy(directory: &Path) -> PathBuf {
-    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else { return directory.to_owned() };
-    let first = format!("{}.", name.to_string_lossy());
-    let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let beside = std::fs::read_dir(here).into_iter().flatten().flatten();
-    let digits = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = |name: &str| name.strip_prefix(&first).filter(digits)?.parse::<u32>().ok();
-    let last = beside.filter(|entry| entry.path().is_dir());
-    let last = last.filter_map(|entry| number(&entry.file_name().to_string_lossy())).max();
-    last.map_or_else(|| directory.to_owned(), |last| parent.join(format!("{first}{last}")))
+/// The note in a mirror's copy.
+const NOTE: &str = "mirror.json";
+
+/// The newest copy of the broker that `directory` is named after: `DIR`, or the last one that was begun anew beside it, `DIR.2`.
+/// Another broker may be called `DIR.2`: the copy's note decides. Where another broker's copy took `DIR` that way, the first
+/// place that is free.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Corrupt`] for a note that cannot be read.
+pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
+    let Some(name) = directory.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+        return Ok(directory.to_owned());
+    };
+    let mut newest = None;
+    for number in numbers_beside(directory, &name)? {
+        // without a note it is a store that somebody else put there
+        if CopyNote::load(&numbered(directory, number))?.broker_name.is_none_or(|broker| broker == name) {
+            newest = newest.max(Some(number));
+        }
+    }
+    if let Some(number) = newest {
+        return Ok(numbered(directory, number));
+    }
+    match CopyNote::load(directory)?.broker_name {
+        Some(other) if is_number(name.strip_prefix(&format!("{other}.")).unwrap_or_default()) => {
+            let free = (2..=u32::MAX).find(|number| !numbered(directory, *number).exists());
+            Ok(free.map_or_else(|| directory.to_owned(), |number| numbered(directory, number)))
+        }
+        _ => Ok(directory.to_owned()),
+    }
+}
+
+/// The note that a mirror leaves in its copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyNote {
+    /// The topics that it keeps; none where it keeps all.
+    pub topics: Vec<String>,
+    /// The broker that it is a copy of.
+    pub broker_name: Option<String>,
+}
+
+impl CopyNote {
+    /// The note in a directory; an empty one where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Corrupt`] for one that cannot be read.
+    pub fn load(directory: &Path) -> Result<Self> {
+        let path = directory.join(NOTE);
+        let text = match std::fs::read(&path) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Self::default());
+            }
+            read => read.map_err(|error| Error::io(&path, error))?,
+        };
+        let note: Value = serde_json::from_slice(&text).map_err(|error| {
+            let reason = format!("expected the note of a mirror, got {error}");
+            Error::Corrupt { path: path.clone(), offset: 0, reason }
+        })?;
+        let topics = note.get("topics").and_then(Value::as_array).into_iter().flatten();
+        Ok(Self {
+            topics: topics.filter_map(Value::as_str).map(str::to_owned).collect(),
+            broker_name: note.get("brokerName").and_then(Value::as_str).map(str::to_owned),
+        })
+    }
+}
+
+fn numbered(directory: &Path, number: u32) -> PathBuf {
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    directory.with_file_name(name)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The numbers of directories called `NAME.NUMBER` beside one.
+fn numbers_beside(directory: &Path, name: &str) -> Result<Vec<u32>> {
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = match std::fs::read_dir(parent) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(|error| Error::io(parent, error))?,
+    };
+    let first = format!("{name}.");
+    let mut numbers = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::io(parent, error))?;
+        let file_name = entry.file_name();
+        let number = file_name.to_str().and_then(|text| text.strip_prefix(&first)).filter(|text| is_number(text));
+        let Some(number) = number.and_then(|text| text.parse::<u32>().ok()) else { continue };
+        let path = entry.path();
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_dir() => numbers.push(number),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(&path, error)),
+        }
+    }
+    Ok(numbers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn make_copy(directory: &Path, name: &str, broker_name: &str) {
+        std::fs::create_dir(directory.join(name)).expect("made");
+        let note = format!(r#"{{"brokerClusterName": "C", "brokerName": "{broker_name}"}}"#);
+        std::fs::write(directory.join(name).join(NOTE), note).expect("written");
+    }
+
     #[test]
-    fn the_last_copy_is_that_of_the_largest_number() {
+    fn the_newest_copy_has_the_largest_number() {
         let directory = tempfile::tempdir().expect("a directory");
         let copy = directory.path().join("broker-a");
-        assert_eq!(newest_copy(&copy), copy);
-        for name in
-            ["broker-a", "broker-a.2", "broker-a.10", "broker-a.old", "broker-a.x.11", "broker-a.+12", "broker-b.13"]
-        {
-            std::fs::create_dir(directory.path().join(name)).expect("made");
+        assert_eq!(newest_copy(&copy).expect("read"), copy);
+        let names =
+            ["broker-a", "broker-a.2", "broker-a.10", "broker-a.old", "broker-a.x.11", "broker-a.+12", "broker-b.13"];
+        for name in names {
+            make_copy(directory.path(), name, "broker-a");
         }
         std::fs::write(directory.path().join("broker-a.14"), "").expect("written");
-        assert_eq!(newest_copy(&copy), directory.path().join("broker-a.10"));
-        assert_eq!(newest_copy(Path::new("broker-a")), Path::new("broker-a"));
+        assert_eq!(newest_copy(&copy).expect("read"), directory.path().join("broker-a.10"));
+        std::fs::create_dir(directory.path().join("broker-a.11")).expect("made");
+        assert_eq!(newest_copy(&copy).expect("read"), directory.path().join("broker-a.11"));
+        assert_eq!(newest_copy(Path::new("broker-a")).expect("read"), Path::new("broker-a"));
+    }
+
+    #[test]
+    fn a_broker_whose_name_ends_in_a_number_keeps_its_copy() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let newest = |name: &str| newest_copy(&directory.path().join(name)).expect("read");
+        let at = |name: &str| directory.path().join(name);
+        make_copy(directory.path(), "a", "a");
+        make_copy(directory.path(), "a.2", "a.2");
+        assert_eq!((newest("a"), newest("a.2")), (at("a"), at("a.2")));
+        make_copy(directory.path(), "a.3", "a");
+        // begun anew by `a`, before there was a broker of that name
+        assert_eq!((newest("a"), newest("a.3")), (at("a.3"), at("a.3.2")));
+        make_copy(directory.path(), "a.3.2", "a.3");
+        assert_eq!((newest("a.3"), newest("a.2")), (at("a.3.2"), at("a.2")));
+        // the mirror of another cluster's broker is no copy that was begun anew: whoever opens it refuses it
+        make_copy(directory.path(), "b", "c");
+        assert_eq!(newest("b"), at("b"));
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        make_copy(directory.path(), "a", "a");
+        std::fs::write(directory.path().join("a").join(NOTE), "{").expect("written");
+        let error = newest_copy(&directory.path().join("a")).expect_err("no note");
+        assert!(error.to_string().contains("expected the note of a mirror"), "{error}");
     }
 }
