@@ -30,7 +30,7 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long jepsen soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -111,6 +111,9 @@ test-recipes: .venv/.editable .venv-recipes/.editable ## docs/recipes with Airfl
 
 comparison: .venv/.editable | tools-long ## docs/comparison.md: versions, dates and files as registries have them today; needs npm and Go
 	$(PYTHON) -m tests.comparison --ask --write
+
+jepsen: .venv/.editable ## clients and a broker under kills, cuts and silence: what was acknowledged is stored and consumed; ARGS="--seeds 5 --events 20"
+	$(PYTHON) -m tests.jepsen $(ARGS)
 
 attack: .venv/.editable ## what one client too many, or a stranger, can do to a broker, in one table; ARGS="--short --real NAME"
 	$(PYTHON) -m tests.attack $(ARGS)
