@@ -143,7 +143,7 @@ class ControlPlane:
     def _processors(self) -> dict[int, Processor]:
         live, offsets = self.store.live, self.offsets
         families: list[Any] = [
-            TopicProcessor(self.topics, self.store, self.stats, self.config),
+            TopicProcessor(self.topics, offsets, self.store, self.stats, self.config),
             SubscriptionGroupProcessor(self.groups, offsets, self.stats, self.config),
             ConfigProcessor(
                 self.configuration, self.topics, self.tables, now=self.clock, on_update=self.changed.append

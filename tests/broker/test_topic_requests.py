@@ -108,6 +108,16 @@ def test_a_deleted_topic_takes_its_queues_along(plane: ControlPlane) -> None:
     assert plane.answer(215, {"topic": "nobody"}).code == 0
 
 
+def test_a_deleted_topic_takes_the_offsets_of_its_groups_along(plane: ControlPlane) -> None:
+    """As in 5.3.3; with those of 4.9.4, which stay, a group passes over messages of a topic that is made anew."""
+    plane.answer(17, NEW_TOPIC)
+    for group, topic in (("g", "orders"), ("h", "orders"), ("g", "orders2"), ("g", "%RETRY%g")):
+        plane.tables.commit_offset(group, topic, 0, 20)
+    plane.answer(215, {"topic": "orders"})
+    plane.offsets.persist()
+    assert plane.tables.offsets() == {"orders2@g": {0: 20}, "%RETRY%g@g": {0: 20}}
+
+
 @pytest.mark.parametrize(
     ("topic", "remark"),
     [("../x", ILLEGAL), ("TBW102", conflict("TBW102")), ("SELF_TEST_TOPIC", conflict("SELF_TEST_TOPIC"))],

@@ -155,7 +155,7 @@ def _administration(tables: BrokerTables, on_update: Callable[[Mapping[str, str]
         tables.configuration, tables.topics, tables.data_plane, now=tables.now, on_update=on_update
     )
     return (
-        TopicProcessor(tables.topics, tables.store, tables.stats, tables.config).processors()
+        TopicProcessor(tables.topics, tables.offsets, tables.store, tables.stats, tables.config).processors()
         | SubscriptionGroupProcessor(tables.groups, tables.offsets, tables.stats, tables.config).processors()
         | config.processors()
         | CleanProcessor(tables.store, tables.topics).processors()

@@ -165,6 +165,14 @@ class ConsumerOffsetManager:
         """
         self._data_plane.remove_offsets(group, topic)
 
+    def remove_topic(self, topic: str) -> None:
+        """Forgets all groups' offsets of a topic.
+
+        Source: `ConsumerOffsetManager.cleanOffsetByTopic` of 5.x.
+        """
+        for group in self.groups_of(topic):
+            self._data_plane.remove_offsets(group, topic)
+
     def _smallest(self, offsets: Mapping[str, Mapping[int, int]], topic: str, left_out: set[str]) -> dict[int, int]:
         smallest: dict[int, int] = {}
         for key, queues in offsets.items():

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.topics.topic_names import refuse_system_topic, validate_topic
@@ -30,9 +31,15 @@ class TopicProcessor:
     """Requests 17, 215, 21 and 305, and 351 of 5.x."""
 
     def __init__(
-        self, topics: TopicManager, store: WritableStore, stats: BrokerStats, config: Callable[[], BrokerConfig]
+        self,
+        topics: TopicManager,
+        offsets: ConsumerOffsetManager,
+        store: WritableStore,
+        stats: BrokerStats,
+        config: Callable[[], BrokerConfig],
     ) -> None:
         self._topics = topics
+        self._offsets = offsets
         self._store = store
         self._stats = stats
         self._config = config
@@ -72,15 +79,18 @@ class TopicProcessor:
         return Response(ResponseCode.SUCCESS, _NO_CODE_SET)
 
     def delete_topic(self, request: Request) -> Response:
-        """215: deletes a topic and its queues; one that is not there is no error.
+        """215: deletes a topic, its queues and the offsets that groups have in it; one that is not there is no error.
 
-        Source: `AdminBrokerProcessor.deleteTopic`.
+        4.9.4 keeps the offsets: a group then passes over the first messages of a topic that is made anew.
+
+        Source: `AdminBrokerProcessor.deleteTopic`, that of 5.x.
         """
         name = self._client_topic(Header(request.ext_fields))
         _log.info("%s deletes the topic %s", request.channel.remote_address, name)
         # first the topic: nobody can send to it while its queues go
         self._topics.delete(name)
         self._topics.hold(self._store.clean_unused_topics)
+        self._offsets.remove_topic(name)
         if self._config().flag("autoDeleteUnusedStats"):
             self._stats.on_topic_deleted(name)
         return Response()
