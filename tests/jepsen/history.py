@@ -32,6 +32,8 @@ CONCURRENT, ORDERLY, LITE = GROUPS = ("concurrent", "orderly", "lite")
 BEGIN, END, RETRY = "begin", "end", "retry"
 #: Queue and offset.
 Place = tuple[int, int]
+#: Nanoseconds for which a member holds a lock without asking: `REBALANCE_LOCK_MAX_LIVE_TIME` of Java's client.
+_LOCKED_FOR = 30_000_000_000
 #: How many of a kind of violation are listed.
 _LISTED = 5
 
@@ -73,6 +75,7 @@ class History:
         deliveries: What members did, in order of time.
         commits: What the broker told of the groups' offsets meanwhile.
         final_commits: What it told once all members had left.
+        broker_starts: When the broker was started again.
     """
 
     acknowledged: dict[str, Place] = field(default_factory=dict)
@@ -81,6 +84,7 @@ class History:
     deliveries: list[Delivery] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     final_commits: list[Commit] = field(default_factory=list)
+    broker_starts: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -198,7 +202,11 @@ def _overtaken(history: History) -> Iterator[object]:
 
 
 def _overlapping(history: History) -> Iterator[object]:
-    """A member that was killed notes no end: what it began last counts as ended when it began."""
+    """A member that was killed notes no end: what it began last counts as ended when it began.
+
+    Locks of queues are in a broker's memory, here and in RocketMQ. After a broker was started anew, a member that
+    had a queue works on until it asks again, and another one may have it meanwhile.
+    """
     of_group = [each for each in history.deliveries if each.group == ORDERLY]
     last = {each.member: each for each in of_group}
     working: dict[int, Delivery] = {}
@@ -208,7 +216,9 @@ def _overlapping(history: History) -> Iterator[object]:
             if other is not None and other.member == each.member:
                 del working[queue]
             continue
-        if other is not None and other.member != each.member and last[other.member].time > each.time:
+        is_locked_anew = any(start < each.time < start + _LOCKED_FOR for start in history.broker_starts)
+        is_at_work = other is not None and other.member != each.member and last[other.member].time > each.time
+        if is_at_work and not is_locked_anew:
             yield other, each
         working[queue] = each
 

@@ -106,6 +106,7 @@ class Nemesis:
         #: Files of all members that ever were.
         self.files: list[Path] = []
         self.faults: Counter[str] = Counter()
+        self.broker_starts: list[int] = []
         self._actions = {
             "member killed": self._kill_member,
             "member left": self._let_member_leave,
@@ -172,10 +173,15 @@ class Nemesis:
     def _kill_broker(self) -> None:
         self._cluster.kill9()
         self._wait(0, 1)
-        self._cluster.start()
+        self._start_broker()
 
     def _restart_broker(self) -> None:
         self._cluster.stop()
+        self._start_broker()
+
+    def _start_broker(self) -> None:
+        # its first answer may come before it says that it is ready
+        self.broker_starts.append(time.monotonic_ns())
         self._cluster.start()
 
     def _cut(self) -> None:
@@ -239,6 +245,7 @@ def run_seed(seed: int, flush: str, events: int, directory: Path) -> Run:
         rows = store.scan(TOPIC, columns=["queue_id", "queue_offset", "body"]).to_arrow().to_pylist()
     history.stored = {(row["queue_id"], row["queue_offset"]): row["body"].decode() for row in rows}
     history.deliveries = read_deliveries(nemesis.files)
+    history.broker_starts = nemesis.broker_starts
     done = Counter((each.group, each.body) for each in history.deliveries if each.what == END)
     return Run(
         seed,

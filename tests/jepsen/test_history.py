@@ -49,6 +49,13 @@ def test_a_good_history_has_no_violation() -> None:
     assert check(good()) == []
 
 
+def test_a_lock_is_forgotten_by_a_broker_that_is_started_anew() -> None:
+    history = VIOLATIONS["worked on by two members of a queue in order at a time"](good())
+    assert check(replace(history, broker_starts=[850])) == []
+    assert len(check(replace(history, broker_starts=[950]))) == 1
+    assert len(check(replace(history, broker_starts=[850 - 30_000_000_000]))) == 1
+
+
 def test_what_failed_may_be_stored_or_not_and_what_was_killed_comes_again() -> None:
     history = replace(good(), unknown={"0-9", "1-9"})
     history = stored_as(history, {(0, COUNT): "0-9"})
