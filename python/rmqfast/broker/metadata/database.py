@@ -2,23 +2,38 @@
 
 | table | a row is |
 |---|---|
-| `rows`, kind "entry" | an entry of the map of a file, as a topic of `topics.json`: its key and its JSON |
-| `rows`, kind "member" | another member of a file, as `dataVersion`: its name and its JSON |
-| `digests` | what a file was, or was about to be, when this broker wrote it |
+| `entries`, kind "entry" | an entry of the map of a file, as a topic of `topics.json`: its key and its JSON |
+| `entries`, kind "member" | another member of a file, as `dataVersion`: its name and its JSON |
+| `entries`, kind "digest" | what a file was, or was about to be, when this broker wrote it: a number and the digest |
+| `sums` | the sum of the checksums of a file's rows |
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from rmqfast.errors import StoreIOError
+from rmqfast.broker.metadata import old_database
+from rmqfast.broker.metadata.integrity import (
+    SCHEMA,
+    checked,
+    checksum,
+    is_damage,
+    quick_check,
+    signed,
+    verify_log,
+    verify_rows,
+    verify_size,
+)
+from rmqfast.errors import CorruptError, StoreIOError
 from rmqfast.system import set_mode
 
 __all__ = ["Change", "Database"]
@@ -29,22 +44,13 @@ _T = TypeVar("_T")
 #: Kind, file, name and JSON of a row; None in place of JSON removes it.
 Change = tuple[str, str, str, str | None]
 
-_ROWS = "kind TEXT, file TEXT, name TEXT, value TEXT, PRIMARY KEY (file, kind, name)"
-_SCHEMA = (
-    f"CREATE TABLE IF NOT EXISTS rows ({_ROWS}) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS digests (number INTEGER PRIMARY KEY, file TEXT, digest TEXT)",
-)
-_NOTE = "INSERT INTO digests (file, digest) VALUES (?, ?)"
 _PIECE = """
-SELECT group_concat(json_quote(name) || ':' || value), max(name) FROM (
-    SELECT name, value FROM rows WHERE file = ?1 AND kind = 'entry' AND (?2 IS NULL OR name > ?2)
-    ORDER BY name LIMIT 1000
-)
+SELECT name, value, checksum FROM entries WHERE file = ?1 AND kind = ?2 AND (?3 IS NULL OR name > ?3)
+ORDER BY name LIMIT 1000
 """
-_CONFIRM = """
-DELETE FROM digests WHERE file = ?1
-AND number NOT IN (SELECT number FROM digests WHERE file = ?1 ORDER BY number DESC LIMIT ?2)
-"""
+_STORED = "SELECT checksum FROM entries WHERE file = ? AND kind = ? AND name = ?"
+_PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)"
+_REMOVE = "DELETE FROM entries WHERE file = ? AND kind = ? AND name = ?"
 #: The file, its `.bak`, and what could not be written since.
 _KEPT_DIGESTS = 16
 
@@ -52,20 +58,25 @@ _KEPT_DIGESTS = 16
 class Database:
     """Rows by file and name; each `write` is on the disk as a whole or not at all. Any thread may call it.
 
-    One that cannot be read is put aside as `metadata.db.damaged`: RocketMQ's files are there, and at most seconds old.
+    One that is damaged is put aside as `metadata.db.damaged`: RocketMQ's files are there, and at most seconds old.
     One that cannot be opened now, as on a full disk, is tried again with each call.
+
+    Attributes:
+        is_blank: No broker has written to it yet, as far as could be seen.
     """
 
-    def __init__(self, path: Path, permission: int) -> None:
+    def __init__(self, path: Path, permission: int, files: Sequence[str]) -> None:
+        self.is_blank = False
         self._path = path
         self._permission = permission
+        self._files = files
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._is_closed = False
 
     def is_filled(self, file: str) -> bool:
         """Whether it has anything of a file."""
-        query = "SELECT EXISTS (SELECT 1 FROM rows WHERE file = ?1) OR EXISTS (SELECT 1 FROM digests WHERE file = ?1)"
+        query = "SELECT EXISTS (SELECT 1 FROM entries WHERE file = ?)"
         return self._call(lambda db: bool(db.execute(query, (file,)).fetchone()[0]))
 
     def text(self, file: str, member: str) -> str:
@@ -75,19 +86,27 @@ class Database:
             file: Its name, as `topics.json`.
             member: The member of it that is a map of entries, as `topicConfigTable`.
         """
-        entries: list[str] = []
-        piece, last = self._piece(file, None)
-        while piece is not None:  # piece by piece: whoever writes meanwhile waits for one piece only
-            entries.append(piece)
-            piece, last = self._piece(file, last)
-        query = "SELECT json_quote(name) || ':' || value FROM rows WHERE file = ? AND kind = 'member'"
-        members = [row[0] for row in self._call(lambda db: db.execute(query, (file,)).fetchall())]
-        return "{" + ",".join([*members, f'"{member}":{{{",".join(entries)}}}']) + "}"
+        entries, members = (",".join(self._pairs(file, kind)) for kind in ("entry", "member"))
+        return "{" + (members and f"{members},") + f'"{member}":{{{entries}}}' + "}"
 
-    def _piece(self, file: str, after: str | None) -> tuple[str | None, str | None]:
-        """The next entries of a file, joined, and the name of the last one."""
-        piece, last = self._call(lambda db: db.execute(_PIECE, (file, after)).fetchone())
-        return piece, last
+    def _pairs(self, file: str, kind: str) -> Iterable[str]:
+        """Name and value of each row, as JSON."""
+        # piece by piece: whoever writes meanwhile waits for one piece only
+        piece = self._piece(file, kind, None)
+        while piece:
+            for name, value, stored in piece:
+                yield f"{json.dumps(name)}:{self._checked(kind, file, name, value, stored)}"
+            piece = self._piece(file, kind, piece[-1][0])
+
+    def _piece(self, file: str, kind: str, after: str | None) -> list[tuple[str, str, int]]:
+        """The next rows: name, value and checksum."""
+        return self._call(lambda db: db.execute(_PIECE, (file, kind, after)).fetchall())
+
+    def _checked(self, kind: str, file: str, name: str, value: str, stored: int) -> str:
+        try:
+            return checked(kind, file, name, value, stored)
+        except sqlite3.DatabaseError as error:  # it was sound when the database was opened
+            raise StoreIOError(f"{self._path}: {error}") from error
 
     def write(self, changes: Iterable[Change], taken_over: Mapping[str, str | None]) -> None:
         """Makes some changes, all of them or none.
@@ -96,36 +115,32 @@ class Database:
             changes: Rows to put or to remove, each once.
             taken_over: Files of which all rows go first, and what tells them from others; None for one not there.
         """
-        puts, removals = [], []
-        for change in changes:
-            if change[-1] is None:
-                removals.append(change[:-1])
-            else:
-                puts.append(change)
+        rows = list(changes)
 
         def work(db: sqlite3.Connection) -> None:
             for file, digest in taken_over.items():
-                db.execute("DELETE FROM rows WHERE file = ?", (file,))
-                db.execute("DELETE FROM digests WHERE file = ?", (file,))
+                _clear(db, file)
                 if digest is not None:
-                    db.execute(_NOTE, (file, digest))
-            db.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", puts)
-            db.executemany("DELETE FROM rows WHERE kind = ? AND file = ? AND name = ?", removals)
+                    _note(db, file, digest)
+            _change(db, rows)
 
         self._call(lambda db: _in_transaction(db, work))
 
     def digests(self, file: str) -> set[str]:
         """What a file may be, if nobody else wrote it."""
-        query = "SELECT digest FROM digests WHERE file = ?"
-        return {row[0] for row in self._call(lambda db: db.execute(query, (file,)).fetchall())}
+        return {value for _, value in self._call(lambda db: _digests(db, file))}
 
     def note_digest(self, file: str, digest: str) -> None:
         """Notes what a file is about to be."""
-        self._call(lambda db: _in_transaction(db, lambda db: db.execute(_NOTE, (file, digest))))
+        self._call(lambda db: _in_transaction(db, lambda db: _note(db, file, digest)))
 
     def confirm_digest(self, file: str) -> None:
         """Notes that a file is what it was about to be: what it was long ago counts no more."""
-        self._call(lambda db: _in_transaction(db, lambda db: db.execute(_CONFIRM, (file, _KEPT_DIGESTS))))
+
+        def work(db: sqlite3.Connection) -> None:
+            _change(db, [("digest", file, name, None) for name, _ in _digests(db, file)[:-_KEPT_DIGESTS]])
+
+        self._call(lambda db: _in_transaction(db, work))
 
     def close(self) -> None:
         """Ends it; what is called later raises `StoreIOError`."""
@@ -140,11 +155,14 @@ class Database:
 
         Raises:
             StoreIOError: The operating system or SQLite refused.
+            CorruptError: It is damaged, and none of RocketMQ's files is there.
         """
         with self._lock:
             try:
                 return work(self._opened())
             except sqlite3.Error as error:
+                raise StoreIOError(f"{self._path}: {_reason(self._path) or error}") from error
+            except OSError as error:
                 raise StoreIOError(f"{self._path}: {error}") from error
 
     def _opened(self) -> sqlite3.Connection:
@@ -152,62 +170,141 @@ class Database:
             raise sqlite3.ProgrammingError("it is closed")
         if self._connection is None:
             try:
-                self._connection = _connected(self._path, self._permission)
+                self._connection = self._connected()
             except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):
+                if not is_damage(error, self._path):
                     raise  # a full disk, no permission: it may be readable later
                 self._put_aside(error)
-                self._connection = _connected(self._path, self._permission)
+                self._connection = self._connected()
         return self._connection
 
+    def _connected(self) -> sqlite3.Connection:
+        is_new = _create(self._path, self._permission)
+        self.is_blank = verify_size(self._path) == 0
+        if self.is_blank and not is_new:
+            _log.warning(
+                "%s: empty, as after a kill in a broker's first second or a loss: RocketMQ's files are read", self._path
+            )
+        # Its users take turns by the lock above; a statement begins no transaction by itself.
+        db = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
+        try:
+            # Alone on the file, SQLite keeps its index of the WAL in memory, and maps no file that others could cut.
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("PRAGMA journal_mode = WAL")
+            # an acknowledged topic must be there after a loss of power: WAL syncs with NORMAL at checkpoints only
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA fullfsync = ON")  # macOS syncs to the drive's own memory otherwise
+            quick_check(db)
+            tables = dict(db.execute("SELECT name, sql FROM sqlite_master"))
+            self.is_blank = not tables
+            verify_log(db, self._path)
+            _in_transaction(db, lambda db: _prepare(db, tables))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
     def _put_aside(self, error: sqlite3.DatabaseError) -> None:
+        config = self._path.parent
+        there = [file for file in self._files if any((config / name).exists() for name in (file, f"{file}.bak"))]
+        if not there:
+            raise CorruptError(
+                f"{self._path}: damaged ({error}), and none of RocketMQ's files is beside it: put {self._files[0]} and "
+                "the others of a backup there, or remove it to begin without topics, groups and offsets"
+            )
         damaged = self._path.with_name(f"{self._path.name}.damaged")
-        _log.error("%s: %s; it is %s now, RocketMQ's files beside it are read instead", self._path, error, damaged)
+        missing = [file for file in self._files if file not in there]
+        _log.error(
+            "%s: %s; it is %s now, RocketMQ's files beside it are read instead (%s): they lack at most what changed "
+            "in the last seconds before a kill%s",
+            self._path,
+            error,
+            damaged,
+            ", ".join(there),
+            f"; not there, and so empty: {', '.join(missing)}" if missing else "",
+        )
         self._path.replace(damaged)
         # SQLite would play the old log into the new database
-        self._path.with_name(f"{self._path.name}-wal").unlink(missing_ok=True)
+        for suffix in ("-wal", "-journal"):
+            with suppress(FileNotFoundError):
+                self._path.with_name(f"{self._path.name}{suffix}").replace(f"{damaged}{suffix}")
 
 
-def _connected(path: Path, permission: int) -> sqlite3.Connection:
-    _create(path, permission)
-    # Its users take turns by the lock above; a statement begins no transaction by itself.
-    db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-    try:
-        # Alone on the file, SQLite keeps its index of the WAL in memory, and maps no file that others could cut off.
-        db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        db.execute("PRAGMA journal_mode = WAL")
-        # an acknowledged topic must be there after a loss of power: WAL syncs with NORMAL at checkpoints only
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA fullfsync = ON")  # macOS syncs to the drive's own memory otherwise
-        _in_transaction(db, _make_tables)
-        _check(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _create(path: Path, permission: int) -> None:
-    """Makes an empty file where there is none: SQLite gives its mode to what it puts beside it."""
+def _create(path: Path, permission: int) -> bool:
+    """Makes an empty file unless there is one, and tells which; SQLite gives its mode to what it puts beside it."""
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)
-    with suppress(FileExistsError):
+    try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, permission)
-        try:
-            set_mode(file, permission)  # the umask has no say
-        finally:
-            os.close(file)
+    except FileExistsError:
+        return False
+    try:
+        set_mode(file, permission)  # the umask has no say
+    finally:
+        os.close(file)
+    return True
 
 
-def _make_tables(db: sqlite3.Connection) -> None:
-    for statement in _SCHEMA:
-        db.execute(statement)
+def _reason(path: Path) -> str | None:
+    """Why the system refuses to open a file, of which SQLite says only that it does."""
+    try:
+        with path.open("r+b"):
+            return None
+    except OSError as error:
+        return error.strerror
 
 
-def _check(db: sqlite3.Connection) -> None:
-    for (problem,) in db.execute("PRAGMA quick_check(1)"):
-        if problem != "ok":
-            raise sqlite3.DatabaseError(problem)
+def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
+    """Makes the tables where they are not yet, or checks what they have."""
+    is_old, is_new = (schema.items() <= tables.items() for schema in (old_database.SCHEMA, SCHEMA))
+    expected = (old_database.SCHEMA if is_old else {}) | (SCHEMA if is_new else {})
+    if tables != expected:
+        raise sqlite3.DatabaseError(f"unknown tables: {', '.join(sorted(map(str, tables)))}")
+    if is_new:
+        verify_rows(db)
+    else:
+        for statement in SCHEMA.values():
+            db.execute(statement)
+    if is_old:
+        rows = list(old_database.rows(db))
+        for file in {file for _, file, _, _ in rows}:  # an older broker had it last
+            _clear(db, file)
+        _change(db, rows)
+        old_database.drop(db)
+
+
+def _change(db: sqlite3.Connection, rows: Iterable[Change]) -> None:
+    sums: Counter[str] = Counter()
+    for kind, file, name, value in rows:
+        before = db.execute(_STORED, (file, kind, name)).fetchone()
+        if before is not None:
+            sums[file] -= before[0]
+        if value is not None:
+            stored = checksum(kind, file, name, value)
+            sums[file] += stored
+            db.execute(_PUT, (kind, file, name, value, stored))
+        elif before is not None:
+            db.execute(_REMOVE, (file, kind, name))
+    for file, more in sums.items():
+        before = db.execute("SELECT sum FROM sums WHERE file = ?", (file,)).fetchone() or (0,)
+        db.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", (file, signed(before[0] + more)))
+
+
+def _clear(db: sqlite3.Connection, file: str) -> None:
+    db.execute("DELETE FROM entries WHERE file = ?", (file,))
+    db.execute("DELETE FROM sums WHERE file = ?", (file,))
+
+
+def _digests(db: sqlite3.Connection, file: str) -> list[tuple[str, str]]:
+    """Number and digest of each, the oldest first."""
+    query = "SELECT name, value FROM entries WHERE file = ? AND kind = 'digest' ORDER BY name"
+    return db.execute(query, (file,)).fetchall()
+
+
+def _note(db: sqlite3.Connection, file: str, digest: str) -> None:
+    last = _digests(db, file)[-1:]
+    number = int(last[0][0]) + 1 if last else 1
+    _change(db, [("digest", file, f"{number:020d}", digest)])
 
 
 def _in_transaction(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rmqfast._native import config_text, save_config
 from rmqfast.broker.metadata.database import Database
-from rmqfast.errors import RmqError
+from rmqfast.errors import RmqError, StoreIOError
 
 __all__ = ["JavaFiles", "digest_of"]
 
@@ -93,9 +93,15 @@ class JavaFiles:
 
 
 def digest_of(path: Path) -> str | None:
-    """What tells a file from others; None where it is not there."""
+    """What tells a file from others; None where it is not there.
+
+    Raises:
+        StoreIOError: The system refuses to read it.
+    """
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        raise StoreIOError(f"{path}: {error.strerror}") from error

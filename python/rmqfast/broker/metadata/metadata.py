@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from rmqfast.broker.metadata.database import Database
 from rmqfast.broker.metadata.java_files import JavaFiles, digest_of
-from rmqfast.errors import RmqError, StoreError
+from rmqfast.errors import RmqError, StoreError, StoreIOError
 from rmqfast.store.config import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
@@ -53,7 +53,8 @@ class Metadata:
 
     def __init__(self, root: str | os.PathLike[str], permission: int = 0o600) -> None:
         self.root: Final = Path(root)
-        self._database = Database(self.root / "config" / "metadata.db", permission)
+        names = [table.FILE_NAME for table in _TABLES]
+        self._database = Database(self.root / "config" / "metadata.db", permission, names)
         self._files = JavaFiles(self.root, self._database, {table.FILE_NAME: table.MEMBER for table in _TABLES})
         self._lock = threading.Lock()
         self._pending: dict[tuple[str, str, str], str | None] = {}
@@ -70,12 +71,15 @@ class Metadata:
 
         Raises:
             CorruptError: Neither the database has it, nor can the file or its `.bak` be read.
+            StoreIOError: The system refuses to read the database, or the file.
         """
         try:
             if self._is_ours(table):
                 text = self._database.text(table.FILE_NAME, table.MEMBER)
                 return table.of_members(json.loads(text))
-        except StoreError as error:
+        except StoreIOError as error:
+            if not self._database.is_blank:
+                raise  # what it has may be newer than the file
             _log.error("RocketMQ's file is read instead: %s", error)
         content = table.load(self.root)
         self._take_over(content)

@@ -1,0 +1,189 @@
+"""Checks that a metadata database has what was written to it: SQLite itself keeps no checksum of its pages.
+
+Each row has a checksum, and each file the sum of those of its rows: a row that is changed, lost or old shows.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+__all__ = [
+    "SCHEMA",
+    "checked",
+    "checksum",
+    "is_damage",
+    "quick_check",
+    "signed",
+    "verify_log",
+    "verify_rows",
+    "verify_size",
+]
+
+_log = logging.getLogger(__name__)
+
+#: Name and text of each table, as SQLite keeps them.
+SCHEMA = {
+    "entries": "CREATE TABLE entries (kind TEXT, file TEXT, name TEXT, value TEXT, checksum INTEGER, "
+    "PRIMARY KEY (file, kind, name)) WITHOUT ROWID",
+    "sums": "CREATE TABLE sums (file TEXT PRIMARY KEY, sum INTEGER) WITHOUT ROWID",
+}
+#: Codes that say what the system refuses now, and nothing about what the database has.
+_REFUSALS = {
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOLFS,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+}
+_SMALLEST_PAGE = 512
+# https://sqlite.org/fileformat2.html#the_write_ahead_log
+_LOG_HEADER = struct.Struct(">6I")
+_LOG_HEADER_SIZE = 32
+_FRAME_HEADER = struct.Struct(">2I8s")
+_FRAME_HEADER_SIZE = 24
+_BIG_ENDIAN_MAGIC = 0x377F0683
+
+
+def checksum(kind: str, file: str, name: str, value: str) -> int:
+    """The checksum of a row, as SQLite's signed integer."""
+    text = f"{kind}\0{file}\0{name}\0{value}".encode()
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
+
+
+def signed(total: int) -> int:
+    """A sum of checksums as SQLite's signed integer; more than that wraps around."""
+    return (total + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def checked(kind: str, file: str, name: str, value: str, stored: int) -> str:
+    """The value of a row.
+
+    Raises:
+        sqlite3.DatabaseError: It is not the one that was written.
+    """
+    texts = (kind, file, name, value)
+    if any(not isinstance(text, str) for text in texts) or checksum(*texts) != stored:
+        raise sqlite3.DatabaseError(f"row {name!r} of {file!r} contradicts its checksum")
+    return value
+
+
+def verify_size(path: Path) -> int:
+    """The size of a database; SQLite takes one that was cut short for a new one.
+
+    Raises:
+        sqlite3.DatabaseError: It lacks its first page, though it was there.
+    """
+    size = path.stat().st_size
+    log = path.with_name(f"{path.name}-wal")
+    if 0 < size < _SMALLEST_PAGE or (size == 0 and log.exists() and log.stat().st_size > 0):
+        raise sqlite3.DatabaseError(f"expected its first page, got {size} bytes")
+    return size
+
+
+def quick_check(db: sqlite3.Connection) -> None:
+    """Has SQLite check the structure.
+
+    Raises:
+        sqlite3.DatabaseError: It is damaged.
+    """
+    for (problem,) in db.execute("PRAGMA quick_check(1)"):
+        if problem != "ok":
+            raise sqlite3.DatabaseError(problem)
+
+
+def verify_rows(db: sqlite3.Connection) -> None:
+    """Checks each row, and that none is lost.
+
+    Raises:
+        sqlite3.DatabaseError: A row is not the one that was written, or one is missing.
+    """
+    totals: Counter[str] = Counter()
+    for kind, file, name, value, stored in db.execute("SELECT kind, file, name, value, checksum FROM entries"):
+        checked(kind, file, name, value, stored)
+        totals[file] += stored
+    expected = dict(db.execute("SELECT file, sum FROM sums"))
+    for file in totals.keys() | expected.keys():
+        total = signed(totals[file])
+        if total != expected.get(file, 0):
+            raise sqlite3.DatabaseError(
+                f"rows of {file!r} are missing or old: expected checksums of sum {expected.get(file, 0)}, got {total}"
+            )
+
+
+def verify_log(db: sqlite3.Connection, path: Path) -> None:
+    """Checks that SQLite has read the write-ahead log to its end: it takes what follows a bad frame for a torn write.
+
+    Raises:
+        sqlite3.DatabaseError: Changes follow that were acknowledged.
+    """
+    try:
+        _, frames, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+            raise
+        _log.warning("the write-ahead log of metadata.db was not checked: %s", error)
+        return
+    try:
+        with path.with_name(f"{path.name}-wal").open("rb") as log:
+            header = log.read(_LOG_HEADER_SIZE)
+            if len(header) < _LOG_HEADER_SIZE or not log.read(1):
+                return
+            if not _is_header(header):
+                raise sqlite3.DatabaseError("the header of its write-ahead log contradicts its checksum")
+            size = _FRAME_HEADER_SIZE + _LOG_HEADER.unpack_from(header)[2]
+            log.seek(_LOG_HEADER_SIZE + max(frames, 0) * size)
+            _verify_rest(iter(lambda: log.read(size), b""), size, salt=header[16:24])
+    except FileNotFoundError:
+        return
+
+
+def is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
+    """Whether a database has other bytes than were written, and is not only refused by the system."""
+    code = getattr(error, "sqlite_errorcode", None)  # Python's own errors, as of a text that is no UTF-8, have none
+    if code is None:
+        return True
+    if code & 0xFF == sqlite3.SQLITE_READONLY:  # one bit of its header says so, too
+        return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    return code & 0xFF not in _REFUSALS
+
+
+def _is_header(header: bytes) -> bool:
+    order = ">" if _LOG_HEADER.unpack_from(header)[0] == _BIG_ENDIAN_MAGIC else "<"
+    first = second = 0
+    words = struct.unpack_from(f"{order}6I", header)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    return struct.unpack_from(">2I", header, _LOG_HEADER.size) == (first, second)
+
+
+def _verify_rest(frames: Iterable[bytes], size: int, *, salt: bytes) -> None:
+    """Checks what follows the last change that SQLite has read.
+
+    A change is begun once the one before it is on the disk: so at most one that is whole is a torn write.
+    """
+    is_torn = False
+    for frame in frames:
+        if len(frame) < size:
+            break
+        _, pages, frame_salt = _FRAME_HEADER.unpack_from(frame)
+        if frame_salt != salt:  # of a log before this one
+            continue
+        if is_torn:
+            raise sqlite3.DatabaseError("a frame of its write-ahead log contradicts its checksum")
+        is_torn = pages > 0  # the last frame of a change has the size of the database
+    if is_torn:
+        _log.warning("the last change of metadata.db is torn, as after a loss of power: the one before it counts")
