@@ -51,6 +51,7 @@ ATTACKS = (
         is_for_real=False,
         is_quick=True,
     ),
+    Attack("rights", accounts.trespasses, accounts.STRANGERS, accounts.make_strangers, is_quick=True),
     Attack("kills", kills.kills, is_for_real=False),
     Attack("paused", clocks.paused, is_for_real=False),
     Attack("clock", clocks.clock_set, is_for_real=False),

@@ -19,7 +19,7 @@ from rmqfast.acl.acl_files import AclFiles
 from rmqfast.acl.address import address_of
 from rmqfast.acl.changes import Change, next_version
 from rmqfast.acl.permission import PUB, RETRY_PREFIX
-from rmqfast.acl.resources import TRACE_TOPIC, Needed
+from rmqfast.acl.resources import TRACE_TOPIC, Needed, TopicsAt
 from rmqfast.acl.rights import RIGHTS, UNKNOWN, Need
 from rmqfast.acl.rules import Rules, rules_of
 from rmqfast.errors import ArgumentError, RemotingProtocolError, ResponseError
@@ -48,6 +48,9 @@ class AccessValidator:
         now: The time in milliseconds since 1970.
         mode: `strict`, or `java` for what the broker of 4.9.4 checks and nothing more.
 
+    Attributes:
+        topics_at: Finds the topics of a stored message; a server without a store finds none.
+
     Raises:
         ArgumentError: A file is not as RocketMQ takes it.
         MissingExtraError: PyYAML is not installed.
@@ -56,6 +59,7 @@ class AccessValidator:
     """
 
     def __init__(self, files: AclFiles, now: Callable[[], int], *, mode: Mode = "strict") -> None:
+        self.topics_at: TopicsAt = lambda _: None
         self._files = files
         self._now = now
         self._needs = {code: right.java if mode == "java" else right.strict for code, right in RIGHTS.items()}
@@ -113,15 +117,18 @@ class AccessValidator:
                 f"Need admin permission for request code={int(request.code)}, but accessKey={account.access_key} is not"
             )
             _refuse(text, f"{_CHECK}:580")
-        if need.resources is None:
-            return
         try:
-            needed = need.resources(request.ext_fields, request.body)
+            needed = {} if need.resources is None else need.resources(request.ext_fields, request.body)
         except (ValueError, RemotingProtocolError) as error:
             _refuse(str(error), f"{_PARSE}:134")
-        # everybody may write traces; an administrator without permissions of its own may do all
-        if needed.get(TRACE_TOPIC) == PUB or (account.is_admin and not account.permissions):
+        # an administrator without permissions of its own may do all
+        if account.is_admin and not account.permissions:
             return
+        if need.of_record is not None:
+            needed |= need.of_record(request.ext_fields, self.topics_at)
+        # everybody may write traces
+        if needed.get(TRACE_TOPIC) == PUB:
+            del needed[TRACE_TOPIC]
         for resource, permission in needed.items():
             if not account.may(resource, permission):
                 _refuse_first(account, needed)

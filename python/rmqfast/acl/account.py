@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from rmqfast.acl.address import AddressPattern, parse_pattern
-from rmqfast.acl.permission import RETRY_PREFIX, is_permitted, parse_permission, parse_resources
+from rmqfast.acl.permission import EXPLICIT, RETRY_PREFIX, is_permitted, parse_permission, parse_resources
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting.fastjson import java_text
 
@@ -132,6 +132,8 @@ class Account:
     def may(self, resource: str, needed: int) -> bool:
         """Whether it may do with a resource what needs `needed`."""
         owned = self.permissions.get(resource)
+        if owned is None and needed & EXPLICIT:
+            return False
         if owned is None:
             owned = self.group_permission if resource.startswith(RETRY_PREFIX) else self.topic_permission
         return is_permitted(needed, owned)

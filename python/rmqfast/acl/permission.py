@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from rmqfast.errors import ArgumentError
 
 DENY, ANY, PUB, SUB = 1, 2, 4, 8
+#: Beside a permission that is needed: an entry for the resource must give it, a default is not enough.
+EXPLICIT = 16
 #: A group stands among the resources as its retry topic.
 RETRY_PREFIX = "%RETRY%"
 

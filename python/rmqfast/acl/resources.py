@@ -1,14 +1,18 @@
 """Finds the topics and groups that a request touches, and the permissions that it needs for them.
 
+`java_sending`, `consuming`, `heartbeat` and `locking` are as the broker of 4.9.4 reads a request. The others look at
+all that it touches: the group whose retries or dead letters a topic has, the further queues of multi-dispatch, the
+topic of a stored message.
+
 Source: `PlainAccessValidator.parse`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
-from rmqfast.acl.permission import ANY, PUB, RETRY_PREFIX, SUB, retry_topic
+from rmqfast.acl.permission import ANY, EXPLICIT, PUB, RETRY_PREFIX, SUB, retry_topic
 from rmqfast.remoting import fastjson
 
 #: The permission that is needed, by resource.
@@ -18,10 +22,95 @@ Needed: TypeAlias = dict[str, int]
 Resources: TypeAlias = Callable[[Mapping[str, str], bytes], Needed]
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+#: Messages of all topics wait here: who may read whatever has no entry may not read these.
+WAITING_TOPICS = {HALF_TOPIC, "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"}
+DLQ_PREFIX = "%DLQ%"
+#: Of a cluster's topic of replies: each client may answer whoever asks.
+REPLY_SUFFIX = "_REPLY_TOPIC"
+MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
 
 
-def sending(topic: str, group: str) -> Resources:
-    """To send to a topic; what goes to a group's retry topic comes from a consumer of that group."""
+class RecordTopics(NamedTuple):
+    """Topics of a stored message.
+
+    Attributes:
+        stored: The topic that it stands in, as that of half messages.
+        real: The topic that it was sent to, where it waits; None elsewhere.
+    """
+
+    stored: str
+    real: str | None
+
+
+#: Finds the topics of the message at an offset of the log; None where none begins there.
+TopicsAt: TypeAlias = Callable[[int], RecordTopics | None]
+#: Finds the resources of a request that names a stored message.
+RecordResources: TypeAlias = Callable[[Mapping[str, str], TopicsAt], Needed]
+
+
+def sending(topic: str, group: str, properties: str, *, has_batch: bool = False) -> Resources:
+    """To send to a topic, and to the queues of multi-dispatch."""
+    as_java = java_sending(topic, group)
+
+    def needed(fields: Mapping[str, str], body: bytes) -> Needed:
+        name = fields.get(topic)
+        resources = {} if name is None else as_java(fields, body) | _to_send(name)
+        texts = [fields.get(properties, ""), *(batch_properties(body) if has_batch else ())]
+        for further in _further_queues(texts):
+            resources |= _to_send(further)
+        return resources
+
+    return needed
+
+
+def replying(topic: str, group: str, properties: str) -> Resources:
+    """To answer a client that asks; a broker stores the answer in the topic that it names."""
+    sent = sending(topic, group, properties)
+
+    def needed(fields: Mapping[str, str], body: bytes) -> Needed:
+        resources = sent(fields, body)
+        name = fields.get(topic, "")
+        return {key: value for key, value in resources.items() if key != name or not name.endswith(REPLY_SUFFIX)}
+
+    return needed
+
+
+def receiving(*, topic: str | None = None, group: str | None = None) -> Resources:
+    """To receive from a topic, as a group: as `consuming`, with the group whose dead letters a topic has."""
+    as_java = consuming(topic=topic, group=group)
+
+    def needed(fields: Mapping[str, str], body: bytes) -> Needed:
+        name = None if topic is None else fields.get(topic)
+        return as_java(fields, body) | ({} if name is None else _to_receive(name))
+
+    return needed
+
+
+def member(fields: Mapping[str, str], body: bytes) -> Needed:
+    """To receive from all topics of all consumers in a heartbeat, with the groups whose dead letters they have."""
+    resources = heartbeat(fields, body)
+    for name in list(resources):
+        resources |= _to_receive(name)
+    return resources
+
+
+def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Needed:
+    """To get a message again, which the group must have been able to get before."""
+    topics = _topics_at(fields.get("offset"), topics_at)
+    if topics is None:
+        return {}
+    return _to_receive(topics.stored) | ({} if topics.real is None else _to_receive(topics.real))
+
+
+def ending(fields: Mapping[str, str], topics_at: TopicsAt) -> Needed:
+    """To send to the topic that a half message was sent to."""
+    topics = _topics_at(fields.get("commitLogOffset"), topics_at)
+    return {} if topics is None or topics.stored != HALF_TOPIC or topics.real is None else {topics.real: PUB}
+
+
+def java_sending(topic: str, group: str) -> Resources:
+    """To send to a topic; what goes to a retry topic comes from a consumer of the group in another field."""
 
     def needed(fields: Mapping[str, str], _body: bytes) -> Needed:
         name = fields.get(topic)
@@ -94,3 +183,54 @@ def _text(members: Mapping[str, Any], name: str) -> str | None:
     if text is not None and not isinstance(text, str):
         raise ValueError(f"{name} is no text")
     return text
+
+
+def batch_properties(body: bytes) -> Iterator[str]:
+    """The property string of each message of a batch, up to the first that is none.
+
+    Source: `MessageDecoder.encodeMessage`.
+    """
+    at = 0
+    # no look at each message where no message asks for it
+    while MULTI_DISPATCH.encode() in body and len(body) - at >= _BATCH_HEADER:
+        size = int.from_bytes(body[at : at + 4], "big")
+        length = int.from_bytes(body[at + 16 : at + 20], "big")
+        if size < _BATCH_HEADER + length or size > len(body) - at:
+            return
+        yield body[at + _BATCH_HEADER + length : at + size].decode("utf-8", "replace")
+        at += size
+
+
+#: Bytes of a message of a batch without its body and its properties.
+_BATCH_HEADER = 22
+
+
+def _further_queues(properties: list[str]) -> Iterator[str]:
+    """The queues that a message is listed in beside its own."""
+    for text in properties:
+        for part in text.split("\2"):
+            name, _, queues = part.partition("\1")
+            if name == MULTI_DISPATCH and queues:
+                yield from queues.split(",")
+
+
+def _to_send(topic: str) -> Needed:
+    if topic.startswith(RETRY_PREFIX):
+        return {topic: SUB}
+    return {topic: PUB} | _to_get_dead_letters(topic)
+
+
+def _to_receive(topic: str) -> Needed:
+    if topic in WAITING_TOPICS:
+        return {topic: SUB | EXPLICIT}
+    return {topic: SUB} | _to_get_dead_letters(topic)
+
+
+def _to_get_dead_letters(topic: str) -> Needed:
+    return {retry_topic(topic.removeprefix(DLQ_PREFIX)): SUB} if topic.startswith(DLQ_PREFIX) else {}
+
+
+def _topics_at(offset: str | None, topics_at: TopicsAt) -> RecordTopics | None:
+    """None for what is no offset, too: the broker refuses it."""
+    is_number = offset is not None and offset.isascii() and offset.isdigit() and len(offset) <= len(str(1 << 63))
+    return topics_at(int(offset)) if offset is not None and is_number else None

@@ -1,7 +1,8 @@
 """The table of rights: what each request code needs.
 
 There are two readings. `strict` is the default. `java` is what the broker of 4.9.4 checks: there an account that may do
-nothing sends batches to any topic, makes itself an administrator (50) and reads everybody's secret (54).
+nothing sends batches and replies to any topic, makes itself an administrator (50) and reads everybody's secret (54);
+one that may receive as a group of its own sends to the retries of all others, and copies any message into its own.
 
 Source: `PlainAccessValidator.parse`, `Permission.ADMIN_CODE`.
 """
@@ -10,7 +11,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rmqfast.acl.resources import Resources, consuming, heartbeat, knowing, locking, sending
+from rmqfast.acl.resources import (
+    RecordResources,
+    Resources,
+    consuming,
+    ending,
+    heartbeat,
+    java_sending,
+    knowing,
+    locking,
+    member,
+    receiving,
+    replying,
+    sending,
+    sending_back,
+)
 from rmqfast.remoting import RequestCode
 
 
@@ -21,10 +36,12 @@ class Need:
     Attributes:
         admin: Whether the account must be an administrator's.
         resources: Finds topics and groups, and the permissions for them; `None` where none are needed.
+        of_record: Finds those of the stored message that the request names.
     """
 
     admin: bool = False
     resources: Resources | None = None
+    of_record: RecordResources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +72,24 @@ def _stricter(need: Need, reason: str) -> Right:
 
 
 def _sub(topic: str | None = None, group: str | None = None) -> Need:
+    return Need(resources=receiving(topic=topic, group=group))
+
+
+def _java_sub(topic: str | None = None, group: str | None = None) -> Need:
     return Need(resources=consuming(topic=topic, group=group))
 
 
-_SEND = Need(resources=sending("topic", "group"))
-_SEND_V2 = Need(resources=sending("b", "a"))
+_JAVA_SEND = Need(resources=java_sending("topic", "group"))
+_JAVA_SEND_V2 = Need(resources=java_sending("b", "a"))
+_SEND = Need(resources=sending("topic", "group", "properties"))
+_SEND_V2 = Need(resources=sending("b", "a", "i"))
+_SEND_BATCH = Need(resources=sending("b", "a", "i", has_batch=True))
+_REPLY = Need(resources=replying("topic", "group", "properties"))
+_REPLY_V2 = Need(resources=replying("b", "a", "i"))
+_SUB_OF_GROUP = _java_sub(group="group")
+_SEND_BACK = Need(resources=consuming(group="group"), of_record=sending_back)
+_END = Need(of_record=ending)
+_JAVA_PULL = _java_sub("topic", "consumerGroup")
 _PULL = _sub("topic", "consumerGroup")
 _ANY_OF_TOPIC = Need(resources=knowing)
 _SUB_OF_LOCK = Need(resources=locking)
@@ -75,22 +105,34 @@ _OFFSETS_OF_TOPIC = "where a queue begins and ends: for those who send to the to
 #: What each request needs, by its code.
 RIGHTS: dict[int, Right] = {
     # messages
-    RequestCode.SEND_MESSAGE: _same(_SEND, "PUB on the topic; to a retry topic SUB as its group"),
-    RequestCode.SEND_MESSAGE_V2: _same(_SEND_V2, "as 10, with short names of the fields"),
-    RequestCode.SEND_BATCH_MESSAGE: _stricter(_SEND_V2, "as 310; Java forgot it"),
-    RequestCode.SEND_REPLY_MESSAGE: _same(ACCOUNT, "an answer to one waiting producer; it is not stored"),
-    RequestCode.SEND_REPLY_MESSAGE_V2: _same(ACCOUNT, "as 324"),
-    RequestCode.CONSUMER_SEND_MSG_BACK: _same(_sub(group="group"), "SUB as the group that will get it again"),
-    RequestCode.END_TRANSACTION: _same(ACCOUNT, "names no topic; its half message was checked when it was sent"),
-    RequestCode.PULL_MESSAGE: _same(_PULL, "SUB on the topic and as the group"),
-    RequestCode.LITE_PULL_MESSAGE: _same(_PULL, "as 11; 4.9.4 does not know it"),
-    RequestCode.QUERY_MESSAGE: _same(_sub("topic"), "SUB on the topic: it reads messages"),
+    RequestCode.SEND_MESSAGE: Right(
+        _JAVA_SEND,
+        _SEND,
+        "PUB on the topic; SUB as the group whose retries or dead letters it has",
+    ),
+    RequestCode.SEND_MESSAGE_V2: Right(_JAVA_SEND_V2, _SEND_V2, "as 10, with short names of the fields"),
+    RequestCode.SEND_BATCH_MESSAGE: _stricter(
+        _SEND_BATCH, "as 310, with the properties of each message; Java forgot it"
+    ),
+    RequestCode.SEND_REPLY_MESSAGE: _stricter(_REPLY, "as 10, but for topics of replies: it is stored where it says"),
+    RequestCode.SEND_REPLY_MESSAGE_V2: _stricter(_REPLY_V2, "as 324, with short names of the fields"),
+    RequestCode.CONSUMER_SEND_MSG_BACK: Right(
+        _SUB_OF_GROUP, _SEND_BACK, "SUB as the group that will get it again, and on the topic of the message"
+    ),
+    RequestCode.END_TRANSACTION: _stricter(_END, "PUB on the topic that the half message was sent to"),
+    RequestCode.PULL_MESSAGE: Right(
+        _JAVA_PULL, _PULL, "SUB on the topic and as the group, and as the one whose dead letters the topic has"
+    ),
+    RequestCode.LITE_PULL_MESSAGE: Right(_JAVA_PULL, _PULL, "as 11; 4.9.4 does not know it"),
+    RequestCode.QUERY_MESSAGE: Right(_java_sub("topic"), _sub("topic"), "SUB on the topic, as 11: it reads messages"),
     RequestCode.VIEW_MESSAGE_BY_ID: _stricter(ADMIN, "reads a message of any topic, as it names none"),
     RequestCode.QUERY_CONSUME_QUEUE: _stricter(_ANY_OF_TOPIC, "shows the units of a queue"),
     # offsets
     RequestCode.QUERY_BROKER_OFFSET: _same(ACCOUNT, "nobody answers it"),
     RequestCode.QUERY_CONSUMER_OFFSET: _stricter(_PULL, "SUB on the topic and as the group, as 15"),
-    RequestCode.UPDATE_CONSUMER_OFFSET: _same(_PULL, "SUB on the topic and as the group: it decides what is consumed"),
+    RequestCode.UPDATE_CONSUMER_OFFSET: Right(
+        _JAVA_PULL, _PULL, "SUB on the topic and as the group, as 11: it decides what is consumed"
+    ),
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: _stricter(_ANY_OF_TOPIC, _OFFSETS_OF_TOPIC),
     RequestCode.GET_MAX_OFFSET: _stricter(_ANY_OF_TOPIC, _OFFSETS_OF_TOPIC),
     RequestCode.GET_MIN_OFFSET: _stricter(_ANY_OF_TOPIC, _OFFSETS_OF_TOPIC),
@@ -101,9 +143,13 @@ RIGHTS: dict[int, Right] = {
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: _stricter(ADMIN, _CHANGES),
     RequestCode.CLONE_GROUP_OFFSET: _stricter(ADMIN, _CHANGES),
     # clients
-    RequestCode.HEART_BEAT: _same(Need(resources=heartbeat), "SUB on all topics and as all groups that it names"),
-    RequestCode.UNREGISTER_CLIENT: _same(_sub(group="consumerGroup"), "SUB as the group that is left"),
-    RequestCode.GET_CONSUMER_LIST_BY_GROUP: _same(_sub(group="consumerGroup"), "SUB as the group: members ask for it"),
+    RequestCode.HEART_BEAT: Right(
+        Need(resources=heartbeat), Need(resources=member), "SUB on all topics and as all groups that it names, as 11"
+    ),
+    RequestCode.UNREGISTER_CLIENT: _same(_java_sub(group="consumerGroup"), "SUB as the group that is left"),
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: _same(
+        _java_sub(group="consumerGroup"), "SUB as the group: members ask for it"
+    ),
     RequestCode.CHECK_CLIENT_CONFIG: _same(ACCOUNT, "says whether an expression parses"),
     RequestCode.LOCK_BATCH_MQ: _stricter(_SUB_OF_LOCK, "SUB as the group: who holds the lock keeps the others out"),
     RequestCode.UNLOCK_BATCH_MQ: _stricter(_SUB_OF_LOCK, "SUB as the group, as 41"),

@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
 from rmqfast.remoting.loopback import is_loopback
 from rmqfast.remoting.processor import Check
+from rmqfast.store import LiveStore
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator, Mode
+    from rmqfast.acl.resources import RecordTopics
     from rmqfast.remoting.credentials import Credentials
 
-__all__ = ["access_of", "access_processors", "credentials_of", "exposure_of"]
+__all__ = ["access_of", "access_processors", "credentials_of", "exposure_of", "find_topics"]
 
 #: What a request about accounts is answered with where there are none.
 _REFUSALS = {
@@ -44,6 +47,18 @@ def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator |
     from rmqfast.acl import validator_of  # a broker without starts sooner without
 
     return validator_of(config.text("rocketmqHome"), now, mode=cast("Mode", config.text("aclMode") or "strict"))
+
+
+def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
+    """The topics of the message at an offset of the log; None where none begins there."""
+    from rmqfast.acl.resources import WAITING_TOPICS, RecordTopics
+
+    message = message_at(live, offset)
+    if message is None:
+        return None
+    return RecordTopics(
+        message.topic, message.properties.get("REAL_TOPIC") if message.topic in WAITING_TOPICS else None
+    )
 
 
 def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:

@@ -10,11 +10,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Self
 
 from rmqfast._native import Call
 from rmqfast._native import RemotingServer as Listener
-from rmqfast.broker.access import access_of, credentials_of, exposure_of
+from rmqfast.broker.access import access_of, credentials_of, exposure_of, find_topics
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
 from rmqfast.broker.housekeeping import Timer, timers_of
@@ -252,6 +253,8 @@ class Broker:
             progress=self._progress,
             store=self._store,
         )
+        if self._access is not None:
+            self._access.topics_at = partial(find_topics, self._tables.live)
         answers, self._clients = processors_of(self.tables, on_update=self._config_changed, access=self._access)
         processors.update(answers)
 

@@ -73,8 +73,9 @@ class SendHeader:
 
         Source: `SendMessageRequestHeaderV2.createSendMessageRequestHeaderV1`.
         """
-        fields = {_LONG_NAMES.get(name, name): value for name, value in ext_fields.items()} if is_short else ext_fields
-        header = Header(fields)
+        # a long name beside a short one is not that field: access control has checked the short one
+        of_short = {long: ext_fields[name] for name, long in _LONG_NAMES.items() if name in ext_fields}
+        header = Header(of_short if is_short else ext_fields)
         return cls(
             producer_group=header.text("producerGroup"),
             topic=header.text("topic"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.store import LiveStore
@@ -31,14 +32,16 @@ class QueryMessageProcessor:
         }
 
     def query_message(self, request: Request) -> Response:
-        """12: the records of a topic that have a key, in the order of the log; hashes that agree are taken for equal.
+        """12: the records of a topic that have a key, in the order of the log; hashes of keys that agree count as equal.
 
         Source: `QueryMessageProcessor.queryMessage`, `DefaultMessageStore.queryMessage`.
         """
         header = Header(request.ext_fields)
         begin, end = header.number("beginTimestamp"), header.number("endTimestamp")
-        result = self._live.query(header.text("topic"), header.text("key"), self._count(header), begin, end)
-        records, last_time, last_offset = result
+        topic = header.text("topic")
+        found, last_time, last_offset = self._live.query(topic, header.text("key"), self._count(header), begin, end)
+        # one of another topic may have the same hash, and who asks may have no right to it
+        records = [record for record in found if StoredMessage.parse(record).topic == topic]
         if not records:
             last_time = last_offset = 0
         fields = {"indexLastUpdateTimestamp": str(last_time), "indexLastUpdatePhyoffset": str(last_offset)}
