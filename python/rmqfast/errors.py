@@ -223,8 +223,9 @@ class DataLossError(ClientError):
 class MirrorError(RmqError):
     """A copy of a broker's log cannot go on, or must not begin: says why, and what to do next."""
 
-    def __init__(self, message: str, *, next_step: str) -> None:
-        super().__init__(f"{message}\n{next_step}")
+    def __init__(self, message: str, *, next_step: str | None = None) -> None:
+        # without a next step where it comes out of a pickle: then the text has it
+        super().__init__(message if next_step is None else f"{message}\n{next_step}")
 
 
 class UnknownTopicError(RmqError, LookupError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -16,6 +16,8 @@ __all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "Message
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _set = object.__setattr__
+#: Fields by name, and what a subclass has besides.
+_State = tuple[dict[str, Any], dict[str, Any]]
 #: Of messages in a table.
 _FEW_COLUMNS = ("queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,6 +86,12 @@ class MessageExt:
     prepared_transaction_offset: int
     store_size: int
     body_crc: int
+
+    def __getstate__(self) -> _State:
+        return _state(self)
+
+    def __setstate__(self, state: _State) -> None:
+        _restore(self, state)
 
     def _repr_html_(self) -> str:
         return facts("MessageExt", {name: getattr(self, name) for name in self.__slots__})
@@ -231,6 +239,12 @@ class Message:
             for name in Message.__slots__:
                 _set(self, name, getattr(draft, name))
 
+    def __getstate__(self) -> _State:
+        return _state(self)
+
+    def __setstate__(self, state: _State) -> None:
+        _restore(self, state)
+
     def _repr_html_(self) -> str:
         return facts("Message", {name: getattr(self, name) for name in Message.__slots__})
 
@@ -256,6 +270,19 @@ def _timer(delay: float | timedelta | None, deliver_at: datetime | None, delay_l
 
 class _Draft:
     __slots__ = Message.__slots__
+
+
+def _state(message: Message | MessageExt) -> _State:
+    """What a pickle or a copy of a message holds."""
+    values = {field.name: getattr(message, field.name) for field in fields(message)}
+    values["properties"] = dict(message.properties)  # they may be read-only, which does not pickle
+    return values, getattr(message, "__dict__", {})
+
+
+def _restore(message: Message | MessageExt, state: _State) -> None:
+    values, further = state
+    for name, value in (values | further).items():
+        _set(message, name, value)
 
 
 def _joined(keys: Iterable[str]) -> str:

@@ -20,8 +20,10 @@ from rmqfast.admin.offsets import Offsets
 from rmqfast.admin.topics import Topics
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.pickling import not_picklable
 
 
+@not_picklable("make one in each process")
 class Admin:
     """Looks into a cluster, and changes it; threads may share it.
 

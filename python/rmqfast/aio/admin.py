@@ -12,8 +12,10 @@ from rmqfast.admin import clusters, dead_letters, explain, groups, messages, off
 from rmqfast.aio import calls
 from rmqfast.aio.awaited import awaited, made_as
 from rmqfast.aio.calls import Calls
+from rmqfast.pickling import not_picklable
 
 
+@not_picklable("make one in each process")
 class Admin:
     """Looks into a cluster, and changes it; the tasks of one loop may share it.
 

@@ -22,10 +22,12 @@ from rmqfast.client.consumer import MessageView
 from rmqfast.client.lite_pull import LitePullOptions, TopicMessageQueueChangeListener
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
+from rmqfast.pickling import not_picklable
 
 T = TypeVar("T")
 
 
+@not_picklable("make one in each process")
 class LitePullConsumer:
     """Pulls in the background, and gives what came when it is asked; the tasks of one loop may share it.
 

@@ -10,8 +10,10 @@ from typing import Final
 from rmqfast.aio.awaited import awaited
 from rmqfast.aio.calls import Calls
 from rmqfast.client import consumer as blocking
+from rmqfast.pickling import not_picklable
 
 
+@not_picklable("make a consumer in each process")
 class OffsetStore:
     """The offsets of one group, as its member sees them; queues stand there with the namespace of their topics."""
 

@@ -23,6 +23,7 @@ from rmqfast.client.producer.requests import not_replied
 from rmqfast.client.producer.send import Send
 from rmqfast.errors import ClientError, RemotingError, RequestTimeoutError, RmqError
 from rmqfast.message import Message, MessageQueue
+from rmqfast.pickling import not_picklable
 from rmqfast.store.writer import ArrowBatch, ArrowStream
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ LARGE = 32 << 10
 _IN_A_TURN = 200
 
 
+@not_picklable("make one in each process")
 class Producer:
     """Sends messages; the tasks of one loop may share it.
 

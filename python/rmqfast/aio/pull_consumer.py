@@ -19,11 +19,13 @@ from rmqfast.client import pull as blocking
 from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.pull import PullCallback, PullOptions, PullResult
 from rmqfast.message import MessageQueue
+from rmqfast.pickling import not_picklable
 
 if TYPE_CHECKING:
     import asyncio
 
 
+@not_picklable("make one in each process")
 class PullConsumer:
     """Pulls queue by queue, from where its application says; the tasks of one loop may share it.
 

@@ -15,8 +15,10 @@ from rmqfast.client import push as blocking
 from rmqfast.client.push import ConcurrentListener, OrderlyListener, PushOptions
 from rmqfast.client.push.consume_status import is_in_order
 from rmqfast.errors import ArgumentError
+from rmqfast.pickling import not_picklable
 
 
+@not_picklable("make one in each process")
 class PushConsumer:
     """Has a listener called with messages, as they come.
 

@@ -19,6 +19,7 @@ from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.producer import LocalTransactionState, ProducerOptions, TransactionSendResult
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.message import Message
+from rmqfast.pickling import not_picklable
 
 #: Transactions of one producer that are carried out at a time; further ones wait for a thread.
 TRANSACTIONS_AT_A_TIME = 16
@@ -58,6 +59,7 @@ class TransactionListener(Protocol):
         """Says what became of a transaction, of this producer or another one of the group."""
 
 
+@not_picklable("make one in each process")
 class TransactionProducer(Producer):
     """Sends messages that consumers see once a transaction was committed.
 

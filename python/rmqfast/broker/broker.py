@@ -26,6 +26,7 @@ from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.registration.registrar import Registrar
 from rmqfast.broker.tables import BrokerTables
 from rmqfast.errors import ArgumentError, ForkError, RemotingError
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
 from rmqfast.remoting.credentials import Signer
 from rmqfast.remoting.loopback import bracketed
@@ -47,6 +48,7 @@ def _milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
+@not_picklable("make one in each process")
 class Broker:
     """Takes messages and gives them out, as a broker of RocketMQ 4.9 does; it owns its store while it runs.
 

@@ -18,6 +18,7 @@ from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.html import facts
 from rmqfast.nameserver import NameServer, NamesrvConfig
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Request
 from rmqfast.remoting.tls_properties import TLS_KEYS
 
@@ -38,6 +39,7 @@ _SMALL = {
 }
 
 
+@not_picklable("hand on its name_server")
 class EmbeddedCluster:
     """A name server and one broker or several, on loopback; any client of RocketMQ 4.9 or 5.x may use them.
 

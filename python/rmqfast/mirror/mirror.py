@@ -18,11 +18,13 @@ from rmqfast.mirror.broker_mirror import BrokerMirror
 from rmqfast.mirror.copy_directory import NAME, CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.status import MirrorState, MirrorStatus
+from rmqfast.pickling import not_picklable
 from rmqfast.store.replica import newest_copy
 
 __all__ = ["Mirror"]
 
 
+@not_picklable("make one in each process")
 class Mirror:
     """Copies the logs of a cluster's masters into store directories, and goes on as they grow.
 

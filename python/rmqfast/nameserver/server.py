@@ -18,6 +18,7 @@ from rmqfast.nameserver.kv_config import KVConfigManager, KVConfigProcessor
 from rmqfast.nameserver.registration_processor import RegistrationProcessor
 from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.nameserver.route_processor import RouteProcessor
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Channel, Processor, RemotingServer, Request, RequestCode, Response, ServerOptions, process
 from rmqfast.remoting.loopback import bracketed, is_loopback
 from rmqfast.remoting.processor import Check, all_of
@@ -41,6 +42,7 @@ def _milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
+@not_picklable("make one in each process")
 class NameServer:
     """Answers requests, and forgets brokers that are gone.
 

@@ -21,6 +21,7 @@ from rmqfast.mirror.broker_mirror import BrokerMirror
 from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.status import MirrorStatus
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Request
 from rmqfast.remoting.credentials import Credentials
 from rmqfast.remoting.tls_properties import client_tls
@@ -29,6 +30,7 @@ from rmqfast.slave.served_copy import ServedCopy
 __all__ = ["Slave"]
 
 
+@not_picklable("make one in each process")
 class Slave:
     """A broker with `brokerRole=SLAVE`: follows the master of its name, RocketMQ's or ours, and serves its messages.
 

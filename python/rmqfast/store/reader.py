@@ -12,6 +12,7 @@ from typing import Literal, Self, TextIO, Unpack
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, MessageExt
+from rmqfast.pickling import not_picklable
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfig, TopicConfigTable
 from rmqfast.store.config.lost_offsets import lost_offsets_note
@@ -41,6 +42,7 @@ __all__ = ["MessageStore"]
 Way = Literal["log", "queue"]
 
 
+@not_picklable("open the store where it is used, by rmqfast.open_store(path)")
 class MessageStore:
     """A store directory, opened by `open_store`: what it held then, also where a broker goes on writing.
 

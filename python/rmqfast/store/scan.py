@@ -11,6 +11,7 @@ from rmqfast import _native
 from rmqfast.errors import DamageWarning, MissingExtraError
 from rmqfast.html import facts
 from rmqfast.message import Damage
+from rmqfast.pickling import not_picklable
 from rmqfast.store.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Scan", "imported"]
 
 
+@not_picklable("open the store where it is used, and scan there, or take to_arrow()")
 class Scan:
     """Messages of a store as a stream of Arrow record batches. Each reading starts anew.
 

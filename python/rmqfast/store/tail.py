@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from rmqfast import _native
 from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.message import Damage
+from rmqfast.pickling import not_picklable
 from rmqfast.store.request import milliseconds
 from rmqfast.store.scan import imported
 
@@ -37,6 +38,7 @@ class Retained(NamedTuple):
     length: int
 
 
+@not_picklable("open the store where it is used, and go on there from Tail.position")
 class Tail:
     """Messages of a store as pyarrow record batches, as they come; ends at `stop`, or when it is closed.
 

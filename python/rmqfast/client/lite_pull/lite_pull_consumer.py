@@ -31,6 +31,7 @@ from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, RmqError
 from rmqfast.message import MessageQueue
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting.credentials import STREAM_FIELDS
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -56,6 +57,7 @@ class SubscriptionType(Enum):
     ASSIGN = "ASSIGN"
 
 
+@not_picklable("make one in each process")
 class LitePullConsumer(ActiveConsumer):
     """Pulls in the background, and gives what came when it is asked.
 

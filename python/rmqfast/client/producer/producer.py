@@ -26,6 +26,7 @@ from rmqfast.client.producer.trace_hooks import SendTraceHook
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageQueue
+from rmqfast.pickling import not_picklable
 from rmqfast.store.writer import ArrowBatch, ArrowStream
 
 #: How long a send may take with all its attempts, in seconds: Java's `sendMsgTimeout`.
@@ -33,6 +34,7 @@ SEND_TIMEOUT = 3.0
 _RUNNING = ServiceState.RUNNING
 
 
+@not_picklable("make one in each process")
 class Producer:
     """Sends messages; threads may share it.
 

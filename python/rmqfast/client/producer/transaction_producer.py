@@ -21,6 +21,7 @@ from rmqfast.client.producer.trace_hooks import EndTransactionTraceHook
 from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener, TransactionSendResult
 from rmqfast.errors import ClientError, RmqError
 from rmqfast.message import Message
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Header
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ _PREPARED = 4
 _UNIQUE_ID = "UNIQ_KEY"
 
 
+@not_picklable("make one in each process")
 class TransactionProducer(Producer):
     """Sends messages that consumers see once a transaction was committed.
 

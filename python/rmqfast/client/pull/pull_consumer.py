@@ -29,6 +29,7 @@ from rmqfast.client.pull.rebalance_pull import RebalancePull
 from rmqfast.client.pulling.single_pulls import Pull, PullResult, SinglePulls
 from rmqfast.errors import ArgumentError, ClientError, ExpressionError, RmqError
 from rmqfast.message import MessageQueue
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 #: Takes how an asynchronous pull ended.
@@ -38,6 +39,7 @@ _SEND_BACK_TIMEOUT = 3.0
 _LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
 
 
+@not_picklable("make one in each process")
 class PullConsumer(ActiveConsumer):
     """Pulls queue by queue, from where its application says; threads may share it.
 

@@ -25,11 +25,13 @@ from rmqfast.client.push.push_member import PushMember
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, ForkError, RmqError
 from rmqfast.message import MessageQueue
+from rmqfast.pickling import not_picklable
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _log = logging.getLogger(__name__)
 
 
+@not_picklable("make one in each process")
 class PushConsumer:
     """Has a listener called with messages, as they come.
 

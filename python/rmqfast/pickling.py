@@ -1,0 +1,37 @@
+"""Says which objects cannot be pickled or copied, and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+__all__ = ["not_picklable"]
+
+T = TypeVar("T")
+
+
+def not_picklable(advice: str) -> Callable[[type[T]], type[T]]:
+    """Has objects of a class refuse `pickle`, `copy` and `deepcopy`: they hold files, threads or connections.
+
+    Args:
+        advice: What to do instead.
+
+    Example:
+        >>> import copy
+        >>> @not_picklable("open one in each process")
+        ... class Client: ...
+        >>> copy.copy(Client())
+        Traceback (most recent call last):
+        TypeError: cannot pickle or copy a Client, which holds files, threads or connections: open one in each process
+    """
+
+    def decorate(kind: type[T]) -> type[T]:
+        def refuse(self: T, _protocol: object = 0) -> NoReturn:
+            held = f"a {type(self).__name__}, which holds files, threads or connections"
+            raise TypeError(f"cannot pickle or copy {held}: {advice}")
+
+        kind.__reduce_ex__ = refuse  # type: ignore[assignment]
+        kind.__reduce__ = refuse  # type: ignore[assignment]
+        return kind
+
+    return decorate
