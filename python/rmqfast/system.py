@@ -26,6 +26,7 @@ __all__ = [
     "local_addresses",
     "lock_file",
     "milliseconds_since_boot",
+    "monotonic",
     "owned_directory",
     "physical_memory",
     "set_mode",
@@ -54,6 +55,24 @@ def milliseconds_since_boot() -> int:
         # goes on while the machine sleeps, which Python's own monotonic clock does not on macOS
         nanoseconds = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     return nanoseconds // 1_000_000
+
+
+if sys.platform == "win32":
+
+    def monotonic() -> float:
+        """Seconds by a clock that only ever ticks."""
+        return time.monotonic()
+
+else:
+
+    def monotonic() -> float:
+        """Seconds by the clock of `time.monotonic`, which freezegun and time-machine stop, and not this one.
+
+        Example:
+            >>> monotonic() <= monotonic()
+            True
+        """
+        return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def physical_memory() -> int:

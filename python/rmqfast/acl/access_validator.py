@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -23,11 +21,12 @@ from rmqfast.acl.resources import TRACE_TOPIC, Needed, TopicsAt
 from rmqfast.acl.rights import RIGHTS, UNKNOWN, Need
 from rmqfast.acl.rules import Rules, rules_of
 from rmqfast.errors import ArgumentError, RemotingProtocolError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Request, ResponseCode
 from rmqfast.remoting.credentials import ACCESS_KEY, SIGNATURE, UNIQUE_KEY_QUERY, signature_of
 from rmqfast.remoting.hash_map import hash_order
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: How requests are read that Java forgot: see `rights`.
 Mode = Literal["strict", "java"]
@@ -64,7 +63,7 @@ class AccessValidator:
         self._now = now
         self._needs = {code: right.java if mode == "java" else right.strict for code, right in RIGHTS.items()}
         self._unknown = UNKNOWN.java if mode == "java" else UNKNOWN.strict
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._started = now()
         contents = files.read()
         self._file_digest = _digest(contents)

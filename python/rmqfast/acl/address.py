@@ -6,14 +6,14 @@ Source: `RemoteAddressStrategyFactory`, `AclUtils`.
 from __future__ import annotations
 
 import ipaddress
-import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from rmqfast.errors import ArgumentError
+from rmqfast.logs import logger_of
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class Address(NamedTuple):

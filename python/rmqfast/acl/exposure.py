@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 from rmqfast.acl.rights import RIGHTS
 from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Request, RequestCode, ResponseCode
 from rmqfast.remoting.loopback import is_loopback
 from rmqfast.remoting.processor import Check
 
 __all__ = ["exposure_check"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Brokers ask this of the name server of another machine, and have no account without access control.
 _OF_BROKERS = {RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER}

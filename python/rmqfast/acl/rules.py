@@ -5,7 +5,6 @@ Source: `PlainPermissionManager.load`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,10 @@ from rmqfast.acl import yaml_text
 from rmqfast.acl.account import Account, AccountConfig, texts_of
 from rmqfast.acl.address import AddressPattern, parse_pattern
 from rmqfast.errors import ArgumentError
+from rmqfast.logs import logger_of
 from rmqfast.store.config import DataVersion
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _WHITE = "globalWhiteRemoteAddresses"
 
 

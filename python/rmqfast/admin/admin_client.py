@@ -5,13 +5,13 @@ Source: `DefaultMQAdminExtImpl`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from rmqfast.client.instance import ClientApi, ClientConfig, ClientInstance
 from rmqfast.client.instance.api import ClusterInfo
 from rmqfast.errors import ClientError, ResponseError
+from rmqfast.logs import QuietLock
 from rmqfast.remoting import Response, ResponseCode
 from rmqfast.remoting.protocol.broker_data import MASTER_ID, BrokerData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
@@ -38,7 +38,7 @@ class AdminClient:
     def __init__(self, config: ClientConfig, timeout: float) -> None:
         self._config = config
         self.timeout: Final = timeout
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._is_started = False
         self._running: ClientInstance | None = None
 

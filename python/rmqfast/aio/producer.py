@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqfast.aio import calls
@@ -25,6 +24,7 @@ from rmqfast.errors import ClientError, RemotingError, RequestTimeoutError, RmqE
 from rmqfast.message import Message, MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.store.writer import ArrowBatch, ArrowStream
+from rmqfast.system import monotonic
 
 if TYPE_CHECKING:
     import asyncio

@@ -5,9 +5,7 @@ Source: `BrokerController`, `BrokerStartup`.
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -26,6 +24,7 @@ from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.registration.registrar import Registrar
 from rmqfast.broker.tables import BrokerTables
 from rmqfast.errors import ArgumentError, ForkError, RemotingError
+from rmqfast.logs import logger_of
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
 from rmqfast.remoting.credentials import Signer
@@ -35,10 +34,11 @@ from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
 from rmqfast.system import milliseconds_since_boot
+from rmqfast.threads import new_event
 
 __all__ = ["Broker"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: Threads that answer what the data plane hands over; none of them waits for a client (`Later` has its own thread).
 _WORKERS = 8
 _SIGNAL_INTERVAL = 1.0
@@ -103,7 +103,7 @@ class Broker:
         self._registrar: Registrar | None = None
         self._listeners: list[Listener] = []
         self._timers: list[Timer] = []
-        self._stopped = threading.Event()
+        self._stopped = new_event()
 
     def start(self) -> str:
         """Opens the store, listens, and registers at the name servers.

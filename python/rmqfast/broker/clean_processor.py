@@ -5,15 +5,15 @@ Source: `AdminBrokerProcessor`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.errors import ResponseError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Later, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.store import WritableStore
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class CleanProcessor:

@@ -5,17 +5,17 @@ Source: `AdminBrokerProcessor`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 
 from rmqfast.broker.configuration.configuration import Configuration
 from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode, properties
 from rmqfast.remoting.fastjson import encode
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class ConfigProcessor:

@@ -5,22 +5,22 @@ Source: `BrokerController.initialize`, `BrokerController.start`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqfast.broker.clients.client_processor import ClientProcessor
 from rmqfast.broker.tables import BrokerTables
+from rmqfast.logs import logger_of
+from rmqfast.system import monotonic
+from rmqfast.threads import is_current, new_event, new_thread
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
 
 __all__ = ["FIRST_DELIVERY", "Timer", "timers_of"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Seconds until delayed messages are looked at for the first time (`ScheduleMessageService.FIRST_DELAY_TIME`).
 FIRST_DELIVERY = 1.0
@@ -110,27 +110,27 @@ class Timer:
     """One thread that does some jobs, each in its time; one that fails is logged, and done again."""
 
     def __init__(self, name: str, jobs: Sequence[Job]) -> None:
-        start = time.monotonic()
+        start = monotonic()
         self._due = [start + job.first for job in jobs]
         self._jobs = jobs
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._stopped = new_event()
+        self._thread = new_thread(self._run, name=name)
         self._thread.start()
 
     def stop(self) -> None:
         """Does no job any more, and waits for the one that is done now: two seconds at most."""
         self._stopped.set()
         # a job may stop the broker; it cannot wait for itself
-        if self._thread is not threading.current_thread():
+        if not is_current(self._thread):
             self._thread.join(timeout=2)
 
     def _run(self) -> None:
         # by the monotonic clock: a time of day that is set must not make jobs run late or without end
-        while not self._stopped.wait(max(0.0, min(self._due) - time.monotonic())):
+        while not self._stopped.wait(max(0.0, min(self._due) - monotonic())):
             for number, job in enumerate(self._jobs):
-                if self._due[number] <= time.monotonic() and not self._stopped.is_set():
+                if self._due[number] <= monotonic() and not self._stopped.is_set():
                     self._do(job)
-                    self._due[number] = time.monotonic() + job.interval()
+                    self._due[number] = monotonic() + job.interval()
 
     @staticmethod
     def _do(job: Job) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.errors import ClientError, CorruptError, MirrorError, RemotingError, RmqError, StoreIOError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.mirror.config_copy import ConfigCopy
 from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
@@ -20,10 +19,12 @@ from rmqfast.mirror.status import MirrorState, MirrorStatus
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.replication import FollowEnd, Following
 from rmqfast.store.replica import Replica
+from rmqfast.system import monotonic
+from rmqfast.threads import new_event, new_thread
 
 __all__ = ["BrokerMirror"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: How often the master is asked where its log ends.
 POLL = 1.0
 #: How often it is looked whether a copy that is to end has caught up.
@@ -96,9 +97,9 @@ class BrokerMirror:
         self._client, self._options, self._once = client, options, once
         self._config = ConfigCopy(client)
         self._settled = SettledEnds()
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._progress = _Progress()
-        self._stopping = threading.Event()
+        self._stopping = new_event()
         self._following: Following | None = None
         self._addresses_tried = 0
         self._overlap = OVERLAP
@@ -108,7 +109,7 @@ class BrokerMirror:
         self._told = ""
         self._pruning = Pruning(client)
         self._has_followed = False
-        self._thread = threading.Thread(target=self._run, name=f"rmqfast-mirror-{broker_name}", daemon=True)
+        self._thread = new_thread(self._run, name=f"rmqfast-mirror-{broker_name}")
 
     def start(self) -> None:
         """Begins."""
@@ -267,7 +268,7 @@ class BrokerMirror:
         if self._as_slave or not source.waits_for_slaves:
             return 0.0
         slave_timeout = int(source.config.get("slaveTimeout", "3000")) / 1000
-        return max(self._settled.settled_by(start, slave_timeout) - time.monotonic(), 0.0)
+        return max(self._settled.settled_by(start, slave_timeout) - monotonic(), 0.0)
 
     def _follow(self, attempt: _Attempt, replica: Replica) -> bool:
         """Follows until that ends; whether the mirror is done."""
@@ -312,7 +313,7 @@ class BrokerMirror:
 
     def _watched(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
         """Waits until following ends, and looks at the master meanwhile."""
-        bounds, next_poll = attempt.bounds, time.monotonic() + POLL
+        bounds, next_poll = attempt.bounds, monotonic() + POLL
         while True:
             progress = following.progress()
             is_compared = progress.is_compared
@@ -332,12 +333,12 @@ class BrokerMirror:
             self._show(MirrorState.FOLLOWING if is_there else MirrorState.CATCHING_UP, note="")
             if is_there and self._once:
                 return FollowEnd("stopped", "", None)
-            end = following.wait(LOOK if self._once else max(next_poll - time.monotonic(), 0.0))
+            end = following.wait(LOOK if self._once else max(next_poll - monotonic(), 0.0))
             if end is not None or self._stopping.is_set():
                 return end or FollowEnd("stopped", "", None)
-            if time.monotonic() < next_poll:
+            if monotonic() < next_poll:
                 continue
-            next_poll = time.monotonic() + POLL
+            next_poll = monotonic() + POLL
             with suppress(RemotingError, ClientError):
                 bounds = log_bounds(self._client, attempt.source.address)
                 self._settled.note(bounds)
@@ -414,9 +415,9 @@ class BrokerMirror:
         _log.warning("%s; a new mirror begins in %s", reason, self._copy.path)
 
     def _copy_config(self, source: Source) -> None:
-        if time.monotonic() < self._next_config:
+        if monotonic() < self._next_config:
             return
-        self._next_config = time.monotonic() + CONFIG_EVERY
+        self._next_config = monotonic() + CONFIG_EVERY
         # the messages of a topic that is made later stand behind this
         known_to = log_bounds(self._client, source.master_address).end
         topics = self._config.update(

@@ -6,12 +6,12 @@ Source: `SlaveSynchronize.syncAll`.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.errors import RmqError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import RequestCode
 from rmqfast.remoting.fastjson import decode
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
@@ -19,7 +19,7 @@ from rmqfast.store.config.file import ConfigFile
 
 __all__ = ["ConfigCopy"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: The body of each answer is the file.
 REQUESTS: tuple[tuple[int, type[ConfigFile]], ...] = (
     (RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigTable),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from rmqfast.admin.admin_client import AdminClient
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.options_of_config import append_options
 from rmqfast.errors import MirrorError, RmqError, StoreError
+from rmqfast.logs import logger_of
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
 from rmqfast.mirror.start import first_offset
@@ -27,7 +27,7 @@ from rmqfast.store.topic_replica import TopicReplica
 
 __all__ = ["NAME", "CopyDirectory", "CopyUser", "copy_options"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: Says whose copy a directory is, and of which topics.
 NAME = "mirror.json"
 ALL = "all topics"

@@ -7,9 +7,7 @@ Source: `DefaultMessageStore.cleanUnusedTopic`.
 
 from __future__ import annotations
 
-import logging
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,16 +15,18 @@ from dataclasses import dataclass, replace
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.broker.topics.topic_names import WAITING_TOPICS
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.mirror.source import log_bounds
 from rmqfast.remoting import RequestCode
 from rmqfast.remoting.fastjson import decode
 from rmqfast.store.config import TopicConfigTable
 from rmqfast.store.replica import CopiedQueue, Replica
+from rmqfast.system import monotonic
 
 __all__ = ["Pruning"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: Between noting a copy's queues and asking the master about them: topics that change together are one look.
 PRUNE_AFTER = 10.0
 
@@ -80,9 +80,9 @@ class Pruning:
         if noted is None or listed_to < noted.known_to:
             return
         if noted.after == math.inf:
-            after = time.monotonic() + PRUNE_AFTER
+            after = monotonic() + PRUNE_AFTER
             self._noted = replace(noted, queues=tuple(replica.queues()), listed_to=listed_to, after=after)
-        elif time.monotonic() >= noted.after and log_bounds(self._client, address).listed_to >= noted.listed_to:
+        elif monotonic() >= noted.after and log_bounds(self._client, address).listed_to >= noted.listed_to:
             # a master that lists late has shorter queues than its copy until then
             _prune(self._client, address, replica, noted.queues)
             self._noted = None

@@ -8,7 +8,6 @@ Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.hand
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.clusters import BrokerRow, Brokers, Clusters
 from rmqfast.errors import ArgumentError, MirrorError, ResponseError
 from rmqfast.replication import ServedLog
+from rmqfast.system import monotonic
+from rmqfast.threads import sleep
 
 __all__ = ["LogBounds", "Source", "find_source", "log_bounds"]
 
@@ -103,12 +104,12 @@ def log_bounds(client: AdminClient, address: str) -> LogBounds:
         RemotingError: It does not answer.
     """
     for _ in range(ASKED_AGAIN):
-        asked = time.monotonic()
+        asked = monotonic()
         try:
             status = Brokers(client).status(address)
         except ResponseError as error:
             failure = error
-            time.sleep(0.2)
+            sleep(0.2)
             continue
         # an empty log of Java's begins at -1
         begin = max(int(status["commitLogMinOffset"]), 0)

@@ -5,20 +5,19 @@ Source: `NamesrvConfig`, `NettyServerConfig`, `NamesrvStartup`.
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode, properties
 from rmqfast.remoting.text_file import read_text, write_text
 from rmqfast.remoting.tls_properties import TLS_KEYS
 
-_LOG = logging.getLogger("rmqfast.nameserver")
+_LOG = logger_of("rmqfast.nameserver")
 _INT = 1 << 31
 
 
@@ -194,7 +193,7 @@ class ConfigProcessor:
 
     def __init__(self, config: NamesrvConfig) -> None:
         self._config = config
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
 
     def processors(self) -> dict[int, Processor]:
         """Who answers which code."""

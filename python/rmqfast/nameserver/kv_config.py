@@ -5,17 +5,16 @@ Source: `KVConfigManager`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from pathlib import Path
 
 from rmqfast.errors import CorruptError, RemotingProtocolError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.nameserver.names import MAX_KV_CHARACTERS, MAX_NAME
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.text_file import read_text, write_text
 
-_LOG = logging.getLogger("rmqfast.nameserver")
+_LOG = logger_of("rmqfast.nameserver")
 
 _ENTRY = 64  # characters that an entry counts beside its own
 
@@ -37,7 +36,7 @@ class KVConfigManager:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._table: dict[str, dict[str, str]] = {}
         self._characters = 0
 

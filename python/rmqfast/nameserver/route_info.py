@@ -5,11 +5,10 @@ Source: `RouteInfoManager`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.nameserver.broker_table import BrokerTable
 from rmqfast.nameserver.liveness import BrokerLiveInfo, LiveTable
 from rmqfast.nameserver.names import is_name
@@ -23,7 +22,7 @@ from rmqfast.remoting.protocol.queue_data import QueueData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 from rmqfast.store.config import DataVersion
 
-_LOG = logging.getLogger("rmqfast.nameserver")
+_LOG = logger_of("rmqfast.nameserver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class RouteInfoManager:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._brokers = BrokerTable()
         self._topics = TopicQueueTable()
         self._live = LiveTable()

@@ -5,14 +5,13 @@ Source: `NamesrvController`.
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.errors import ArgumentError
+from rmqfast.logs import logger_of
 from rmqfast.nameserver.config import ConfigProcessor, NamesrvConfig
 from rmqfast.nameserver.kv_config import KVConfigManager, KVConfigProcessor
 from rmqfast.nameserver.registration_processor import RegistrationProcessor
@@ -24,11 +23,12 @@ from rmqfast.remoting.loopback import bracketed, is_loopback
 from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.protocol.json_object import MAX_BODY_BYTES
 from rmqfast.remoting.tls_properties import server_tls
+from rmqfast.threads import new_event, new_thread
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
 
-_LOG = logging.getLogger("rmqfast.nameserver")
+_LOG = logger_of("rmqfast.nameserver")
 _SIGNAL_INTERVAL = 1.0
 _NEVER = 10 * 365 * 86_400
 
@@ -90,7 +90,7 @@ class NameServer:
         self._check = checked if checked is not None else _exposure_of(self.config)
         self._server: RemotingServer | None = None
         self._address = ""
-        self._stopped = threading.Event()
+        self._stopped = new_event()
         self.kv_configs: Final = KVConfigManager.load(Path(self.config.kv_config_path))
         self.processors: dict[int, Processor] = {
             **RouteProcessor(self.routes, self.kv_configs, self.config).processors(),
@@ -206,7 +206,7 @@ class NameServer:
                     _LOG.exception("%s failed", name)
                 wait = interval
 
-        threading.Thread(target=run, name=name, daemon=True).start()
+        new_thread(run, name=name).start()
 
 
 def _exposure_of(config: NamesrvConfig) -> Check | None:

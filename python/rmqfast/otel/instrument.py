@@ -5,7 +5,6 @@ Source: the OpenTracing hooks of `DefaultMQProducer` and `DefaultMQPushConsumer`
 
 from __future__ import annotations
 
-import threading
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
@@ -21,6 +20,7 @@ from rmqfast.errors import ArgumentError
 from rmqfast.otel.consume_spans import ConsumeSpans, Operation
 from rmqfast.otel.end_transaction_spans import EndTransactionSpans
 from rmqfast.otel.publish_spans import PublishSpans
+from rmqfast.threads import new_lock
 
 if TYPE_CHECKING:
     from rmqfast import aio
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Client: TypeAlias = Producer | PushConsumer | ActiveConsumer
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
-_lock = threading.Lock()
+_lock = new_lock()
 #: Weak: a client that the application forgets must not live on for its spans.
 _instrumented: WeakSet[Client] = WeakSet()
 

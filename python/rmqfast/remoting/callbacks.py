@@ -5,18 +5,18 @@ Source: `NettyRemotingAbstract.executeInvokeCallback`, `ResponseFuture`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable
 from typing import TypeAlias
 
 from rmqfast._native import Connections as NativeConnections
 from rmqfast.errors import RemotingError
+from rmqfast.logs import logger_of
 from rmqfast.remoting.peer import answer_of
 from rmqfast.remoting.response import Response
+from rmqfast.system import monotonic
+from rmqfast.threads import is_current, new_thread, thread_ident
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Takes how an asynchronous request ended.
 OnDone: TypeAlias = Callable[[Response | RemotingError], None]
@@ -34,7 +34,7 @@ class Callbacks:
         self._native = native
         self._own: set[int] = set()
         names = [f"rmqfast-callback-{n}" for n in range(threads)]
-        self._threads = [threading.Thread(target=self._run, name=name, daemon=True) for name in names]
+        self._threads = [new_thread(self._run, name=name) for name in names]
         for thread in self._threads:
             thread.start()
         # last: Rust queues ends only once there are threads that take them
@@ -43,18 +43,18 @@ class Callbacks:
     @property
     def is_own_thread(self) -> bool:
         """Whether this is one of the threads that tell, which must not wait for what they alone can end."""
-        return threading.get_ident() in self._own
+        return thread_ident() in self._own
 
     def join(self, patience: float) -> None:
         """Waits for the callbacks that are due."""
-        deadline = time.monotonic() + patience
+        deadline = monotonic() + patience
         for thread in self._threads:
-            if thread is not threading.current_thread():
+            if not is_current(thread):
                 # the time is for all threads together: `close` ends though callbacks hang
-                thread.join(max(0.0, deadline - time.monotonic()))
+                thread.join(max(0.0, deadline - monotonic()))
 
     def _run(self) -> None:
-        self._own.add(threading.get_ident())
+        self._own.add(thread_ident())
         while (outcomes := self._native.take(_AT_ONCE, _WAIT)) is not None:
             for on_done, outcome in outcomes:
                 # an answer becomes a value, what was made of one stays as it is

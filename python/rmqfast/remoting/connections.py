@@ -5,9 +5,7 @@ Source: `NettyRemotingClient`.
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -16,14 +14,16 @@ from typing import Self, TypeAlias
 from rmqfast._native import Connections as NativeConnections
 from rmqfast._native import InFlight, Mailbox, MessageEncoder, MessageSender
 from rmqfast.errors import ForkError
+from rmqfast.logs import logger_of
 from rmqfast.remoting.callbacks import Callbacks, OnDone
 from rmqfast.remoting.dispatcher import Dispatcher
 from rmqfast.remoting.peer import Peer, answer_of
 from rmqfast.remoting.processor import Processor
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.tls_options import TlsOptions
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Further header fields of a request, of its code, its fields and its body: who asks, and the signature.
 Sign: TypeAlias = Callable[[int, Mapping[str, str], bytes], Mapping[str, str]]
@@ -77,7 +77,7 @@ class Connections:
         self._pid = os.getpid()
         self._mailbox = Mailbox(_CAPACITY)
         self._native = NativeConnections(self._mailbox, tls, connect_timeout, MAX_IN_FLIGHT, callback_threads)
-        self._starting = threading.Lock()
+        self._starting = new_lock()
         #: Addresses whose shared connection was used, and has not ended since.
         self._open: set[str] = set()
         self._dispatcher: Dispatcher | None = None

@@ -5,22 +5,22 @@ Source: `NettyRemotingAbstract.processRequestCommand`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable, Mapping
 
 from rmqfast._native import Call, Mailbox
 from rmqfast._native import Channel as NativeChannel
 from rmqfast.errors import ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.peer import Peer
 from rmqfast.remoting.processor import Again, Later, Processor, failed, process
 from rmqfast.remoting.request import Request
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.system import monotonic
+from rmqfast.threads import is_current, new_semaphore, new_thread
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 #: How long a worker waits before it looks whether the mailbox is closed, in seconds.
 _WAIT = 1.0
@@ -59,21 +59,18 @@ class Dispatcher:
         self._closed = closed
         self._again = again
         self._max_ages = max_ages or {}
-        self._later = threading.BoundedSemaphore(LATER)
+        self._later = new_semaphore(LATER)
         # One of them takes requests with large bodies, too: the others answer small ones meanwhile.
-        self._workers = [
-            threading.Thread(target=self._work, args=(n == 0,), name=f"rmqfast-{n}", daemon=True)
-            for n in range(workers)
-        ]
+        self._workers = [new_thread(self._work, n == 0, name=f"rmqfast-{n}") for n in range(workers)]
         for worker in self._workers:
             worker.start()
 
     def join(self, patience: float) -> None:
         """Waits for the processors that run, once the mailbox is closed."""
-        deadline = time.monotonic() + patience
+        deadline = monotonic() + patience
         for worker in self._workers:
-            if worker is not threading.current_thread():
-                worker.join(max(0.0, deadline - time.monotonic()))
+            if not is_current(worker):
+                worker.join(max(0.0, deadline - monotonic()))
 
     def _work(self, takes_large: bool) -> None:  # noqa: FBT001 - an argument of a thread
         while True:
@@ -120,7 +117,7 @@ class Dispatcher:
 
     def _start(self, call: Call, request: Request, later: Later) -> None:
         # a thread each: a client that does not answer must not hold a worker until its time is up
-        thread = threading.Thread(target=self._reply_later, args=(call, request, later), daemon=True)
+        thread = new_thread(self._reply_later, call, request, later)
         try:
             thread.start()
         except BaseException:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rmqfast.logs import logger_of
 from rmqfast.remoting.token_bucket import TokenBucket
+from rmqfast.system import monotonic
+from rmqfast.threads import new_lock, run_later
 
 __all__ = ["LogLimit", "limited"]
 
@@ -45,13 +46,13 @@ class LogLimit(logging.Filter):
 
     def __init__(
         self,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
         later: Callable[[float, Callable[[], object]], object] | None = None,
     ) -> None:
         super().__init__()
         self._clock = clock
-        self._later = later or _later
-        self._lock = threading.Lock()
+        self._later = later or run_later
+        self._lock = new_lock()
         self._texts: dict[tuple[str, object], _Text] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -78,13 +79,6 @@ class LogLimit(logging.Filter):
             left_out, text.left_out = text.left_out, 0
         if left_out:
             name, message = key
-            logging.getLogger(name).log(
+            logger_of(name).log(
                 level, "%d lines were left out like this one: %s", left_out, message, extra={"is_count": True}
             )
-
-
-def _later(seconds: float, work: Callable[[], object]) -> None:
-    timer = threading.Timer(seconds, work)
-    # the last line of a log must not keep the process alive
-    timer.daemon = True
-    timer.start()

@@ -5,18 +5,18 @@ Source: `NettyRemotingAbstract.processRequestCommand`, `AdminBrokerProcessor.get
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from rmqfast.errors import ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.request import Request
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.response_code import ResponseCode
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Source: `BrokerController` with `brokerRole=SLAVE`, `SlaveSynchronize`, `HAClien
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from rmqfast.broker.access import credentials_of
 from rmqfast.broker.options_of_config import retention_options
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, RmqError
+from rmqfast.logs import QuietLock
 from rmqfast.mirror.broker_mirror import BrokerMirror
 from rmqfast.mirror.copy_directory import CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
@@ -83,7 +83,7 @@ class Slave:
         self._copy = CopyDirectory(Path(config.text("storePathRootDir")), options, self._served)
         name = config.text("brokerName")
         self._mirror = BrokerMirror(self._client, name, self._copy, options, as_slave=True, tls=tls)
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._is_begun = False
 
     def start(self) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from threading import Lock
-
 from rmqfast.broker.clients.client_channel import GroupChange
+from rmqfast.threads import new_lock
 
 #: Clients of a group that are notified of every single change.
 AT_ONCE = 64
@@ -21,7 +20,7 @@ class ChangeNotifier:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._delayed: dict[str, GroupChange] = {}
 
     def take(self, change: GroupChange) -> None:

@@ -5,7 +5,6 @@ Source: `AdminBrokerProcessor.callConsumer`, `Broker2Client`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.message_id import offset_of_id
 from rmqfast.errors import RemotingError, RemotingTimeoutError, ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Later, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
@@ -50,7 +50,7 @@ _FIRST = (
     "FINAL",
 )
 
-_log = limited(logging.getLogger("rmqfast.broker"))
+_log = limited(logger_of("rmqfast.broker"))
 
 
 class ClientCallProcessor:

@@ -5,13 +5,12 @@ Source: `ConsumerFilterManager`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from threading import Lock
 
 from rmqfast.broker.clients.bloom_filter import BITS, bit_positions
 from rmqfast.broker.metadata import Metadata
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFilterTable
@@ -19,7 +18,7 @@ from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFi
 #: Says what is wrong with an SQL92 expression, in the words that a client is told; None where it compiles.
 CheckSql = Callable[[str], str | None]
 
-_log = limited(logging.getLogger("rmqfast.broker"))
+_log = limited(logger_of("rmqfast.broker"))
 
 
 class ConsumerFilterManager:
@@ -28,7 +27,7 @@ class ConsumerFilterManager:
     def __init__(self, metadata: Metadata, check_sql: CheckSql) -> None:
         self._metadata = metadata
         self._check_sql = check_sql
-        self._lock = Lock()
+        self._lock = QuietLock()
         self._table = ConsumerFilterTable()
         self._topics_by_group: dict[str, set[str]] = {}
         self._changed: set[str] = set()

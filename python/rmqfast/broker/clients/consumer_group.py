@@ -5,17 +5,17 @@ Source: `ConsumerGroupInfo`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from rmqfast.broker.clients.client_channel import ClientChannel
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Channel
 from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
-_log = limited(logging.getLogger("rmqfast.broker"))
+_log = limited(logger_of("rmqfast.broker"))
 
 
 @dataclass(slots=True)

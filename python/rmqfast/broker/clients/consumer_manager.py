@@ -6,12 +6,12 @@ Source: `ConsumerManager`, `DefaultConsumerIdsChangeListener`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Lock
 
 from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange, check_room
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_group import ConsumerGroup, SubscriptionChange
 from rmqfast.broker.data_plane.data_plane import DataPlane
+from rmqfast.logs import QuietLock
 from rmqfast.remoting import Channel
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -29,7 +29,7 @@ class ConsumerManager:
         self._data_plane = data_plane
         self._filters = filters
         self._is_notifying = is_notifying
-        self._lock = Lock()
+        self._lock = QuietLock()
         self._groups: dict[str, ConsumerGroup] = {}
         self._names_by_channel: dict[Channel, set[str]] = {}
 

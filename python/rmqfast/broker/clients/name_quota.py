@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Channel, ResponseCode
 from rmqfast.remoting.token_bucket import TokenBucket
+from rmqfast.system import monotonic
+from rmqfast.threads import new_lock
 
 __all__ = ["NameQuota"]
 
@@ -24,11 +24,11 @@ class NameQuota:
     Source: none, RocketMQ makes as many as are asked for.
     """
 
-    def __init__(self, burst: int, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, burst: int, per_second: int, clock: Callable[[], float] = monotonic) -> None:
         self._burst = burst
         self._per_second = per_second
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._budgets: dict[Channel | str, TokenBucket] = {}
 
     def take(self, channel: Channel, count: int = 1) -> None:

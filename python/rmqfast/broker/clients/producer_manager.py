@@ -5,28 +5,27 @@ Source: `ProducerManager`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count
-from threading import Lock
 from typing import Any
 
 from rmqfast.broker.clients.client_channel import ClientChannel, check_room
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Channel
 from rmqfast.remoting.log_limit import limited
 
 #: How many clients are tried for one that can be asked (`GET_AVAILABLE_CHANNEL_RETRY_COUNT`).
 TRIES = 3
 
-_log = limited(logging.getLogger("rmqfast.broker"))
+_log = limited(logger_of("rmqfast.broker"))
 
 
 class ProducerManager:
     """Which clients each producer group has."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = QuietLock()
         self._groups: dict[str, dict[Channel, ClientChannel]] = {}
         self._channel_by_client: dict[str, Channel] = {}
         self._names_by_channel: dict[Channel, set[str]] = {}

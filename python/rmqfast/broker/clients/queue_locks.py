@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from threading import Lock
 
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode
 from rmqfast.remoting.protocol.heartbeat_data import checked_name
 from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.threads import new_lock
 
 #: Milliseconds for which a lock holds (`rocketmq.broker.rebalance.lockMaxLiveTime`).
 LIVE_MS = 60_000
@@ -49,7 +49,7 @@ class QueueLockManager:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._groups: dict[str, dict[MessageQueue, QueueLock]] = {}
 
     def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue], *, now: int) -> list[MessageQueue]:

@@ -5,17 +5,17 @@ Source: `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreC
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Self
 
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, Effect
 from rmqfast.broker.ports import HA_DISTANCE
 from rmqfast.errors import ArgumentError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import properties
 from rmqfast.remoting.tls_properties import TLS_KEYS
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class BrokerConfig(Mapping[str, str]):

@@ -5,19 +5,18 @@ Source: `Configuration.persist`, `MixAll.string2File`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.errors import ArgumentError, RmqError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import properties
 from rmqfast.remoting.text_file import read_text, write_text
 
 __all__ = ["ConfigFile"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class ConfigFile:
@@ -35,7 +34,7 @@ class ConfigFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
 
     def load(self) -> BrokerConfig:
         """What the file says.

@@ -5,14 +5,13 @@ Source: `Configuration`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Mapping
 
 from rmqfast.broker.configuration.config import BrokerConfig, may_change
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store.config import DataVersion
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class Configuration:
@@ -27,7 +26,7 @@ class Configuration:
     """
 
     def __init__(self, config: BrokerConfig, *, now: int) -> None:
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._current = config
         self._data_version = DataVersion(timestamp=now)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from rmqfast._native import DataPlane
+from rmqfast.logs import logger_of
 from rmqfast.remoting.log_limit import limited
 
 __all__ = ["Integrity"]
 
-_log = limited(logging.getLogger("rmqfast.broker"))
+_log = limited(logger_of("rmqfast.broker"))
 
 
 class Integrity:

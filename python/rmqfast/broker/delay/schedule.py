@@ -5,8 +5,6 @@ Source: `ScheduleMessageService`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -19,6 +17,7 @@ from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, SCHEDULE_TOPIC
 from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode
 from rmqfast.store import LiveStore
@@ -26,7 +25,7 @@ from rmqfast.store.config import DelayOffsetTable
 
 __all__ = ["DelayOffsetProcessor", "ScheduleMessageService"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Milliseconds, as in `ScheduleMessageService`: FIRST_DELAY_TIME, DELAY_FOR_A_WHILE, DELAY_FOR_A_PERIOD.
 _FIRST_LOOK = 1_000
@@ -65,7 +64,7 @@ class ScheduleMessageService:
         self._batch = batch
         self._delivered = delivered
         self._time_of_day = time_of_day or TimeOfDay(started)
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self.levels: Final = levels or DelayLevels()
         self._table = metadata.load(DelayOffsetTable)
         self._saved: dict[int, int] = {}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rmqfast.logs import logger_of
 from rmqfast.system import milliseconds_since_boot
 
 __all__ = ["Jump", "TimeOfDay"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: What a clock is off between two looks by being set right slowly, or read late, in milliseconds.
 _SLACK = 1_000
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Protocol, TypedDict, Unpack
 
 from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
 from rmqfast.store.writer import AppendResult, WritableStore
+from rmqfast.system import monotonic
 
 __all__ = ["Append", "InternalAppends", "MessageOrigin", "status_of"]
 
@@ -117,7 +117,7 @@ class InternalAppends:
         self, message: Message, origin: MessageOrigin, *, is_due: bool = False
     ) -> tuple[AppendResult, str, int]:
         """Where it is stored: its place, the topic that it waits in, the size of its record."""
-        start = time.monotonic()
+        start = monotonic()
         try:
             place = self._store.append(message, **origin, is_due=is_due, waits=False)
         except RmqError:
@@ -127,5 +127,5 @@ class InternalAppends:
         is_delayed = not is_due and int(message.properties.get("DELAY", "0")) > 0
         topic = SCHEDULE_TOPIC if is_delayed else message.topic
         unit = self._store.live.unit(topic, place.queue_id, place.queue_offset)
-        self._counts.note_put(int((time.monotonic() - start) * 1000))
+        self._counts.note_put(int((monotonic() - start) * 1000))
         return place, topic, 0 if unit is None else unit[1]

@@ -5,17 +5,17 @@ Source: `TransactionalMessageBridge.getMessage`, `DefaultMessageStore.getMessage
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.errors import CorruptError
+from rmqfast.logs import logger_of
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 
 __all__ = ["QueueRead", "message_at", "read_queue"]
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Source: `ReplyMessageProcessor`.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from rmqfast.broker.messages.appending import Append, status_of
 from rmqfast.broker.messages.property_string import parse_properties, write_properties
 from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.errors import RemotingError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.message import Message
 from rmqfast.remoting import Channel, Later, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.log_limit import limited
@@ -21,7 +21,7 @@ from rmqfast.store.config import TopicConfig
 
 __all__ = ["ReplyMessageProcessor", "ReplyOptions"]
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 _SECONDS_FOR_THE_REQUESTER = 10.0
 _REPLY_TO = "REPLY_TO_CLIENT"

@@ -5,7 +5,6 @@ Source: `SendMessageProcessor.asyncConsumerSendMsgBack`.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable
 
@@ -24,6 +23,7 @@ from rmqfast.broker.messages.retry_rule import (
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.topics.topic_names import RETRY_PREFIX
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
@@ -31,7 +31,7 @@ from rmqfast.store.config import SubscriptionGroupConfig
 
 __all__ = ["SendBackProcessor"]
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 #: What `TopicSysFlag` says of a topic that a unit consumes.
 _UNIT_SUBSCRIPTION = 2

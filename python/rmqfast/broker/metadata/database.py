@@ -11,10 +11,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sqlite3
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -34,11 +32,12 @@ from rmqfast.broker.metadata.integrity import (
     verify_size,
 )
 from rmqfast.errors import CorruptError, StoreIOError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.system import set_mode
 
 __all__ = ["Change", "Database"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _T = TypeVar("_T")
 
 #: Kind, file, name and JSON of a row; None in place of JSON removes it.
@@ -70,7 +69,7 @@ class Database:
         self._path = path
         self._permission = permission
         self._files = files
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._connection: sqlite3.Connection | None = None
         self._is_closed = False
 

@@ -6,19 +6,19 @@ Each is as a broker of RocketMQ 4.9 writes it, so that one takes the store over.
 from __future__ import annotations
 
 import hashlib
-import logging
-import threading
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rmqfast._native import config_text, save_config
 from rmqfast.broker.metadata.database import Database
 from rmqfast.errors import RmqError, StoreIOError
+from rmqfast.logs import QuietLock, logger_of
+from rmqfast.system import monotonic
+from rmqfast.threads import new_condition, new_thread
 
 __all__ = ["JavaFiles", "digest_of"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: Of the time at most so much goes into writing files: the larger they are, the more changes each time has.
 _SHARE = 0.1
 #: Seconds until a file is tried again that could not be written.
@@ -32,11 +32,11 @@ class JavaFiles:
         self._root = root
         self._database = database
         self._members = members
-        self._changed = threading.Condition()
+        self._changed = new_condition()
         self._behind: set[str] = set()
         self._is_stopped = False
-        self._writing = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="rmqfast-java-files", daemon=True)
+        self._writing = QuietLock()
+        self._thread = new_thread(self._run, name="rmqfast-java-files")
         self._thread.start()
 
     def note(self, files: Iterable[str]) -> None:
@@ -68,10 +68,10 @@ class JavaFiles:
                 self._changed.wait_for(lambda: self._behind or self._is_stopped)
                 if self._is_stopped:
                     return
-            start = time.monotonic()
+            start = monotonic()
             self.write()
             # 50,000 topics take 0.6 s: written after each change they would take all of the time
-            pause = (time.monotonic() - start) * (1 / _SHARE - 1)
+            pause = (monotonic() - start) * (1 / _SHARE - 1)
             with self._changed:
                 pause = max(pause, _AFTER_AN_ERROR if self._behind else 0.0)
                 self._changed.wait_for(lambda: self._is_stopped, pause)

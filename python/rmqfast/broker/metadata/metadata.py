@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
-import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -13,6 +11,7 @@ from typing import Any, Final, TypeVar
 from rmqfast.broker.metadata.database import Database
 from rmqfast.broker.metadata.java_files import JavaFiles, digest_of
 from rmqfast.errors import RmqError, StoreError, StoreIOError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store.config import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
@@ -25,7 +24,7 @@ from rmqfast.store.config.versioned_table import VersionedTable
 
 __all__ = ["Metadata"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _Table = TypeVar("_Table", bound=ConfigFile)
 _Versioned = TypeVar("_Versioned", bound=VersionedTable[Any])
 #: The files of `config/` that a broker of RocketMQ 4.9 keeps.
@@ -56,13 +55,13 @@ class Metadata:
         names = [table.FILE_NAME for table in _TABLES]
         self._database = Database(self.root / "config" / "metadata.db", permission, names)
         self._files = JavaFiles(self.root, self._database, {table.FILE_NAME: table.MEMBER for table in _TABLES})
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._pending: dict[tuple[str, str, str], str | None] = {}
         self._defaults: dict[str, dict[tuple[str, str, str], str | None]] = {}
         self._taken_over: dict[str, str | None] = {}
         self._behind: set[str] = set()
         self._put_count = 0
-        self._flushing = threading.Lock()
+        self._flushing = QuietLock()
         self._flushed_count = 0
         self._is_closed = False
 

@@ -5,12 +5,11 @@ Source: `ConsumerOffsetManager`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
-from threading import Lock
 
 from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store import GetLimits, LiveStore
 from rmqfast.store.config import ConsumerOffsetTable
 from rmqfast.store.config.lost_offsets import lost_offsets_note
@@ -20,7 +19,7 @@ LONG_MAX = (1 << 63) - 1
 #: Offsets of so many groups and topics are one transaction, and so many transactions are one save.
 _PIECE, _PIECES = 5_000, 200
 
-_log = logging.getLogger("rmqfast.broker")
+_log = logger_of("rmqfast.broker")
 
 
 class ConsumerOffsetManager:
@@ -35,7 +34,7 @@ class ConsumerOffsetManager:
         limits = (limits or GetLimits()).completed()
         # `accessMessageInMemoryMaxRatio`: RocketMQ takes the log's last 40 % of the memory's size to be in memory
         self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
-        self._saving = Lock()
+        self._saving = QuietLock()
         self._is_kept = True
 
     def load(self) -> None:

@@ -6,23 +6,24 @@ Source: `BrokerOuterAPI`.
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.errors import RmqError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import RemotingClient, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.remoting.tls_properties import client_tls
+from rmqfast.system import monotonic
+from rmqfast.threads import new_thread
 
 if TYPE_CHECKING:
     from rmqfast.remoting.credentials import Signer
 
 __all__ = ["NameServers"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: Where name servers keep which topics are ordered (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`).
 _ORDERED_TOPICS = "ORDER_TOPIC_CONFIG"
 #: Seconds that a broker waits at its end.
@@ -65,7 +66,7 @@ class NameServers:
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
         for link in self._links:
             if not link.knows_all:
-                threading.Thread(target=link.register, args=(fields, body, timeout), daemon=True).start()
+                new_thread(link.register, fields, body, timeout).start()
 
     def register_topics(self, topics: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
         """Tells all of them of some topics, and waits for their answers.
@@ -136,15 +137,13 @@ class NameServers:
                 answers.append(answer)
 
         # in parallel, as `BrokerOuterAPI`: one that hangs would hold up the others by its timeout
-        threads = [
-            (link.is_answering, threading.Thread(target=work, args=(link,), daemon=True)) for link in self._links
-        ]
+        threads = [(link.is_answering, new_thread(work, link)) for link in self._links]
         for _, thread in threads:
             thread.start()
-        deadline = time.monotonic() + timeout + 0.1
+        deadline = monotonic() + timeout + 0.1
         for is_answering, thread in threads:
             if is_answering:
-                thread.join(max(0.0, deadline - time.monotonic()))
+                thread.join(max(0.0, deadline - monotonic()))
         return list(answers)
 
 
@@ -159,7 +158,7 @@ class _Link:
     def __init__(self, client: RemotingClient, credentials: Signer | None) -> None:
         self._client = client
         self._credentials = credentials
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._has_left = False
         self._has_missed = False
         self.knows_all = False

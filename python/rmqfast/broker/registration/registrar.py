@@ -5,9 +5,6 @@ Source: `BrokerController.registerBrokerAll`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,11 +12,14 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.topics.topic_rules import masked
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store.config import TopicConfig
+from rmqfast.system import monotonic
+from rmqfast.threads import new_condition, new_thread
 
 __all__ = ["Registrar"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: Seconds until a name server that did not answer is asked again.
 _RETRY_INTERVAL = 2.0
 #: Seconds that whoever made a topic waits, so that a client that asks for its route at once finds it.
@@ -40,13 +40,13 @@ class Registrar:
         self._name_servers = name_servers
         self._topics = topics
         self._config = config
-        self._changed = threading.Condition()
+        self._changed = new_condition()
         self._changes: list[_Change] = []
         self._is_stopped = False
-        self._versioning = threading.Lock()
+        self._versioning = QuietLock()
         #: The version with which name servers got topics last: they take each only once.
         self._last_version: Any = None
-        self._thread = threading.Thread(target=self._run, name="rmqfast-register", daemon=True)
+        self._thread = new_thread(self._run, name="rmqfast-register")
 
     def start(self) -> None:
         """Tells all name servers for the first time; one that is down takes at most `registerBrokerTimeoutMills`."""
@@ -78,9 +78,9 @@ class Registrar:
         self._name_servers.close()
 
     def _run(self) -> None:
-        next_time = time.monotonic() + self._period()
+        next_time = monotonic() + self._period()
         while True:
-            wait = next_time - time.monotonic() if self._name_servers.all_know else _RETRY_INTERVAL
+            wait = next_time - monotonic() if self._name_servers.all_know else _RETRY_INTERVAL
             with self._changed:
                 self._changed.wait_for(lambda: self._changes or self._is_stopped, wait)
                 if self._is_stopped:
@@ -88,11 +88,11 @@ class Registrar:
                 changes = list(self._changes)
             if changes:
                 self._send(changes)
-            elif time.monotonic() < next_time:
+            elif monotonic() < next_time:
                 self._name_servers.retry(self._all_topics())
             else:
                 self._refresh()
-                next_time = time.monotonic() + self._period()
+                next_time = monotonic() + self._period()
 
     def _send(self, changes: Sequence[_Change]) -> None:
         """Tells of the next topics of each change; a change of which they were the last is told."""

@@ -5,13 +5,13 @@ Source: `BrokerStatsManager`, `StatsItemSet`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 
 from rmqfast.broker.statistics.stats_item import DAY_PERIOD, HOUR_PERIOD, MINUTE_PERIOD, StatsItem
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
+from rmqfast.threads import new_lock
 
 #: Name of a statistic, its key, times and amount since the start.
 Counter = tuple[str, str, int, int]
@@ -43,7 +43,7 @@ class BrokerStats:
 
     def __init__(self, counters: Callable[[], Iterable[Counter]]) -> None:
         self._counters = counters
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._items: dict[tuple[str, str], StatsItem] = {}
         self._totals: dict[tuple[str, str], tuple[int, int]] = {}
         self._forgotten: dict[tuple[str, str], tuple[int, int]] = {}

@@ -5,7 +5,6 @@ Source: `StoreStatsService`, `BrokerStats`.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from rmqfast.broker.statistics.broker_stats import Counter
 from rmqfast.broker.statistics.store_totals import PUT_TIME_RANGES, StoreTotals, percentile
 from rmqfast.remoting.fastjson import java_double
+from rmqfast.threads import new_lock
 
 SECOND, MINUTE = 1000, 60_000
 _WINDOWS = (10, 60, 600)
@@ -39,7 +39,7 @@ class StoreStats:
 
     def __init__(self, counters: Callable[[], Iterable[Counter]], *, now: int) -> None:
         self._counters = counters
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._boot = now
         self._samples: deque[tuple[int, StoreTotals]] = deque(maxlen=_SAMPLE_COUNT)
         self._day = _day(now)

@@ -5,7 +5,6 @@ Source: `SubscriptionGroupManager`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import TABLE_BUCKETS
 from rmqfast.errors import ResponseError
+from rmqfast.logs import QuietLock
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
@@ -38,7 +38,7 @@ class SubscriptionGroupManager:
         self._config = config
         self._data_plane = data_plane
         self._now = now
-        self._lock = threading.RLock()
+        self._lock = QuietLock(reentrant=True)
         self._table = metadata.load_with(SubscriptionGroupTable, built_in_groups())
         if self._table.data_version == DataVersion():
             self._table.data_version = DataVersion(timestamp=now())

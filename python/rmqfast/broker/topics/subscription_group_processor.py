@@ -5,7 +5,6 @@ Source: `AdminBrokerProcessor`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from rmqfast.broker.configuration.config import BrokerConfig
@@ -13,12 +12,13 @@ from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.errors import ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
 from rmqfast.remoting.protocol.json_object import INT, JsonObject
 from rmqfast.store.config import SubscriptionGroupConfig
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: mqadmin of 5.x asks it; 4.9.4 has no such code.
 GET_SUBSCRIPTIONGROUP_CONFIG = 352
 MAX_RETRY_QUEUES = 65_536

@@ -5,8 +5,6 @@ Source: `TopicConfigManager`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -26,12 +24,13 @@ from rmqfast.broker.topics.topic_names import (
 )
 from rmqfast.broker.topics.topic_rules import READ_WRITE, broker_topics, created_after, inherits, trace_topic
 from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 _T = TypeVar("_T")
 _UNIT, _UNIT_SUB = 1, 2
 
@@ -61,7 +60,7 @@ class TopicManager:
         self._data_plane = data_plane
         self._now = now
         self._on_change = on_change
-        self._lock = threading.RLock()
+        self._lock = QuietLock(reentrant=True)
         self._table = metadata.load_with(TopicConfigTable, broker_topics(config()))
         if self._table.data_version == DataVersion():
             self._table.data_version = DataVersion(timestamp=now())

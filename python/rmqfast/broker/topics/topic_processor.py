@@ -5,7 +5,6 @@ Source: `AdminBrokerProcessor`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from rmqfast.broker.configuration.config import BrokerConfig
@@ -14,12 +13,13 @@ from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.topics.topic_names import refuse_system_topic, validate_topic
 from rmqfast.errors import ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
 from rmqfast.store import WritableStore
 from rmqfast.store.config import TopicConfig
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 GET_TOPIC_CONFIG = 351
 MAX_QUEUES = 65_536
 _PERMISSIONS = 7

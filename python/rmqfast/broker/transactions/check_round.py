@@ -5,7 +5,6 @@ Source: `TransactionalMessageServiceImpl.check`, `fillOpRemoveMap`, `checkPrepar
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,10 +17,11 @@ from rmqfast.broker.transactions.half_messages import (
     REMOVE_TAG,
     HalfMessages,
 )
+from rmqfast.logs import logger_of
 
 __all__ = ["CheckRound", "Step", "TransactionCheckOptions", "next_step"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 #: As many as `TransactionalMessageServiceImpl.fillOpRemoveMap` pulls.

@@ -5,21 +5,20 @@ Source: `EndTransactionProcessor`, `AdminBrokerProcessor.resumeCheckHalfMessage`
 
 from __future__ import annotations
 
-import logging
-
 from rmqfast.broker.message_id import offset_of_id
 from rmqfast.broker.messages.appending import status_of
 from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage
 from rmqfast.broker.transactions.half_messages import HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 
 __all__ = ["EndTransactionProcessor"]
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 _PUT_BACK_FAILED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
 _PUT_BACK_RAISED = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."

@@ -5,7 +5,6 @@ Source: `TransactionalMessageBridge`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 
 from rmqfast.broker.messages.appending import Append, status_of
@@ -18,6 +17,7 @@ from rmqfast.broker.messages.stored_message import (
 )
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.message import Message
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
@@ -25,7 +25,7 @@ from rmqfast.store.writer import AppendResult
 
 __all__ = ["HalfMessages"]
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 #: The tag of an operation message: the half message whose queue offset is its body is done with.
 REMOVE_TAG = "d"

@@ -5,8 +5,6 @@ Source: `TransactionalMessageServiceImpl.check`, `AbstractTransactionalMessageCh
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -24,13 +22,15 @@ from rmqfast.broker.transactions.check_round import (
 )
 from rmqfast.broker.transactions.half_messages import PREPARED_QUEUE_OFFSET, HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Channel, RequestCode
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store.writer import AppendResult
+from rmqfast.system import monotonic
 
 __all__ = ["TransactionService"]
 
-_log = limited(logging.getLogger(__name__))
+_log = limited(logger_of(__name__))
 
 #: RocketMQ's own: a broker of Java goes on where this one ended, and the other way round.
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"
@@ -65,7 +65,7 @@ class TransactionService:
         available_channel: Callable[[str], Channel | None],
         make_topic: MakeTopic,
         options: TransactionCheckOptions | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._half = half
         self._offsets = offsets

@@ -5,9 +5,7 @@ Source: `DefaultMQPullConsumerImpl`, `DefaultLitePullConsumerImpl`.
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +21,12 @@ from rmqfast.client.instance import ClientConfig, ClientInstance, MessageModel, 
 from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.instance.validators import check_consumer_group
 from rmqfast.errors import ClientError, ForkError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class ActiveConsumer(ABC):
@@ -37,7 +36,7 @@ class ActiveConsumer(ABC):
         self._bare_group, self._config, self._active = group, config, options
         #: What the rebalance looks at, by topic.
         self._subscriptions: dict[str, SubscriptionData] = {}
-        self._state, self._lock = ServiceState.CREATE_JUST, threading.RLock()
+        self._state, self._lock = ServiceState.CREATE_JUST, QuietLock(reentrant=True)
         self._pid, self._began = os.getpid(), 0
         self.hooks: Final = ConsumeHooks()
 

@@ -5,7 +5,6 @@ Source: `ConsumeMessageHook`, `ConsumeMessageContext`, `ConsumeMessageTraceHookI
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,9 +14,10 @@ from rmqfast._native import MessageView
 from rmqfast.client.instance.ids import create_unique_id
 from rmqfast.client.instance.namespaces import without_namespace
 from rmqfast.client.trace import AsyncTraceDispatcher, ConsumeReturnType, TraceBean, TraceContext, TraceType
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Under which name `ConsumeContext.props` has a `ConsumeReturnType`: `MixAll.CONSUME_CONTEXT_TYPE`.
 CONSUME_CONTEXT_TYPE = "ConsumeContextType"

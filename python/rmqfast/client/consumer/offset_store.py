@@ -5,8 +5,6 @@ Source: `OffsetStore`, `ReadOffsetType`, `RemoteBrokerOffsetStore`, `LocalFileOf
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -14,12 +12,14 @@ from typing import Final, Protocol
 
 from rmqfast.client.instance import ClientInstance
 from rmqfast.errors import ClientError, RemotingError, RemotingProtocolError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import fastjson
 from rmqfast.remoting.hash_map import hash_order
 from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: The store has no offset.
 NO_OFFSET = -1
@@ -72,7 +72,7 @@ class OffsetTable:
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
         """Sets an offset; with `increase_only` never to a lower one."""
@@ -126,7 +126,7 @@ class RemoteBrokerOffsetStore:
         self._instance, self._group = instance, group
         self._table = OffsetTable()
         # held while an offset is read and sent: an older one never follows a newer one
-        self._sending = threading.Lock()
+        self._sending = QuietLock()
 
     def load(self) -> None:
         """Nothing is kept on this machine."""
@@ -220,7 +220,7 @@ class LocalFileOffsetStore:
 
     def __init__(self, directory: Path, client_id: str, group: str) -> None:
         self.path: Final = directory / client_id / group / "offsets.json"
-        self._table, self._writing = OffsetTable(), threading.Lock()
+        self._table, self._writing = OffsetTable(), new_lock()
 
     def load(self) -> None:
         """Reads the file, or its backup.

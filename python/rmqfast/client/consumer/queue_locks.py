@@ -5,18 +5,17 @@ Source: `RebalanceImpl.lock`, `lockAll`, `unlock`, `unlockAll`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from rmqfast.client.instance import ClientInstance
 from rmqfast.errors import RmqError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
+from rmqfast.system import monotonic
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 # Java's: a rebalance waits for the lock of each queue in turn
 _TIMEOUT = 1.0
 
@@ -46,7 +45,7 @@ class QueueLocks:
         self._given_up: set[MessageQueue] = set()
         self._unlocked_here: set[MessageQueue] = set()
         # held until an unlock is sent, so that a lock that follows is sent after it
-        self._unlocking = threading.RLock()
+        self._unlocking = QuietLock(reentrant=True)
 
     def lock(self, queue: MessageQueue) -> bool:
         """Locks one queue; False if another member holds it, or the broker does not answer."""
@@ -117,7 +116,7 @@ class QueueLocks:
             process_queue.is_locked = is_locked
             self.on_changed(queue)
         if is_locked:
-            process_queue.last_lock = time.monotonic()
+            process_queue.last_lock = monotonic()
 
     def _unlocked(self, broker_name: str, queues: list[MessageQueue], *, oneway: bool) -> None:
         address = self._instance.publish_address(broker_name)

@@ -5,9 +5,6 @@ Source: `RebalanceImpl`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,10 +15,13 @@ from rmqfast.client.consumer.queue_locks import QueueLocks
 from rmqfast.client.consumer.strategies import AllocateMessageQueueStrategy
 from rmqfast.client.instance import ClientInstance, ConsumeType, MessageModel
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.system import monotonic
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class ProcessQueueLike(Protocol):
@@ -40,7 +40,7 @@ class OwnedQueue:
 
     def __init__(self) -> None:
         self.is_dropped = self.is_locked = False
-        self.last_lock: float = time.monotonic()
+        self.last_lock: float = monotonic()
 
     def is_pull_expired(self) -> bool:
         """Never: the application pulls when it wants."""
@@ -78,7 +78,7 @@ class Rebalance(ABC, Generic[Q]):
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.subscribe_info: dict[str, frozenset[MessageQueue]] = {}
         self.process_queues: dict[MessageQueue, Q] = {}
-        self._lock, self._is_ended = threading.Lock(), False
+        self._lock, self._is_ended = new_lock(), False
         self.locks: Final = QueueLocks(instance, group, self.process_queues)
 
     @property

@@ -6,7 +6,6 @@ Source: `DefaultMQPushConsumerImpl.sendMessageBack`, `DefaultMQPullConsumerImpl.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from importlib import import_module
 
@@ -14,9 +13,10 @@ from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.namespaces import RETRY_PREFIX, wrap
 from rmqfast.errors import ClientError, CorruptError
+from rmqfast.logs import logger_of
 from rmqfast.message import Message
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: The delay level of a message that is not to come again.
 _DEAD = -1

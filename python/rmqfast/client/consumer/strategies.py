@@ -5,7 +5,6 @@ Source: `AllocateMessageQueueStrategy` and the classes that implement it, `Consi
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ from hashlib import blake2b, md5
 from typing import Protocol
 
 from rmqfast.errors import ArgumentError
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class AllocateMessageQueueStrategy(Protocol):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -16,12 +14,14 @@ from rmqfast.client.consumer.subscription import (
 from rmqfast.client.instance import RouteTable
 from rmqfast.client.instance.scheduler import Handle, Scheduler
 from rmqfast.errors import ResponseError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import RequestCode, Response, ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.threads import new_lock, new_thread
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Seconds that a broker, or a member behind it, has to answer.
 TIMEOUT = 3.0
@@ -78,16 +78,14 @@ class SubscriptionWatcher:
         self._on_conflict = on_conflict
         self.conflicts: tuple[SubscriptionConflict, ...] = ()
         self.warnings: int = 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._seen: object = None
         #: By member; `None` for one that did not answer.
         self._said: dict[str, Mapping[str, SubscriptionData] | None] = {}
         self._stale: set[str] = set()
         self._attempts: dict[str, int] = {}
         self._handle: Handle | None = None
-        #: Held while conflicts are reported; reentrant, as `on_conflict` may call `stop`.
-        self._telling = threading.RLock()
-        self._is_stopped = False
+        self._is_looking = self._is_stopped = False
 
     def start(self, scheduler: Scheduler, interval: float) -> None:
         """Looks after each heartbeat from now on; nothing if it does already."""
@@ -96,44 +94,52 @@ class SubscriptionWatcher:
 
     def stop(self) -> None:
         """Stops looking; a look in flight reports no conflict."""
-        with self._telling:
-            self._is_stopped = True
+        self._is_stopped = True
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
     def look_soon(self) -> None:
         """Looks on a thread of its own, as silent members take their time; nothing if a look is in flight."""
-        if not self._lock.locked():
-            threading.Thread(target=self.look, name="rmqfast-subscriptions", daemon=True).start()
+        if not self._is_looking:
+            new_thread(self.look, name="rmqfast-subscriptions").start()
 
     def look(self) -> tuple[SubscriptionConflict, ...]:
         """Looks now, and returns the conflicts; after an error, which is logged, the last ones."""
         if not self._lock.acquire(blocking=False):
             return self.conflicts
+        self._is_looking = True
         try:
-            self._look()
+            new = self._look()
         except RmqError as error:
+            new = []
             _log.info("group %s: what its members subscribe to is not known: %s", self._group, error)
         finally:
+            self._is_looking = False
             self._lock.release()
+        for conflict in new:
+            self._tell(conflict)
         return self.conflicts
 
-    def _look(self) -> None:
+    def _look(self) -> list[SubscriptionConflict]:
+        """The conflicts that were not there at the last look."""
         mine = list(self._subscriptions())
         address = next(filter(None, (self._instance.routes.any_address(each.topic) for each in mine)), None)
         group = None if address is None else self._known(address)
         if address is None or group is None:
-            return
+            return []
         if self._instance.client_id not in group.client_ids:
-            return  # the broker has not got this member's first heartbeat yet
+            return []  # the broker has not got this member's first heartbeat yet
         others = frozenset(group.client_ids) - {self._instance.client_id}
         self._note_changes(group, mine, others)
         self._ask(address, others)
-        if others <= self._said.keys():
-            own, table = self._instance.client_id, group.subscriptions
-            conflicts = subscription_conflicts(self._group, own, mine, table, self._said)
-            self._report(sorted([*conflicts, *self._given_away_before(conflicts)], key=lambda conflict: conflict.topic))
+        if not others <= self._said.keys():
+            return []
+        own, table = self._instance.client_id, group.subscriptions
+        conflicts = subscription_conflicts(self._group, own, mine, table, self._said)
+        return self._note(
+            sorted([*conflicts, *self._given_away_before(conflicts)], key=lambda conflict: conflict.topic)
+        )
 
     def _known(self, address: str) -> ConsumerConnection | None:
         """The group; `None` before the first heartbeat of any member."""
@@ -192,23 +198,21 @@ class SubscriptionWatcher:
             and present >= set(conflict.expressions)
         ]
 
-    def _report(self, conflicts: list[SubscriptionConflict]) -> None:
+    def _note(self, conflicts: list[SubscriptionConflict]) -> list[SubscriptionConflict]:
+        """Keeps the conflicts of a look; returns the new ones."""
         before, self.conflicts = self.conflicts, tuple(conflicts)
         for conflict in before:
             if conflict.topic not in {other.topic for other in conflicts}:
                 _log.info("group %s: its members subscribe alike to %s again", self._group, conflict.topic)
-        for conflict in conflicts:
-            if conflict not in before:
-                self._tell(conflict)
+        return [conflict for conflict in conflicts if conflict not in before]
 
     def _tell(self, conflict: SubscriptionConflict) -> None:
-        with self._telling:
-            if self._is_stopped:
-                return
-            self.warnings += 1
-            _log.warning("%s; messages get lost: give each expression a group of its own", conflict)
-            if self._on_conflict is not None:
-                self._tell_application(self._on_conflict, conflict)
+        if self._is_stopped:
+            return
+        self.warnings += 1
+        _log.warning("%s; messages get lost: give each expression a group of its own", conflict)
+        if self._on_conflict is not None:
+            self._tell_application(self._on_conflict, conflict)
 
     def _tell_application(
         self, on_conflict: Callable[[SubscriptionConflict], None], conflict: SubscriptionConflict

@@ -5,7 +5,6 @@ Source: `ClientRemotingProcessor`.
 
 from __future__ import annotations
 
-import logging
 import threading
 import traceback
 from collections.abc import Callable
@@ -15,10 +14,12 @@ from rmqfast._native import MessageView, decode_pull
 from rmqfast.client.instance.members import ConsumerInner, Members
 from rmqfast.client.instance.thread_frames import thread_frames
 from rmqfast.errors import RemotingProtocolError, ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.threads import new_lock, new_thread
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _MOST_QUEUES = 1_000_000
 _VERSION_NAME = "V4_9_4"
@@ -37,7 +38,7 @@ class BrokerRequests:
     ) -> None:
         self._members, self._rebalance, self._decode, self._name_servers = members, rebalance, decode, name_servers
         self._resetting: set[tuple[str, str]] = set()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def processors(self) -> dict[int, Processor]:
         """The processors by request code."""
@@ -85,10 +86,11 @@ class BrokerRequests:
             _log.warning("offsets of group %s are to be reset, which has no consumer here", group)
             return
         with self._lock:
-            if (group, topic) in self._resetting:
-                _log.warning("offsets of group %s and topic %s are being reset: asked for once more", group, topic)
-                return
+            is_reset_already = (group, topic) in self._resetting
             self._resetting.add((group, topic))
+        if is_reset_already:
+            _log.warning("offsets of group %s and topic %s are being reset: asked for once more", group, topic)
+            return
 
         def reset() -> None:
             try:
@@ -99,7 +101,7 @@ class BrokerRequests:
                 with self._lock:
                     self._resetting.discard((group, topic))
 
-        threading.Thread(target=reset, name="rmqfast-reset-offset", daemon=True).start()
+        new_thread(reset, name="rmqfast-reset-offset").start()
 
     def consumer_status(self, request: Request) -> Response:
         """Returns the offsets that a consumer has in memory; none if there is no such consumer.

@@ -6,16 +6,15 @@ Threads that come back from waiting while the interpreter is being taken down wo
 from __future__ import annotations
 
 import atexit
-import logging
-import threading
-import time
 import weakref
 from enum import StrEnum
 from typing import Protocol
 
-from rmqfast.system import after_fork
+from rmqfast.logs import logger_of
+from rmqfast.system import after_fork, monotonic
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Seconds that all of them may take together.
 LONGEST = 5.0
@@ -71,7 +70,7 @@ class Exits:
 
     def end_all(self) -> None:
         """Ends all of them, within `LONGEST` seconds."""
-        deadline = time.monotonic() + LONGEST
+        deadline = monotonic() + LONGEST
         with self._lock:
             living = [each for ref in reversed(self._living) if (each := ref()) is not None]
             self._living = []
@@ -83,7 +82,7 @@ class Exits:
 
     def _clear(self) -> None:
         """In a fork nothing of its parent's runs, and its parent's threads own none of its locks."""
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._living = []
 
 

@@ -5,9 +5,7 @@ Source: `MQClientInstance.prepareHeartbeatData`, `sendHeartbeatToAllBroker`.
 
 from __future__ import annotations
 
-import logging
 import random
-import threading
 from collections.abc import Callable, Mapping
 
 from rmqfast.client.instance.api import ClientApi
@@ -15,10 +13,12 @@ from rmqfast.client.instance.members import ConsumerInner, Members
 from rmqfast.client.instance.routes import RouteTable
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import RemotingError, ResponseError
+from rmqfast.logs import logger_of
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData, HeartbeatData
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Java's: a broker that does not answer must not hold up a shutdown for longer.
 UNREGISTER_TIMEOUT = 3.0
@@ -39,7 +39,7 @@ class Heartbeats:
     ) -> None:
         self._client_id, self._members, self._routes, self._api = client_id, members, routes, api
         self._on_failed = on_failed
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._is_wanted_again = False
 
     def send(self, only: str | None = None) -> bool:
@@ -159,7 +159,7 @@ class Reconnects:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._scheduler, self._send, self._longest, self._chance = scheduler, send, longest, chance
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._waiting: set[str] = set()
 
     def lost(self, address: str) -> None:

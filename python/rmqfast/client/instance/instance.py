@@ -5,10 +5,7 @@ Source: `MQClientInstance`, `MQClientManager`.
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
-import time
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
@@ -24,11 +21,13 @@ from rmqfast.client.instance.route_updater import MissingRoutes, RouteUpdater
 from rmqfast.client.instance.routes import FoundBroker, RouteTable
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Again, Connections, Later, Processor, Request, RequestCode, Response
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from rmqfast.system import after_fork
+from rmqfast.system import after_fork, monotonic
+from rmqfast.threads import new_thread
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _T = TypeVar("_T")
 
@@ -67,7 +66,7 @@ class ClientInstance:
         self._missing = MissingRoutes(self._members, self._updater.update)
         self._heartbeats = Heartbeats(client_id, self._members, self.routes, self.api, on_failed=self._connection_lost)
         self._reconnects = Reconnects(self.scheduler, self._heartbeats.send, config.heartbeat_interval)
-        self._lock, self._inner_producer = threading.RLock(), InnerProducer()
+        self._lock, self._inner_producer = QuietLock(reentrant=True), InnerProducer()
         self._is_started = self._is_closed = False
 
     @classmethod
@@ -122,10 +121,10 @@ class ClientInstance:
         Offsets are committed; brokers see the connections close, and the other members take the queues over.
         """
         if self._members.consumers():
-            storing = threading.Thread(target=self.persist_consumer_offsets, daemon=True)
+            storing = new_thread(self.persist_consumer_offsets)
             storing.start()
             # half of the time: threads and connections have to end in the other half
-            storing.join(max(0.0, (deadline - time.monotonic()) / 2))
+            storing.join(max(0.0, (deadline - monotonic()) / 2))
         self._end(deadline)
 
     def register_consumer(self, group: str, consumer: ConsumerInner) -> None:
@@ -349,7 +348,7 @@ class ClientInstance:
         self.requests.close()
         self.connections.close()
         for stop in (self.scheduler.stop, self._rebalancing.stop):
-            wait = _LONGEST_STOP if deadline is None else max(0.0, deadline - time.monotonic())
+            wait = _LONGEST_STOP if deadline is None else max(0.0, deadline - monotonic())
             if not stop(wait):
                 _log.warning("a thread of the client instance %s did not end in %.1f s", self.client_id, wait)
 
@@ -408,7 +407,7 @@ class Registry(Generic[_T]):
 
     def _clear(self) -> None:
         """Starts empty in a fork, which has none of its parent's threads, but its locks."""
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._things: dict[str, tuple[_T, int]] = {}
 
 

@@ -5,7 +5,6 @@ Source: `MQConsumerInner`, `MQProducerInner`, `MQClientInstance.consumerTable`, 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -13,6 +12,7 @@ from rmqfast.client.instance.routes import TopicPublishInfo
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.threads import new_lock
 
 #: How a group consumes: it pulls by itself, or it is pushed to.
 ConsumeType: TypeAlias = Literal["CONSUME_ACTIVELY", "CONSUME_PASSIVELY"]
@@ -100,7 +100,7 @@ class Members:
     """The members of an instance; each call is atomic and returns copies."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._consumers: dict[str, ConsumerInner] = {}
         self._producers: dict[str, ProducerInner] = {}
 
@@ -186,7 +186,7 @@ class InnerProducer:
     factory: ClassVar[Callable[[Any], Any] | None] = None
 
     def __init__(self) -> None:
-        self._lock, self._made = threading.Lock(), None
+        self._lock, self._made = new_lock(), None
 
     def get(self, instance: Any) -> Any:
         """The producer of an instance.

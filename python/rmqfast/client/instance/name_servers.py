@@ -5,18 +5,18 @@ Source: `NettyRemotingClient.getAndCreateNameserverChannel`, `NameServerAddressU
 
 from __future__ import annotations
 
-import logging
 import random
-import threading
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Protocol
 
 from rmqfast import _native
 from rmqfast.errors import ClientError, RemotingConnectError, RemotingError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Response
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class CanRequest(Protocol):
@@ -43,7 +43,7 @@ class NameServers:
         self._addresses = list(addresses)
         (chance or random.Random()).shuffle(self._addresses)  # noqa: S311 - it spreads load, it hides nothing
         self._connections = connections
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._chosen = 0
 
     @property

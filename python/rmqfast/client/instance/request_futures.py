@@ -5,7 +5,6 @@ Source: `RequestFutureHolder`, `RequestResponseFuture`, `ClientRemotingProcessor
 
 from __future__ import annotations
 
-import logging
 import struct
 import time
 import uuid
@@ -18,9 +17,10 @@ from rmqfast._native import MessageView
 from rmqfast.client.instance.broker_requests import decode_message
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ChannelClosedError, RemotingProtocolError, RequestTimeoutError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Request, Response, ResponseCode
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Called once, with the reply or the error.
 OnReply: TypeAlias = Callable[[MessageView | RmqError], object]

@@ -5,9 +5,6 @@ Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable
 
 from rmqfast.client.instance.members import Members
@@ -15,10 +12,12 @@ from rmqfast.client.instance.name_servers import ClientErrorCode
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.client.instance.routes import RouteTable, clamped, publish_info_of, subscribe_queues_of
 from rmqfast.errors import ClientError, RemotingError, ResponseError, plain_remark, step_after
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from rmqfast.system import monotonic
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 AUTO_CREATE_TOPIC = "TBW102"
 _WAIT_FOR_LOCK = 3.0
@@ -46,7 +45,7 @@ class RouteUpdater:
         timeout: float = _WAIT_FOR_LOCK,
     ) -> None:
         self._routes, self._members, self._fetch, self._timeout = routes, members, fetch, timeout
-        self._lock = threading.Lock()
+        self._lock = QuietLock()
         self._failures: dict[str, ResponseError] = {}
         self._is_out = self._is_closed = False
 
@@ -168,7 +167,7 @@ class MissingRoutes:
     """
 
     def __init__(
-        self, members: Members, update: Callable[[str], bool], *, clock: Callable[[], float] = time.monotonic
+        self, members: Members, update: Callable[[str], bool], *, clock: Callable[[], float] = monotonic
     ) -> None:
         self._members, self._update, self._clock = members, update, clock
         self._since: dict[str, float] = {}

@@ -7,7 +7,6 @@ Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTab
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from rmqfast.threads import new_lock
 
 #: Queues of one topic that are looked at, of all its brokers.
 MAX_QUEUES = 1_000_000
@@ -43,7 +43,7 @@ class RouteTable:
 
     def __init__(self, translate: Callable[[str], str] = str) -> None:
         self._translate = translate
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._routes: dict[str, TopicRouteData] = {}
         self._brokers: dict[str, dict[int, str]] = {}
         self._versions: dict[tuple[str, str], int] = {}

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-_log = logging.getLogger(__name__)
+from rmqfast.logs import logger_of
+from rmqfast.system import monotonic
+from rmqfast.threads import Thread, is_current, new_condition, new_thread
+
+_log = logger_of(__name__)
 
 
 @dataclass(order=True, slots=True)
@@ -90,9 +91,9 @@ class Scheduler:
 
     def __init__(self, name: str = "rmqfast-timer", threads: int = 1) -> None:
         self._name, self._most = name, threads
-        self._changed = threading.Condition()
+        self._changed = new_condition()
         self._table = TimerTable()
-        self._threads: list[threading.Thread] = []
+        self._threads: list[Thread] = []
         self._idle = 0
         self._is_stopped = False
 
@@ -119,15 +120,15 @@ class Scheduler:
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        others = [thread for thread in self._threads if thread is not threading.current_thread()]
+        deadline = None if timeout is None else monotonic() + timeout
+        others = [thread for thread in self._threads if not is_current(thread)]
         for thread in others:
-            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            thread.join(None if deadline is None else max(0.0, deadline - monotonic()))
         return not any(thread.is_alive() for thread in others)
 
     def _add(self, delay: float, work: Callable[[], object], period: float | None) -> Handle:
         with self._changed:
-            handle = self._table.add(time.monotonic() + delay, work, period=period)
+            handle = self._table.add(monotonic() + delay, work, period=period)
             self._have_one_wait()
         return handle
 
@@ -138,7 +139,7 @@ class Scheduler:
             self._changed.notify()
         elif len(self._threads) < self._most:
             name = self._name if self._most == 1 else f"{self._name}-{len(self._threads)}"
-            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            thread = new_thread(self._run, name=name)
             # counted before it runs, or a task that comes meanwhile would start one more
             self._threads.append(thread)
             self._idle += 1
@@ -158,7 +159,7 @@ class Scheduler:
         """What is due; the thread is idle until then."""
         with self._changed:
             while not self._is_stopped:
-                now = time.monotonic()
+                now = monotonic()
                 if (work := self._table.take_due(now)) is not None:
                     self._idle -= 1
                     # this thread is busy from here on: another one has to wait for what is due next

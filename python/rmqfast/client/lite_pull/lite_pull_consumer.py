@@ -5,8 +5,6 @@ Source: `DefaultLitePullConsumer`, `DefaultLitePullConsumerImpl`.
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -30,12 +28,14 @@ from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting.credentials import STREAM_FIELDS
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.system import monotonic
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: What is taken for one Arrow batch, before bodies are decompressed: so that it fits into one of 2 MiB as a rule.
 _MOST_ROWS = 8192
@@ -215,8 +215,8 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.poll`.
         """
-        deadline = time.monotonic() + self._before_poll(timeout)
-        while (taken := self._queues.take(max(0.0, deadline - time.monotonic()))) is not None:
+        deadline = monotonic() + self._before_poll(timeout)
+        while (taken := self._queues.take(max(0.0, deadline - monotonic()))) is not None:
             for pulled, fetched in taken:
                 if self._has_messages(pulled, fetched) and (messages := self._messages(pulled, fetched)):
                     return messages
@@ -238,7 +238,7 @@ class LitePullConsumer(ActiveConsumer):
             ArgumentError: A timeout below 0.
             UnknownColumnError: A column that the row does not have; nothing is lost by it.
         """
-        deadline = time.monotonic() + self._before_poll(timeout)
+        deadline = monotonic() + self._before_poll(timeout)
         names = None if columns is None else list(columns)
         if names is not None:
             messages_to_arrow([], names)  # whether there are such columns
@@ -436,7 +436,7 @@ class LitePullConsumer(ActiveConsumer):
     def end_at_exit(self, deadline: float) -> None:
         """Pulls no more, as the interpreter ends."""
         self._queues.close()
-        self._threads.stop(max(0.0, deadline - time.monotonic()))
+        self._threads.stop(max(0.0, deadline - monotonic()))
 
     def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> RebalanceLitePull:
         return RebalanceLitePull(
@@ -569,7 +569,7 @@ class LitePullConsumer(ActiveConsumer):
         wait = self.options.poll_timeout if timeout is None else timeout
         if wait < 0:
             raise ArgumentError("Timeout must not be negative")
-        now = time.monotonic()
+        now = monotonic()
         if self._auto_commit and now >= self._next_commit:  # as `DefaultLitePullConsumerImpl.maybeAutoCommit`
             self._commit()
             self._next_commit = now + self.options.auto_commit_interval
@@ -598,7 +598,7 @@ class LitePullConsumer(ActiveConsumer):
         taken, others = list[Taken](), list[Taken]()
         rows = size = 0
         while rows < _MOST_ROWS and size < _MOST_BYTES:
-            wait = 0.0 if taken else max(0.0, deadline - time.monotonic())
+            wait = 0.0 if taken else max(0.0, deadline - monotonic())
             came = self._queues.take(wait)
             if came is None:
                 break

@@ -5,15 +5,15 @@ Source: `DefaultLitePullConsumerImpl.fetchTopicMessageQueuesAndCompare`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable
 from typing import TypeAlias
 
 from rmqfast.errors import RmqError
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Called with the topic and its queues. Source: `TopicMessageQueueChangeListener`.
 TopicMessageQueueChangeListener: TypeAlias = Callable[[str, frozenset[MessageQueue]], object]
@@ -24,16 +24,17 @@ class TopicWatch:
 
     def __init__(self, fetch: Callable[[str], frozenset[MessageQueue]]) -> None:
         self._fetch = fetch
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._listeners: dict[str, TopicMessageQueueChangeListener] = {}
         self._queues: dict[str, frozenset[MessageQueue]] = {}
 
     def register(self, topic: str, listener: TopicMessageQueueChangeListener) -> None:
         """Has a listener told; one that the topic has already is told no more."""
         with self._lock:
-            if topic in self._listeners:
-                _log.warning("Topic %s had been registered, new listener will overwrite the old one", topic)
+            is_another = topic in self._listeners
             self._listeners[topic] = listener
+        if is_another:
+            _log.warning("Topic %s had been registered, new listener will overwrite the old one", topic)
 
     def fetch_all(self) -> None:
         """Notes the queues of all topics, as a start; what fails is logged.

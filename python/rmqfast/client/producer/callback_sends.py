@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from time import monotonic
 from typing import TypeAlias
 
 from rmqfast._native import InFlight, MessageSender, Outgoing
@@ -19,6 +18,7 @@ from rmqfast.client.producer.send import RetryRules, Send, SendCallback, SendRes
 from rmqfast.errors import RemotingError, RmqError, TooManyRequestsError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.remoting import Connections
+from rmqfast.system import monotonic
 
 #: What a broker counts as that an asynchronous send could not be sent to, in milliseconds.
 _NOT_SENT_LATENCY = 3000

@@ -6,7 +6,6 @@ Source: `MQFaultStrategy`, `LatencyFaultToleranceImpl`.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Final
 
 from rmqfast.client.producer.publish_queues import PublishQueues, ThreadLocalIndex
 from rmqfast.message import MessageQueue
+from rmqfast.threads import new_lock
 
 #: From how many milliseconds on an answer is how slow,
 LATENCY_MAX = (50, 100, 550, 1000, 2000, 3000, 15000)
@@ -116,7 +116,7 @@ class LatencyFaultTolerance:
         self._clock = clock
         self._items: dict[str, FaultItem] = {}
         self._which = ThreadLocalIndex()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def update(self, name: str, latency: int, not_available: int) -> None:
         """Takes how long an answer took.

@@ -5,7 +5,6 @@ Source: `SendMessageHook`, `SendMessageContext`, `EndTransactionHook`, `EndTrans
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,10 +17,11 @@ from rmqfast.client.producer.send import Send, SendResult
 from rmqfast.client.producer.transactions import LocalTransactionState
 from rmqfast.client.trace import MessageType
 from rmqfast.errors import RmqError
+from rmqfast.logs import logger_of
 from rmqfast.message import Message, MessageQueue
 from rmqfast.remoting import RequestCode
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _PREPARED = 4
 _DELAYING = TIMERS | {"DELAY", "__STARTDELIVERTIME"}

@@ -5,8 +5,6 @@ Source: `DefaultMQProducerImpl`, `MQProducerInner`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -21,8 +19,9 @@ from rmqfast.client.producer.publish_topics import PublishTopics
 from rmqfast.client.producer.sender import Sender
 from rmqfast.client.producer.transactions import TransactionChecks
 from rmqfast.errors import ClientError
+from rmqfast.logs import QuietLock, logger_of
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Answers a broker, at an address, that asks how the transaction of a message ended.
 CheckBack: TypeAlias = Callable[[str, Any, Mapping[str, str]], None]
@@ -43,7 +42,7 @@ class ProducerMember:
         self.topics: Final = PublishTopics(config, options)
         self.hooks: Hooks[SendHook] = Hooks("sendMessage")
         self.in_flight: Final = InFlight(options.max_in_flight, options.max_in_flight_bytes)
-        self._bare_group, self._lock = group, threading.Lock()
+        self._bare_group, self._lock = group, QuietLock()
         self._is_registered = False
         self._check_back: CheckBack | None = None
         self._checks = TransactionChecks(f"rmqfast-check-{group}")

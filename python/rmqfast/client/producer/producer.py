@@ -28,6 +28,7 @@ from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.store.writer import ArrowBatch, ArrowStream
+from rmqfast.threads import new_future
 
 #: How long a send may take with all its attempts, in seconds: Java's `sendMsgTimeout`.
 SEND_TIMEOUT = 3.0
@@ -253,7 +254,7 @@ class Producer:
         if callback is not None:
             member.sender.callbacks.submit(message, (message,), queues, queue, callback, timeout)
             return None
-        future: Future[SendResult] = Future()
+        future: Future[SendResult] = new_future()
         future.set_running_or_notify_cancel()
         member.sender.callbacks.submit(message, (message,), queues, queue, _into(future), timeout)
         return future
@@ -439,7 +440,7 @@ class Producer:
         for outgoing, part, queues in batches:
             if len(waiting) >= in_flight:
                 results.append(waiting.popleft().result())
-            future: Future[SendResult] = Future()
+            future: Future[SendResult] = new_future()
             member.sender.callbacks.submit(outgoing, part, queues, None, _into(future), timeout)
             waiting.append(future)
         return results + [future.result() for future in waiting]

@@ -5,9 +5,9 @@ Source: `DefaultMQProducerImpl.request`, `prepareSendRequest`, `waitResponse`, `
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Protocol, TypeAlias
 
 from rmqfast._native import MessageView
@@ -16,6 +16,8 @@ from rmqfast.client.instance.request_futures import CORRELATION_ID, OnReply, Req
 from rmqfast.client.producer.send import SendCallback, SendResult
 from rmqfast.errors import ClientError, RequestTimeoutError, RmqError
 from rmqfast.message import Message
+from rmqfast.system import monotonic
+from rmqfast.threads import new_future
 
 REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
 #: Milliseconds that who asked waits.
@@ -50,12 +52,13 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
         RequestTimeoutError: It was sent, and there is no reply.
         ClientError: It was not sent.
     """
-    deadline = time.monotonic() + timeout
-    ended: Future[MessageView | RmqError] = Future()
+    deadline = monotonic() + timeout
+    ended: Future[MessageView | RmqError] = new_future()
     correlation_id = futures.open(ended.set_result)
     try:
         send(_added(correlation_id, client_id, timeout), _sent(futures, correlation_id, topic), timeout)
-        wait([ended], max(0.0, deadline - time.monotonic()))
+        with suppress(TimeoutError):
+            ended.result(max(0.0, deadline - monotonic()))
     finally:
         # whoever takes it out of the table ends the request: the reply or this thread, never both
         was_open = futures.forget(correlation_id)

@@ -6,7 +6,6 @@ Source: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPII
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import monotonic
 from typing import Any, Final
 
 from rmqfast._native import InFlight, MessageEncoder
@@ -23,6 +22,7 @@ from rmqfast.client.producer.send import ONCE, RetryRules, Send, SendResult
 from rmqfast.errors import ClientError, RemotingError, RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.store.writer import ArrowBatch, ArrowStream
+from rmqfast.system import monotonic
 
 
 class Sender:

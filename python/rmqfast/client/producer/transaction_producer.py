@@ -5,7 +5,6 @@ Source: `TransactionMQProducer`, `DefaultMQProducerImpl.sendMessageInTransaction
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,11 +19,12 @@ from rmqfast.client.producer.send import SendResult, SendStatus
 from rmqfast.client.producer.trace_hooks import EndTransactionTraceHook
 from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener, TransactionSendResult
 from rmqfast.errors import ClientError, RmqError
+from rmqfast.logs import logger_of
 from rmqfast.message import Message
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Header
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: The bits of a half message's system flag.
 _PREPARED = 4

@@ -5,17 +5,16 @@ Source: `TransactionListener`, `LocalTransactionState`, `TransactionMQProducer.c
 
 from __future__ import annotations
 
-import logging
-import queue
-import threading
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from rmqfast.client.producer.send import SendResult
+from rmqfast.logs import logger_of
 from rmqfast.message import Message
+from rmqfast.threads import Empty, SimpleQueue, Thread, is_current, new_lock, new_thread
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Questions that may wait: `checkRequestHoldMax`.
 MAX_WAITING = 2000
@@ -141,10 +140,10 @@ class TransactionChecks:
     """
 
     def __init__(self, name: str, max_waiting: int = MAX_WAITING) -> None:
-        self._name = name
-        self._waiting: queue.Queue[Callable[[], object] | None] = queue.Queue(max_waiting)
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._name, self._most = name, max_waiting
+        self._waiting: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._lock = new_lock()
         self._is_closed = False
 
     def submit(self, work: Callable[[], object]) -> bool:
@@ -153,12 +152,11 @@ class TransactionChecks:
             if self._is_closed:
                 return False
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread = new_thread(self._run, name=self._name)
                 self._thread.start()
-        try:
-            self._waiting.put_nowait(work)
-        except queue.Full:
-            return False
+            if self._waiting.qsize() >= self._most:
+                return False
+            self._waiting.put(work)
         return True
 
     def close(self, timeout: float) -> None:
@@ -171,10 +169,10 @@ class TransactionChecks:
         while not self._waiting.empty():
             try:
                 self._waiting.get_nowait()
-            except queue.Empty:
+            except Empty:
                 break
         self._waiting.put(_END)
-        if thread is not threading.current_thread():
+        if not is_current(thread):
             thread.join(timeout)
 
     def _run(self) -> None:

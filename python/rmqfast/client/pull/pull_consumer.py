@@ -31,6 +31,7 @@ from rmqfast.errors import ArgumentError, ClientError, ExpressionError, RmqError
 from rmqfast.message import MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.threads import new_future
 
 #: Takes how an asynchronous pull ended.
 PullCallback: TypeAlias = Callable[[PullResult | RmqError], None]
@@ -358,7 +359,7 @@ class PullConsumer(ActiveConsumer):
         """Source: `DefaultMQPullConsumerImpl.pullAsyncImpl`."""
         future: Future[PullResult] | None = None
         if callback is None:
-            future = Future()
+            future = new_future()
             future.set_running_or_notify_cancel()
             callback = _into(future)
         done = callback

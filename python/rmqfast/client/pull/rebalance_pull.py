@@ -5,7 +5,6 @@ Source: `RebalancePullImpl`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,9 +13,10 @@ from rmqfast.client.consumer.offset_store import OffsetStore
 from rmqfast.client.consumer.rebalance import OwnedQueue
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.pull.options import MessageQueueListener, PullOptions
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class RebalancePull(Rebalance[OwnedQueue]):

@@ -8,7 +8,6 @@ Source: `PullMessageService`, `AssignedMessageQueue`, `DefaultLitePullConsumerIm
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,11 +17,13 @@ from rmqfast.client.consumer.offset_store import NO_OFFSET
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.errors import ChannelClosedError, RmqError, plain_remark
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.threads import new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Seconds until it is tried again to find out where a queue begins, and where its broker is.
 WITHOUT_OFFSET, WITHOUT_BROKER = 3.0, 1.0
@@ -86,7 +87,7 @@ class PulledQueues(Generic[P]):
     ) -> None:
         self._work, self._subscription, self._begin_of = work, subscription, begin
         # is held from what the puller is told to its being noted: what it brings meanwhile belongs to it
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._queues: dict[MessageQueue, PulledQueue[P]] = {}
         self._puller: Puller | None = None
         self._is_suspended = False

@@ -5,8 +5,6 @@ Source: `ConsumeMessageConcurrentlyService`.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -19,9 +17,11 @@ from rmqfast.client.push.consume_status import (
 )
 from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
 from rmqfast.client.push.workers import Workers
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
+from rmqfast.threads import new_thread, thread_ident
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _DIRECT_RESULTS = {_SUCCESS: "CR_SUCCESS", ConsumeConcurrentlyStatus.RECONSUME_LATER: "CR_LATER"}
@@ -114,7 +114,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         if queue.topic == self._retry_topic:
             request.messages = self._shown(request.messages, queue.topic)
         context = ConsumeConcurrentlyContext(queue)
-        thread = threading.get_ident()
+        thread = thread_ident()
         request.started = began = self._clock()
         self._running[thread] = request
         try:
@@ -152,10 +152,10 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         if acknowledged < count:
             done = self._give_back(request, acknowledged, context.delay_level_when_next_consume)
         process_queue = request.process_queue
-        with process_queue.commit_lock:
-            offset = process_queue.remove(request.run, done)
-            if offset >= 0 and not process_queue.is_dropped:
-                self._offsets.update_offset(request.queue, offset, increase_only=True)
+        offset = process_queue.remove(request.run, done)
+        if offset >= 0 and not process_queue.is_dropped:
+            # another thread may have noted a greater one meanwhile, which then stays
+            self._offsets.update_offset(request.queue, offset, increase_only=True)
         self._on_done(process_queue)
 
     def clean_expired(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
@@ -190,7 +190,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             for queue, process_queue in process_queues.items():
                 self.clean_expired(process_queue, queue)
 
-        threading.Thread(target=clean, name=f"rmqfast-clean-expired-{self._group}", daemon=True).start()
+        new_thread(clean, name=f"rmqfast-clean-expired-{self._group}").start()
 
     def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
         """Has a message consumed now."""

@@ -5,8 +5,6 @@ Source: `ConsumeMessageService`.
 
 from __future__ import annotations
 
-import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -25,9 +23,11 @@ from rmqfast.client.push.counters import ConsumeCounters
 from rmqfast.client.push.options import PushOptions, PushTimings
 from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
 from rmqfast.client.trace import ConsumeReturnType
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
+from rmqfast.system import monotonic
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _RETRY_TOPIC = "RETRY_TOPIC"
 
 
@@ -60,7 +60,7 @@ class ConsumeService(ABC):
         counters: ConsumeCounters,
         scheduler: Later,
         namespace: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
         on_done: Callable[[ProcessQueue], object] = lambda _: None,
         hooks: ConsumeHooks | None = None,
     ) -> None:

@@ -5,11 +5,12 @@ Source: `ConsumerStatsManager`, `StatsItem`.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from rmqfast.system import monotonic
+from rmqfast.threads import new_lock
 
 _STEP = 10
 _MINUTE, _HOUR = 60, 3600
@@ -39,8 +40,8 @@ class ConsumeCounters:
     Source: `ConsumerStatsManager`.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock, self._lock = clock, new_lock()
         self._topics: dict[str, deque[_Step]] = {}
 
     def consumed(self, topic: str, *, ok: int, failed: int, seconds: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rmqfast._native import MessageView
 from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
+from rmqfast.system import monotonic
 
 _offset = attrgetter("queue_offset")
 
@@ -24,9 +25,7 @@ class OrderlyProcessQueue(ProcessQueue):
         is_consuming: Whether somebody takes messages, or is asked to.
     """
 
-    def __init__(
-        self, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, wall_clock: Callable[[], float] = time.time) -> None:
         super().__init__(clock, wall_clock)
         self._waiting: deque[MessageView] = deque()
         self._taken: dict[int, MessageView] = {}

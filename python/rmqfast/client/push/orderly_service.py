@@ -5,9 +5,7 @@ Source: `ConsumeMessageOrderlyService`, `MessageQueueLock`.
 
 from __future__ import annotations
 
-import logging
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
@@ -18,9 +16,11 @@ from rmqfast.client.push.consume_status import ConsumeOrderlyContext, ConsumeOrd
 from rmqfast.client.push.orderly_process_queue import OrderlyProcessQueue
 from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
 from rmqfast.client.push.workers import Workers
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
+from rmqfast.threads import Lock, new_lock
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _SUCCESS = ConsumeOrderlyStatus.SUCCESS
 _COMMIT, _ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
@@ -76,7 +76,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         self._workers: Workers[OrderlyRequest] = Workers(self.run, threads, f"rmqfast-consume-{self._group}")
         # a broker that does not answer holds up neither heartbeats nor pulls
         self._lock_timer = Scheduler(f"rmqfast-lock-{self._group}")
-        self._turns: dict[MessageQueue, threading.Lock] = {}
+        self._turns: dict[MessageQueue, Lock] = {}
         self._batch = self._options.consume_message_batch_max_size
         self._is_stopped = False
 
@@ -115,7 +115,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         if process_queue.is_dropped:
             return
         # of the queue, not of its process queue: a queue that is given up and taken anew has another one
-        with self._turns.setdefault(request.queue, threading.Lock()):
+        with self._turns.setdefault(request.queue, new_lock()):
             if self._is_ours(process_queue):
                 began = self._clock()
                 while self._consume(request, began):

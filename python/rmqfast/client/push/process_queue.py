@@ -5,13 +5,14 @@ Source: `ProcessQueue`.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from rmqfast._native import MessageView
+from rmqfast.system import monotonic
+from rmqfast.threads import new_lock
 
 #: Fewer messages that are done are noted together with the next ones.
 _FEW = 8
@@ -38,17 +39,14 @@ class ProcessQueue:
         epoch: The native puller's number of the queue; 0 before messages came.
         try_unlock_times: How often the lock could not be given up because a listener was at work.
         consume_lock: Is held while messages are consumed in order.
-        commit_lock: Is held from messages being done until the offset is noted: the last one noted is the greatest.
         queue_offset_max: The offset of the last message that came, -1 without.
 
     Source: `ProcessQueue`.
     """
 
-    def __init__(
-        self, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, wall_clock: Callable[[], float] = time.time) -> None:
         self._clock, self._wall_clock = clock, wall_clock
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._runs: deque[MessageRun] = deque()
         self._count = self._size = self._freed_count = self._freed_size = self.epoch = 0
         self.queue_offset_max: int = -1
@@ -57,8 +55,7 @@ class ProcessQueue:
         self.last_pull_timestamp: float = self.last_lock
         self.last_consume_timestamp: float = wall_clock()
         self.try_unlock_times = 0
-        self.consume_lock: Final = threading.Lock()
-        self.commit_lock: Final = threading.Lock()
+        self.consume_lock: Final = new_lock()
 
     @property
     def count(self) -> int:

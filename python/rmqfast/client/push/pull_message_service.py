@@ -5,9 +5,6 @@ Source: `PullMessageService`, `DefaultMQPushConsumerImpl.pullMessage`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -18,9 +15,12 @@ from rmqfast.client.pulling.single_pulls import PullSysFlag
 from rmqfast.client.push.counters import ConsumeCounters
 from rmqfast.client.push.options import PushOptions
 from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
+from rmqfast.system import monotonic
+from rmqfast.threads import Thread, is_current, new_thread
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: How long one look for answers waits, in seconds, and how many it takes.
 _WAIT, _MOST = 60.0, 64
@@ -57,19 +57,19 @@ class PullMessageService:
         receiver: Receiver,
         queues: PulledQueues[ProcessQueue],
         counters: ConsumeCounters,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._receiver, self._queues, self._counters, self._clock = receiver, queues, counters, clock
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     def start(self, name: str) -> None:
         """Starts the thread."""
-        self._thread = threading.Thread(target=self._run, name=f"rmqfast-pull-{name}", daemon=True)
+        self._thread = new_thread(self._run, name=f"rmqfast-pull-{name}")
         self._thread.start()
 
     def join(self, timeout: float) -> None:
         """Waits for the thread, which ends with the pulls."""
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is not None and not is_current(self._thread):
             self._thread.join(timeout)
 
     def done(self, process_queue: ProcessQueue) -> None:

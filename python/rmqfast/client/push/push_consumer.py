@@ -5,9 +5,7 @@ Source: `DefaultMQPushConsumer`.
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final, Self
@@ -24,11 +22,12 @@ from rmqfast.client.push.options import PushOptions, PushTimings
 from rmqfast.client.push.push_member import PushMember
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, ForkError, RmqError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 @not_picklable("make one in each process")
@@ -104,7 +103,7 @@ class PushConsumer:
         if enable_msg_trace:
             self._trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic)
             self.hooks.add(ConsumeTraceHook(self._trace))
-        self._state, self._lock, self._pid = "CREATE_JUST", threading.Lock(), os.getpid()
+        self._state, self._lock, self._pid = "CREATE_JUST", QuietLock(), os.getpid()
         self._member: PushMember | None = None
 
     @property

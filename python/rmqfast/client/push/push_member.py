@@ -5,8 +5,6 @@ Source: `DefaultMQPushConsumerImpl`.
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -37,10 +35,13 @@ from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService
 from rmqfast.client.push.process_queue import ProcessQueue
 from rmqfast.client.push.pull_message_service import PullMessageService, make_puller
 from rmqfast.client.push.rebalance_push import RebalancePush
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.system import monotonic
+from rmqfast.threads import new_lock, sleep
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 #: Brokers before 5.5 serve such a group all the same, but for its retries.
 _LONG_RETRY_TOPIC = (
     "group %s: brokers of 4.9 store neither retries nor dead letters of a group whose name has %d characters, "
@@ -111,7 +112,7 @@ class PushMember:
             if len(retry) > MAX_TOPIC:
                 _log.warning(_LONG_RETRY_TOPIC, group, len(group), MAX_TOPIC - len(RETRY_PREFIX))
         self._watcher = SubscriptionWatcher(instance, group, self.subscriptions)
-        self._rebalancing = threading.Lock()
+        self._rebalancing, self._is_rebalance_due = new_lock(), False
         self._start_timestamp = int(time.time() * 1000)
         self._cleaning: Handle | None = None
 
@@ -195,7 +196,7 @@ class PushMember:
 
     def end_at_exit(self, deadline: float) -> None:
         """Pulls no more, as the interpreter ends."""
-        self._end_threads(max(0.0, deadline - time.monotonic()))
+        self._end_threads(max(0.0, deadline - monotonic()))
 
     def subscribe(self, subscription: SubscriptionData) -> None:
         """Wants messages of a topic from now on."""
@@ -232,11 +233,17 @@ class PushMember:
         return self.rebalance.subscriptions.get(topic)
 
     def do_rebalance(self) -> None:
-        """Shares queues out anew, unless it is suspended."""
-        with self._rebalancing:
-            # as Java: whoever is suspended keeps the queues that it has
-            if self.is_running and not self.is_suspended:
-                self.rebalance.do_rebalance(is_ordered=self.is_in_order)
+        """Shares queues out anew, unless it is suspended; where a thread is at it, that does so once more."""
+        self._is_rebalance_due = True
+        # nobody waits for another thread's: a strategy is the application's, and may ask for one itself
+        while self._is_rebalance_due and self._rebalancing.acquire(blocking=False):
+            try:
+                self._is_rebalance_due = False
+                # as Java: whoever is suspended keeps the queues that it has
+                if self.is_running and not self.is_suspended:
+                    self.rebalance.do_rebalance(is_ordered=self.is_in_order)
+            finally:
+                self._rebalancing.release()
 
     def persist_consumer_offset(self) -> None:
         """Stores offsets of the queues that it has."""
@@ -264,10 +271,9 @@ class PushMember:
 
         Source: `DefaultMQPushConsumerImpl.correctTagsOffset`.
         """
-        with process_queue.commit_lock:
-            # messages that are not done keep the offset where it is
-            if process_queue.count == 0 and not process_queue.is_dropped:
-                self.offsets.update_offset(queue, offset, increase_only=True)
+        # messages that are not done keep the offset where it is
+        if process_queue.count == 0 and not process_queue.is_dropped:
+            self.offsets.update_offset(queue, offset, increase_only=True)
 
     def give_up(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         """Gives a queue up that does not have the offset that it was pulled from, to begin anew at another one.
@@ -308,7 +314,7 @@ class PushMember:
                     process_queue.clear()
                     self.queues.stop([queue])
             # as Java: ten seconds for listeners that are at work
-            time.sleep(self._timings.reset)
+            sleep(self._timings.reset)
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if queue.topic == topic and queue in offsets:
                     self.offsets.update_offset(queue, offsets[queue])

@@ -5,7 +5,6 @@ Source: `RebalancePushImpl`.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,9 +23,10 @@ from rmqfast.client.pulling.pulled_queues import Later, PulledQueue, PulledQueue
 from rmqfast.client.push.options import PushOptions, PushTimings
 from rmqfast.client.push.process_queue import ProcessQueue
 from rmqfast.errors import ClientError
+from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 # Java's for the bounds of a queue
 _OFFSET_TIMEOUT = 6.0

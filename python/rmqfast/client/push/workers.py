@@ -5,15 +5,15 @@ Source: the `ThreadPoolExecutor` of `ConsumeMessageConcurrentlyService`.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-_log = logging.getLogger(__name__)
+from rmqfast.logs import logger_of
+from rmqfast.system import monotonic
+from rmqfast.threads import SimpleQueue, is_current, new_event, new_lock, new_thread, sleep
+
+_log = logger_of(__name__)
 
 Task = TypeVar("Task")
 
@@ -39,14 +39,12 @@ class Workers(Generic[Task]):
         self._run = run
         self._tasks: deque[Task] = deque()
         self._wakes: SimpleQueue[None] = SimpleQueue()
-        self._busy_lock, self._is_looked_at = threading.Lock(), threading.Event()
+        self._busy_lock, self._is_looked_at = new_lock(), new_event()
         self._busy = self._begun = 0
         self._first = 1
         self._is_stopped = False
-        self._threads = [
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(threads)
-        ]
-        self._looker = threading.Thread(target=self._look, name=f"{name}-look", daemon=True)
+        self._threads = [new_thread(self._work, name=f"{name}-{number}") for number in range(threads)]
+        self._looker = new_thread(self._look, name=f"{name}-look")
 
     @property
     def waiting(self) -> int:
@@ -81,11 +79,11 @@ class Workers(Generic[Task]):
         self._is_looked_at.set()
         for _ in self._threads:
             self._wakes.put(None)
-        until = time.monotonic() + timeout
+        until = monotonic() + timeout
         for thread in self._threads:
-            if thread.ident is not None and thread is not threading.current_thread():
-                thread.join(max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads if thread is not threading.current_thread())
+            if thread.ident is not None and not is_current(thread):
+                thread.join(max(0.0, until - monotonic()))
+        return not any(thread.is_alive() for thread in self._threads if not is_current(thread))
 
     def _wake(self, count: int) -> None:
         """So many more threads are busy; the lock is held."""
@@ -127,9 +125,9 @@ class Workers(Generic[Task]):
             self._is_looked_at.clear()
             in_vain, spent, tasks = 0, 0.0, 0.0
             while in_vain < _LAST_LOOKS and not self._is_stopped:
-                begun, since = self._begun, time.monotonic()
-                time.sleep(_LOOK)
-                spent = spent * _FADES + (time.monotonic() - since) * self._busy
+                begun, since = self._begun, monotonic()
+                sleep(_LOOK)
+                spent = spent * _FADES + (monotonic() - since) * self._busy
                 tasks = tasks * _FADES + self._begun - begun
                 in_vain = 0 if self._tasks else in_vain + 1
                 if self._tasks and spent > tasks * _LONG:

@@ -6,9 +6,6 @@ Source: `AsyncTraceDispatcher`, `AsyncTraceDispatcher.TraceDataSegment`.
 from __future__ import annotations
 
 import itertools
-import logging
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,9 +15,12 @@ from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.trace.trace_data import TRACE_TOPIC, TraceContext, TraceData, encode_trace
 from rmqfast.errors import RmqError
+from rmqfast.logs import logger_of
 from rmqfast.message import Message
+from rmqfast.system import monotonic
+from rmqfast.threads import Thread, new_event, new_lock, new_thread
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Maximum bytes of a body: Java checks after adding, so that its own producer may refuse the message.
 MOST_BYTES = 118_000
@@ -138,16 +138,16 @@ class AsyncTraceDispatcher:
     """
 
     def __init__(
-        self, group: str, kind: Kind, topic: str | None = None, *, clock: Callable[[], float] = time.monotonic
+        self, group: str, kind: Kind, topic: str | None = None, *, clock: Callable[[], float] = monotonic
     ) -> None:
         self.topic: Final = topic if topic and topic.strip() else TRACE_TOPIC
         self.producer_group: Final = f"{_GROUP_PREFIX}-{group}-{kind}-{next(_NUMBERS)}"
         self.dropped: int = 0
         self._clock, self._waiting, self._segment = clock, deque[TraceContext](), TraceSegment()
-        self._wake, self._lock = threading.Event(), threading.Lock()
+        self._wake, self._lock = new_event(), new_lock()
         self._is_idle = self._is_closed = False
         self._producer: TraceProducer | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     def start(self, make_producer: MakesProducer, config: ClientConfig) -> None:
         """Starts sending; a failure is only logged, as nothing else depends on traces.
@@ -161,7 +161,7 @@ class AsyncTraceDispatcher:
             _log.warning("trace dispatcher start failed", exc_info=True)
             return
         self._producer = producer
-        self._thread = threading.Thread(target=self._run, name=f"rmqfast-trace-{self.producer_group}", daemon=True)
+        self._thread = new_thread(self._run, name=f"rmqfast-trace-{self.producer_group}")
         self._thread.start()
         EXITS.add(self)
 
@@ -201,7 +201,7 @@ class AsyncTraceDispatcher:
 
     def end_at_exit(self, deadline: float) -> None:
         """Ends it with the interpreter."""
-        self.shutdown(max(0.0, deadline - time.monotonic()))
+        self.shutdown(max(0.0, deadline - monotonic()))
 
     def _run(self) -> None:
         """Source: `AsyncTraceDispatcher.AsyncRunnable`."""

@@ -15,13 +15,14 @@ Source: `TraceContext`, `TraceBean`, `TraceType`, `TraceDataEncoder`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-_log = logging.getLogger(__name__)
+from rmqfast.logs import logger_of
+
+_log = logger_of(__name__)
 
 #: The default trace topic: `TopicValidator.RMQ_SYS_TRACE_TOPIC`.
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"

@@ -5,15 +5,15 @@ Source: `TraceView`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rmqfast.client.trace.trace_data import ConsumeReturnType, MessageType, TraceContext, TraceType, decode_trace
 from rmqfast.errors import CorruptError
+from rmqfast.logs import logger_of
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _RETURN_TYPES = tuple(ConsumeReturnType)
 
 
