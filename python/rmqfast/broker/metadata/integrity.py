@@ -5,7 +5,6 @@ Each row has a checksum, and each file the sum of those of its rows: a row that 
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import struct
@@ -13,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
+
+from rmqfast.logs import logger_of
 
 __all__ = [
     "SCHEMA",
@@ -26,7 +27,7 @@ __all__ = [
     "verify_size",
 ]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 #: Name and text of each table, as SQLite keeps them.
 SCHEMA = {

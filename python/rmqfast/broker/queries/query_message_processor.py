@@ -32,7 +32,9 @@ class QueryMessageProcessor:
         }
 
     def query_message(self, request: Request) -> Response:
-        """12: the records of a topic that have a key, in the order of the log; hashes of keys that agree count as equal.
+        """12: the records of a topic that have a key, in the order of the log.
+
+        Hashes of keys that agree count as equal.
 
         Source: `QueryMessageProcessor.queryMessage`, `DefaultMessageStore.queryMessage`.
         """
