@@ -1225,6 +1225,7 @@ class Fetched:
         min_offset: First offset of the queue.
         max_offset: The offset behind its last.
         offsets: Queue offsets of the first and the last message that the broker let through; None where there are none.
+        last_store_timestamp: Store time of the last of them, in milliseconds since 1970; None where there are none.
         size: Bytes of the records.
         elapsed: From the request to its answer, in seconds; 0 where it had no messages.
         is_end: Whether all before the assignment's end was handed out.
@@ -1253,6 +1254,8 @@ class Fetched:
     def max_offset(self) -> int: ...
     @property
     def offsets(self) -> tuple[int, int] | None: ...
+    @property
+    def last_store_timestamp(self) -> int | None: ...
     @property
     def size(self) -> int: ...
     def __len__(self) -> int:

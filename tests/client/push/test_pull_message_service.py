@@ -44,8 +44,8 @@ class Receiver:
     def correct_offset(self, _queue: MessageQueue, _process_queue: ProcessQueue, offset: int) -> None:
         self.told.append(("correct", offset))
 
-    def give_up(self, _queue: MessageQueue, _process_queue: ProcessQueue, offset: int) -> None:
-        self.told.append(("give up", offset))
+    def give_up(self, _pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
+        self.told.append(("give up", fetched.next_begin_offset))
 
 
 class Scene:

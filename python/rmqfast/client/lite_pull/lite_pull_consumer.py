@@ -25,6 +25,7 @@ from rmqfast.client.lite_pull.rebalance_lite_pull import RebalanceLitePull
 from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener, TopicWatch
 from rmqfast.client.producer import Producer
 from rmqfast.client.pulling.broker_choice import BrokerChoice
+from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, RmqError
@@ -583,10 +584,7 @@ class LitePullConsumer(ActiveConsumer):
     def _has_messages(self, pulled: PulledQueue[None], fetched: Fetched) -> bool:
         """Whether an answer has messages: the application has them from now on."""
         if fetched.status == "OFFSET_ILLEGAL":
-            bounds, offset = (fetched.min_offset, fetched.max_offset), fetched.next_begin_offset
-            text = "%s does not have the offset %d, but %d to %d: goes on at %d"
-            _log.warning(text, pulled.queue, fetched.begin_offset, *bounds, offset)
-            self._queues.go_on_at(pulled, offset)
+            self._queues.go_on_at(pulled, offset_to_go_on_at(self._instance.api, pulled, fetched))
         if fetched.offsets is None:
             return False
         # as in Java: what filters left out behind the last message is committed with a later one

@@ -52,6 +52,7 @@ class PulledQueue(Generic[P]):
         epoch: The native puller's number of it; 0 before it is pulled.
         address: Of the broker that is asked.
         broker_id: Of the broker that answers suggest, 0 for the master.
+        last_store_timestamp: Store time of the last message that came, in milliseconds since 1970; None without one.
     """
 
     queue: MessageQueue
@@ -63,6 +64,7 @@ class PulledQueue(Generic[P]):
     epoch: int = 0
     address: str = ""
     broker_id: int = MASTER_ID
+    last_store_timestamp: int | None = None
 
 
 class PulledQueues(Generic[P]):
@@ -243,6 +245,8 @@ class PulledQueues(Generic[P]):
             remark = plain_remark(fetched.remark)
             _log.log(level, "a pull of %s failed, and is tried again: %s", pulled.queue, remark)
             return None
+        if len(fetched):
+            pulled.last_store_timestamp = fetched.last_store_timestamp
         # a master that would have to read from its disk has a slave asked, and takes the queue back later
         if fetched.suggested_broker_id != pulled.broker_id:
             pulled.broker_id = fetched.suggested_broker_id

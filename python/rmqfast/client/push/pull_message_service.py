@@ -42,7 +42,7 @@ class Receiver(Protocol):
     def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         """Goes on, past messages that nobody wants, where all others are done."""
 
-    def give_up(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+    def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
         """Gives a queue up that does not have the offset that it was pulled from, to begin anew at another one."""
 
 
@@ -88,7 +88,7 @@ class PullMessageService:
             return
         process_queue.epoch, process_queue.last_pull_timestamp = fetched.epoch, self._clock()
         if fetched.status == "OFFSET_ILLEGAL":
-            self._receiver.give_up(queue, process_queue, fetched.next_begin_offset)
+            self._receiver.give_up(pulled, fetched)
             return
         if fetched.status != "FOUND":
             # otherwise the messages that are not done say where the group goes on

@@ -26,7 +26,8 @@ from rmqfast.client.instance.namespaces import RETRY_PREFIX, unwrap
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.instance.validators import MAX_TOPIC
 from rmqfast.client.pulling.broker_choice import BrokerChoice
-from rmqfast.client.pulling.pulled_queues import PulledQueues
+from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
+from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.counters import ConsumeCounters
@@ -275,12 +276,13 @@ class PushMember:
         if process_queue.count == 0 and not process_queue.is_dropped:
             self.offsets.update_offset(queue, offset, increase_only=True)
 
-    def give_up(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+    def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
         """Gives a queue up that does not have the offset that it was pulled from, to begin anew at another one.
 
         Source: `DefaultMQPushConsumerImpl.pullMessage`, its OFFSET_ILLEGAL.
         """
-        _log.warning("%s has no such offset: it is taken anew at %d", queue, offset)
+        queue, process_queue = pulled.queue, pulled.process_queue
+        offset = offset_to_go_on_at(self.instance.api, pulled, fetched)
         process_queue.is_dropped = True
         process_queue.clear()
         self.queues.stop([queue])

@@ -146,6 +146,11 @@ impl Fetched {
         queue_offset(&self.body, &self.rows, self.counted_from, index).unwrap_or(self.begin_offset)
     }
 
+    /// Store time of its last message, in milliseconds; none where it has none.
+    pub fn last_store_timestamp(&self) -> Option<i64> {
+        Some(self.rows.last()?.message(&self.body)?.store_timestamp())
+    }
+
     /// Whether it says what there is of the queue, not why there is nothing.
     pub fn is_sound(&self) -> bool {
         !matches!(self.status, PullStatus::Failed | PullStatus::OffsetIllegal)

@@ -104,6 +104,11 @@ impl Fetched {
     }
 
     #[getter]
+    fn last_store_timestamp(&self) -> Option<i64> {
+        self.inner.last_store_timestamp()
+    }
+
+    #[getter]
     fn size(&self) -> usize {
         self.inner.bytes()
     }

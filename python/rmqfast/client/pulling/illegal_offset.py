@@ -1,0 +1,50 @@
+"""Decides where a consumer goes on that asked for an offset which its queue does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rmqfast._native import Fetched
+from rmqfast.client.instance.api import ClientApi
+from rmqfast.client.pulling.pulled_queues import PulledQueue
+from rmqfast.errors import RmqError
+from rmqfast.logs import logger_of
+
+__all__ = ["offset_to_go_on_at"]
+
+_log = logger_of(__name__)
+
+
+def offset_to_go_on_at(api: ClientApi, pulled: PulledQueue[Any], fetched: Fetched) -> int:
+    """Returns where a queue goes on after OFFSET_ILLEGAL, and logs why.
+
+    That is where the broker says, which is the end for an offset behind it. But if the queue's first message is younger
+    than the last one that came of it, its topic was deleted and made anew: then it is that first message.
+
+    Source: `DefaultMQPushConsumerImpl.pullMessage`, `DefaultLitePullConsumerImpl.PullTaskImpl`, which do as the broker
+    says.
+    """
+    first, end, offset = fetched.min_offset, fetched.max_offset, fetched.next_begin_offset
+    text = f"{pulled.queue} does not have the offset {fetched.begin_offset}, but {first} to {end}"
+    if fetched.begin_offset <= end:
+        _log.warning("%s: retention removed messages that were not consumed; goes on at %d", text, offset)
+    elif _is_made_anew(api, pulled):
+        _log.warning("%s: its topic was deleted and made anew; goes on at %d", text, first)
+        return first
+    else:
+        _log.warning(
+            "%s: its broker lost the last messages, or its topic was deleted and made anew; goes on at %d, where the "
+            "broker says, past %d messages: reset the group's offset to read them",
+            *(text, offset, max(0, offset - first)),
+        )
+    return offset
+
+
+def _is_made_anew(api: ClientApi, pulled: PulledQueue[Any]) -> bool:
+    if pulled.last_store_timestamp is None:
+        return False
+    try:
+        return api.earliest_store_time(pulled.address, pulled.queue) > pulled.last_store_timestamp
+    except RmqError as error:
+        _log.warning("%s: the store time of its first message is not known: %s", pulled.queue, error)
+        return False
