@@ -94,13 +94,14 @@ def test_a_short_queue_is_no_silent_gap(store: SmallStore, size: int) -> None:
     assert rows_and_damage(store.path, "T", way="queue") == (store.rows, [])
 
 
-def test_a_missing_queue_file_in_the_middle_is_damage_and_the_next_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [None, "queue", "log"])
+def test_a_missing_queue_file_in_the_middle_costs_no_row(tmp_path: Path, way: str | None) -> None:
     messages = [Message("T", b"x" * 50) for _ in range(30)]
     store = write_store(tmp_path / "s", messages, Options(consume_queue_file_size=200))
     (store.path / "consumequeue/T/0" / f"{200:020d}").unlink()
-    rows, damage = rows_and_damage(store.path, "T", way="queue")
-    assert [row["queue_offset"] for row in rows] == [*range(10), *range(20, 30)]
-    assert [(entry.offset, entry.length) for entry in damage] == [(200, 200)]
+    rows, damage = rows_and_damage(store.path, "T", way=way)
+    assert [row["queue_offset"] for row in rows] == [*range(30)]
+    assert damage == []
 
 
 def test_the_unit_of_another_topic_is_damage_and_not_a_row(tmp_path: Path) -> None:

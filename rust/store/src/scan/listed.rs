@@ -33,6 +33,7 @@ impl Listed {
         if !is_told_by_queues(request) {
             return Ok(None);
         }
+        let end = end.min(store.end());
         let plan = Plan::new(store, request, Some(Way::Queue))?;
         // what no queue lists has to be empty, or the count would miss it
         for piece in plan.pieces.iter().filter(|piece| piece.way == Way::Log) {

@@ -8,8 +8,8 @@ use super::piece::{Piece, Way};
 use super::request::ScanRequest;
 use super::row_source::Sources;
 use super::trust::unusable;
+use crate::Result;
 use crate::store::{MessageStore, QueueKind};
-use crate::{Error, Result};
 use std::sync::Arc;
 
 /// Pieces, and what they read.
@@ -62,12 +62,23 @@ impl Plan {
         let listed_to = store.dispatched_to()?.clamp(from, end);
         let estimate = Estimate::of(&sources.queues, request, (from, listed_to))?;
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
-        let listed = Piece { way, from, end: listed_to, verify_crc: false };
+        let lost = if way == Way::Queue { lost_stretch(store, request, topic, (from, listed_to))? } else { None };
+        let listed = |from, end| Piece { way, from, end, verify_crc: false };
         // a broker that crashed may have left torn records there, and no unit vouches for them
-        let unlisted = Piece { way: Way::Log, from: listed_to, end, verify_crc: true };
-        let pieces = [listed, unlisted].into_iter().filter(|p| p.from < p.end).collect();
-        let (listed, queue_cost_bytes, reason) =
-            (estimate.units as u64, estimate.queue_cost_bytes(), estimate.described(way));
+        let unlisted = |from, end| Piece { way: Way::Log, from, end, verify_crc: true };
+        let mut reason = estimate.described(way);
+        let (lost_from, lost_to) = lost.unwrap_or((listed_to, listed_to));
+        if lost.is_some() {
+            reason += &format!("; straight from {lost_from} to {lost_to}, where queues lack messages that the log has");
+        }
+        let pieces = [
+            listed(from, lost_from),
+            unlisted(lost_from, lost_to),
+            listed(lost_to, listed_to),
+            unlisted(listed_to, end),
+        ];
+        let pieces = pieces.into_iter().filter(|p| p.from < p.end).collect();
+        let (listed, queue_cost_bytes) = (estimate.units as u64, estimate.queue_cost_bytes());
         Ok(Self { pieces, sources, listed, queue_cost_bytes, reason })
     }
 
@@ -86,18 +97,29 @@ impl Plan {
         if store.queue_kind() != QueueKind::Files || request.queue_ids.is_some() && !store.queues(topic)?.is_empty() {
             return Ok(straight);
         }
-        let names = store.topic_names()?;
-        if names.iter().any(|name| name == topic) {
-            return Ok(straight);
-        }
-        Err(Error::unknown("topic", topic, names.iter().map(String::as_str)))
+        store.check_topic(topic)?;
+        Ok(straight)
     }
+}
+
+/// The stretch of the log, within a range, in which queues that are asked for do not list all their records.
+fn lost_stretch(
+    store: &MessageStore,
+    request: &ScanRequest,
+    topic: &str,
+    (from, end): (u64, u64),
+) -> Result<Option<(u64, u64)>> {
+    let ids = request.queue_ids.as_deref();
+    let missing = store.missing_of(topic, ids)?;
+    let stretch = missing.stretch(topic, |id| ids.is_none_or(|ids| ids.contains(&id)));
+    let within = stretch.map(|(first, last)| (first.clamp(from, end), last.clamp(from, end)));
+    Ok(within.filter(|(first, last)| first < last))
 }
 
 /// The stretch of the log that may hold records of the asked time: whole files, with room for a clock that stepped back.
 pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<(u64, u64)> {
     let segments = store.log().segments();
-    let (mut from, mut end) = (segments.start(), segments.end());
+    let (mut from, mut end) = (segments.start(), segments.end().min(store.end()));
     for (index, file) in segments.files().iter().enumerate() {
         let asked = request.start_time.is_some() || request.end_time.is_some();
         let Some(first) = asked.then(|| store.first_store_timestamp(index)).transpose()?.flatten() else { continue };

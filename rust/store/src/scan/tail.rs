@@ -4,11 +4,11 @@ use super::plan::time_range;
 use super::request::ScanRequest;
 use super::row::Row;
 use super::selector::Selector;
+use crate::Result;
 use crate::file::Io;
 use crate::store::damage::DamageLog;
 use crate::store::follow::{LogFollow, Retained, Waits};
 use crate::store::{MessageStore, QueueKind};
-use crate::{Error, Result};
 use arrow_array::RecordBatch;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Tail {
     /// Follows `store` from `start` on, also where files were added since it was opened.
     ///
     /// # Errors
-    /// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`].
+    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`Error::Io`].
     pub fn new(store: &MessageStore, request: &ScanRequest, start: Start) -> Result<Self> {
         let store = store.reopened(Io::Pread)?;
         check_topic(&store, request)?;
@@ -137,10 +137,6 @@ impl Tail {
 
 /// A topic that no queue and no configuration names is taken for a mistake, where there are queues.
 fn check_topic(store: &MessageStore, request: &ScanRequest) -> Result<()> {
-    let Some(topic) = request.topic.as_ref().filter(|_| store.queue_kind() == QueueKind::Files) else { return Ok(()) };
-    let names = store.topic_names()?;
-    if names.contains(topic) {
-        return Ok(());
-    }
-    Err(Error::unknown("topic", topic, names.iter().map(String::as_str)))
+    let topic = request.topic.as_ref().filter(|_| store.queue_kind() == QueueKind::Files);
+    topic.map_or(Ok(()), |topic| store.check_topic(topic))
 }

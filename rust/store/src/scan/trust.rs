@@ -9,13 +9,19 @@ use crate::{Error, Result};
 /// Bytes read to see whether a unit leads to its record: the size in a damaged one may be anything.
 const MAX_HEAD: usize = 256 << 10;
 
-/// Why the queues cannot be trusted: the first or last unit of one of their files does not lead to its record.
+/// Why the queues cannot be trusted: a file of one is missing between others, or its first or last unit does not lead to its
+/// record.
 pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let log = store.log();
     for queue in queues {
         let max = queue.max_offset()?;
         let first = queue.lower_bound(log.min_offset(), max)?;
         let mut reader = UnitReader::new(queue);
+        if let Some(gap) = queue.segments().files().windows(2).find(|pair| pair[0].end() != pair[1].base) {
+            let (topic, id, got) = (queue.topic(), queue.queue_id(), gap[1].base);
+            let expected = format!("expected a file that begins at byte {}", gap[0].end());
+            return Ok(Some(format!("consume queue {topic} {id} is damaged: {expected}, got one at {got}")));
+        }
         for file in queue.segments().files() {
             let unit = UNIT_SIZE as u64;
             let (low, high) = ((file.base / unit) as i64, (file.end() / unit) as i64);

@@ -104,10 +104,22 @@ impl ConfigFile {
         format!("a broker of 5.x keeps in this RocksDB database what {name} says otherwise, and it is not read here")
     }
 
+    /// Whether nothing is configured, neither in a file nor in a database.
+    pub fn is_missing(&self) -> bool {
+        self.value.is_none() && self.database.is_none()
+    }
+
     /// The names in `topicConfigTable`.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         let table = self.value.as_ref().and_then(|value| value.get("topicConfigTable")).and_then(Value::as_object);
         table.into_iter().flat_map(|table| table.keys().map(String::as_str))
+    }
+
+    /// How many queues a topic of `topicConfigTable` has: those that are read, or written to, whichever are more.
+    pub fn queue_nums(&self, topic: &str) -> Option<u64> {
+        let config = self.value.as_ref()?.get("topicConfigTable")?.get(topic)?;
+        let nums = ["readQueueNums", "writeQueueNums"].map(|name| config.get(name).and_then(Value::as_u64));
+        nums.into_iter().flatten().max()
     }
 }
 

@@ -135,6 +135,18 @@ impl ConsumeQueue {
         Ok(None)
     }
 
+    /// Queue offset of the first unit before `end` whose record is still in a log that begins at `log_begin`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn first_live(&self, log_begin: u64, end: i64) -> Result<i64> {
+        let first = self.first_offset();
+        // mostly nothing was removed, and then a missing file misleads no bisection
+        let unit = UnitReader::new(self).unit(first)?.filter(Unit::is_message);
+        let is_live = first < end && unit.is_some_and(|unit| unit.physical_offset as u64 >= log_begin);
+        if is_live { Ok(first) } else { self.lower_bound(log_begin, end) }
+    }
+
     /// Queue offset of the first unit whose record starts at `physical_offset` or behind; pre-blank units are none.
     ///
     /// # Errors

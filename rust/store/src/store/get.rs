@@ -107,7 +107,10 @@ impl PullSource for Source<'_> {
     /// A broker goes on at the next file; where there is no file, at the next unit.
     fn behind_hole(&mut self, offset: i64) -> i64 {
         match self.view.units_per_file() {
-            Some(units) if offset < self.view.disk_end() => offset + units - offset % units,
+            Some(units) if offset < self.view.disk_end() => {
+                let next_file = offset + units - offset % units;
+                self.view.next_unlisted(offset).map_or(next_file, |next| next.min(next_file))
+            }
             _ => self.view.next_offset(offset).unwrap_or(self.view.max_offset()),
         }
     }

@@ -7,7 +7,11 @@ use crate::format::checkpoint::Checkpoint;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::message::{MAGIC_V2, Message};
 use crate::format::properties::PROPERTY_END;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Queues that a note names.
+const MOST_NAMED: usize = 5;
 
 /// The glance.
 #[derive(Clone, Debug)]
@@ -52,6 +56,7 @@ impl MessageStore {
         let segments = self.log().segments();
         let mut notes = self.notes();
         notes.extend(index_notes(&index));
+        notes.extend(self.lost_note()?);
         if self.queue_kind() == QueueKind::RocksDb {
             notes.push("consume queues are in RocksDB: messages are found through the commit log".to_owned());
         }
@@ -63,13 +68,31 @@ impl MessageStore {
             max_offset: tail.log_end(),
             queue_kind: self.queue_kind(),
             consume_queue_file_size: self.queue_file_size()?,
-            topics: self.topic_names()?.len(),
+            topics: self.topic_names()?.into_iter().chain(self.topics()?.into_keys()).collect::<BTreeSet<_>>().len(),
             index,
             aborted: self.has_abort(),
             checkpoint: self.checkpoint(),
             store_timestamps: self.store_timestamps(first.as_deref())?,
             notes,
         })
+    }
+
+    /// What queues have lost, and the way to have it back there.
+    fn lost_note(&self) -> Result<Option<String>> {
+        let missing = self.missing()?;
+        let topics = missing.topics().flat_map(|topic| missing.queue_ids(topic).map(move |id| (topic, id)));
+        let counts = topics.map(|(topic, id)| (topic, id, missing.units(topic, id).len()));
+        let queues: Vec<_> = counts.map(|(topic, id, count)| format!("{topic} {id} lacks {count}")).collect();
+        let (some, more) = (queues.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>(), queues.len());
+        let others = more.saturating_sub(MOST_NAMED);
+        let others = if others > 0 { format!(" and {others} queues more") } else { String::new() };
+        Ok((more > 0).then(|| {
+            let queues = some.join(", ");
+            format!(
+                "consume queues do not list messages that the log has, which are read from there: {queues}{others}; \
+                     `rmqfast store repair DIR` lists them again"
+            )
+        }))
     }
 
     fn first_record(&self) -> Result<Option<Vec<u8>>> {

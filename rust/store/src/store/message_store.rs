@@ -3,16 +3,20 @@
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
 use super::commit_log::CommitLog;
 use super::config_files::{ConfigFile, TOPICS};
-use super::consume_queue::{ConsumeQueue, directory_names, is_directory_name, list_queues};
+use super::consume_queue::{ConsumeQueue, UnitReader, directory_names, is_directory_name, list_queues};
+use super::coverage::Coverage;
+use super::damage::DamageLog;
 use super::index_files::IndexFile;
+use super::log_walk::LogWalk;
 use super::unlisted::Unlisted;
 use crate::file::{Io, Segment};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
+use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What lists a store's messages by queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +54,12 @@ pub struct MessageStore {
     options: OpenOptions,
     log: Arc<CommitLog>,
     kind: QueueKind,
+    /// Records from here on are not of this store, as they came later.
+    end: u64,
     dispatched_to: OnceLock<u64>,
     unlisted: OnceLock<Arc<Unlisted>>,
+    /// What queues have lost from an offset of the log on, as far as somebody has asked.
+    missing: Mutex<Option<(u64, Arc<Unlisted>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
 }
@@ -78,10 +86,12 @@ impl MessageStore {
         Ok(Self {
             log: Arc::new(CommitLog::list(root, &options.log_dirs(root), options.io)?),
             kind: queue_kind(&root.join("consumequeue"))?,
+            end: u64::MAX,
             root: root.to_path_buf(),
             options: options.clone(),
             dispatched_to: OnceLock::new(),
             unlisted: OnceLock::new(),
+            missing: Mutex::default(),
             topics_config: OnceLock::new(),
             index_files: OnceLock::new(),
         })
@@ -93,6 +103,34 @@ impl MessageStore {
     /// As [`open`](Self::open).
     pub fn reopened(&self, io: Io) -> Result<Self> {
         Self::open(&self.root, &OpenOptions { io, ..self.options.clone() })
+    }
+
+    /// The store as it is by now, opened with the same options.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn as_of_now(&self) -> Result<Self> {
+        self.reopened(self.options.io)
+    }
+
+    /// The store as it is at this moment, whatever is added to its files: a record that comes later is not read. What is removed
+    /// meanwhile is gone all the same.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn pinned(self) -> Result<Self> {
+        let from = match self.kind {
+            QueueKind::Files => self.last_listed_offset()?,
+            QueueKind::RocksDb | QueueKind::Missing => self.last_begun_file()?,
+        };
+        // behind the last record that a queue lists there are few; what is damaged there is of this store, too
+        let mut walk = LogWalk::new(self.log.clone(), from, u64::MAX, u64::MAX);
+        while walk.advance(&mut DamageLog::default())? {}
+        if self.kind == QueueKind::Files && !self.has_abort() {
+            // queues are looked at once
+            self.dispatched_to.get_or_init(|| from);
+        }
+        Ok(Self { end: walk.position(), ..self })
     }
 
     /// The commit log as it is by now.
@@ -110,6 +148,10 @@ impl MessageStore {
     /// Its commit log.
     pub fn log(&self) -> &Arc<CommitLog> {
         &self.log
+    }
+    /// Where it ends: records from there on came later than the moment that it shows. The maximum where it shows what comes, too.
+    pub fn end(&self) -> u64 {
+        self.end
     }
     /// What lists its messages by queue.
     pub fn queue_kind(&self) -> QueueKind {
@@ -153,6 +195,14 @@ impl MessageStore {
     /// [`Error::Io`].
     pub fn topic_names(&self) -> Result<Vec<String>> {
         let mut names = self.queue_topics()?;
+        if self.end < u64::MAX && self.kind == QueueKind::Files {
+            // a topic that came later; one that has no queue at all has lost them
+            let queues = |name: &String| list_queues(&self.consume_queue_dir(), name).unwrap_or_default();
+            names.retain(|name| {
+                let queues = queues(name);
+                queues.is_empty() || !queues.iter().all(|queue| self.is_later(queue))
+            });
+        }
         names.extend(self.topics_config().topics().map(str::to_owned));
         if self.kind != QueueKind::Files {
             names.extend(self.unlisted()?.topics().map(str::to_owned));
@@ -170,7 +220,17 @@ impl MessageStore {
         if self.kind != QueueKind::Files || !is_directory_name(topic) {
             return Ok(Vec::new());
         }
-        list_queues(&self.consume_queue_dir(), topic)
+        let mut queues = list_queues(&self.consume_queue_dir(), topic)?;
+        if self.end < u64::MAX {
+            queues.retain(|queue| !self.is_later(queue));
+        }
+        Ok(queues)
+    }
+
+    /// Whether the first message of a queue came later.
+    fn is_later(&self, queue: &ConsumeQueue) -> bool {
+        let first = UnitReader::new(queue).unit(queue.first_offset()).ok().flatten().filter(Unit::is_message);
+        first.is_some_and(|unit| unit.physical_offset as u64 >= self.end)
     }
 
     /// All consume queues.
@@ -201,7 +261,7 @@ impl MessageStore {
             QueueKind::Files if self.has_abort() => self.checkpointed_offset()?,
             QueueKind::Files => self.last_listed_offset()?,
         };
-        Ok(*self.dispatched_to.get_or_init(|| offset))
+        Ok(*self.dispatched_to.get_or_init(|| offset.min(self.end)))
     }
 
     /// The end of the log that no consume queue lists; read once.
@@ -212,8 +272,41 @@ impl MessageStore {
         if let Some(unlisted) = self.unlisted.get() {
             return Ok(unlisted.clone());
         }
-        let unlisted = Unlisted::read(&self.log, self.dispatched_to()?)?;
+        let unlisted = Unlisted::read(&self.log, self.dispatched_to()?, self.end)?;
         Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
+    }
+
+    /// Records of all queues that stand before [`dispatched_to`](Self::dispatched_to), and that the queue does not list.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn missing(&self) -> Result<Arc<Unlisted>> {
+        self.missing_from(self.log.min_offset())
+    }
+
+    /// The same for a topic, or some of its queues: others are among them only as far as they had to be looked at.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<Unlisted>> {
+        self.missing_from(self.doubted_from(topic, queue_ids)?)
+    }
+
+    fn missing_from(&self, from: u64) -> Result<Arc<Unlisted>> {
+        let mut known = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known_from, behind) = match &*known {
+            Some((known_from, missing)) if *known_from <= from => return Ok(missing.clone()),
+            Some((known_from, missing)) => (*known_from, missing.clone()),
+            None => (self.dispatched_to()?, Arc::default()),
+        };
+        let mut missing = Unlisted::default();
+        if self.kind == QueueKind::Files && from < known_from {
+            Coverage::new(self)?.find((from, known_from), &mut missing)?;
+        }
+        missing.append(&behind);
+        let missing = Arc::new(missing);
+        *known = Some((from, missing.clone()));
+        Ok(missing)
     }
 
     /// The index files, oldest first; listed once.
@@ -249,6 +342,16 @@ impl MessageStore {
         }
         // a stale unit may lead behind the log
         Ok(end.min(self.log.segments().end()))
+    }
+
+    /// Where the last file of the log begins that begins with a record.
+    fn last_begun_file(&self) -> Result<u64> {
+        for (index, file) in self.log.segments().files().iter().enumerate().rev() {
+            if self.first_store_timestamp(index)?.is_some() {
+                return Ok(file.base);
+            }
+        }
+        Ok(self.log.min_offset())
     }
 
     fn checkpointed_offset(&self) -> Result<u64> {

@@ -5,6 +5,7 @@ pub mod commit_log;
 pub mod config_files;
 pub mod config_save;
 pub mod consume_queue;
+mod coverage;
 pub mod damage;
 pub mod delay_levels;
 pub mod follow;

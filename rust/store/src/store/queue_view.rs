@@ -1,5 +1,5 @@
-//! One queue as a reader sees it: the units on disk that surely lead to records, and those of the unlisted end of the
-//! log, as recovery and re-put would leave them.
+//! One queue as a reader sees it: the units on disk that surely lead to records, those that it has lost, and those of the
+//! unlisted end of the log, as recovery and re-put would leave them.
 //!
 //! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue whose messages are all gone keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
@@ -30,21 +30,24 @@ impl QueueView {
     fn new(
         store: &MessageStore,
         disk: Option<ConsumeQueue>,
-        tail: &Unlisted,
+        (missing, tail): (&Unlisted, &Unlisted),
         topic: &str,
         queue_id: i32,
     ) -> Result<Self> {
         let log_start = store.log().min_offset();
-        let tail = in_order(tail.units(topic, queue_id));
+        let least = |units: &[(i64, Unit)]| units.iter().map(|(offset, _)| *offset).filter(|offset| *offset >= 0).min();
+        let (lost, unlisted) = (least(missing.units(topic, queue_id)), least(tail.units(topic, queue_id)));
+        // those of the log's end come later
+        let tail = in_order(missing.units(topic, queue_id).iter().chain(tail.units(topic, queue_id)));
         let (mut disk_end, mut first) = (0, None);
         if let Some(queue) = &disk {
             // What lies behind was listed by a broker that crashed; the tail has what is really there.
             disk_end = queue.lower_bound(store.dispatched_to()?, queue.max_offset()?)?;
-            first = Some(queue.lower_bound(log_start, disk_end)?).filter(|offset| *offset < disk_end);
+            first = Some(queue.first_live(log_start, disk_end)?).filter(|offset| *offset < disk_end);
         }
         let max_offset = tail.last().map_or(disk_end, |(offset, _)| disk_end.max(offset.saturating_add(1)));
         // a queue whose messages are all gone keeps its offset: the next message goes on there
-        let min_offset = first.or(tail.first().map(|(offset, _)| *offset)).unwrap_or(max_offset);
+        let min_offset = lost.into_iter().chain(first.or(unlisted)).min().unwrap_or(max_offset);
         Ok(Self { topic: topic.to_owned(), queue_id, disk, disk_end, tail, min_offset, max_offset })
     }
 
@@ -64,6 +67,12 @@ impl QueueView {
     pub fn max_offset(&self) -> i64 {
         self.max_offset
     }
+    /// The first offset from `from` on that is in none of its files, but in the log.
+    pub fn next_unlisted(&self, from: i64) -> Option<i64> {
+        let behind = self.tail.partition_point(|(offset, _)| *offset < from);
+        self.tail.get(behind).map(|(offset, _)| *offset)
+    }
+
     /// Its files, where it has some.
     pub fn disk(&self) -> Option<&ConsumeQueue> {
         self.disk.as_ref()
@@ -85,11 +94,9 @@ impl QueueView {
 
     /// The first offset from `from` on that has a unit: what lies between is a hole.
     pub fn next_offset(&self, from: i64) -> Option<i64> {
-        let behind = self.tail.partition_point(|(offset, _)| *offset < from);
-        let in_tail = self.tail.get(behind).map(|(offset, _)| *offset);
         let in_files = self.disk.as_ref().and_then(|queue| next_in_files(queue, from.max(0)));
         // units behind `disk_end` are those of a crash
-        in_files.filter(|offset| *offset < self.disk_end).into_iter().chain(in_tail).min()
+        in_files.filter(|offset| *offset < self.disk_end).into_iter().chain(self.next_unlisted(from)).min()
     }
 }
 
@@ -100,8 +107,8 @@ fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
 }
 
 /// By offset; of a topic that was deleted and made again the later generation wins, as it does in a broker.
-fn in_order(units: &[(i64, Unit)]) -> Vec<(i64, Unit)> {
-    let by_offset: BTreeMap<i64, Unit> = units.iter().filter(|(offset, _)| *offset >= 0).copied().collect();
+fn in_order<'a>(units: impl Iterator<Item = &'a (i64, Unit)>) -> Vec<(i64, Unit)> {
+    let by_offset: BTreeMap<i64, Unit> = units.filter(|(offset, _)| *offset >= 0).copied().collect();
     by_offset.into_iter().collect()
 }
 
@@ -130,26 +137,28 @@ impl ViewReader<'_> {
 }
 
 impl MessageStore {
-    /// Every queue that exists on disk or in the unlisted end of the log, with its bounds.
+    /// Every queue that exists on disk, or of which the log has records that no queue lists, with its bounds.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn topics(&self) -> Result<Topics> {
-        let tail = self.unlisted()?;
+        let (missing, tail) = (self.missing()?, self.unlisted()?);
         let mut topics = Topics::new();
         for topic in self.queue_topics()? {
             for queue in self.queues(&topic)? {
                 let id = queue.queue_id();
-                let view = QueueView::new(self, Some(queue), &tail, &topic, id)?;
+                let view = QueueView::new(self, Some(queue), (&missing, &tail), &topic, id)?;
                 topics.entry(topic.clone()).or_default().insert(id, (view.min_offset, view.max_offset));
             }
         }
-        for topic in tail.topics() {
-            let queues = topics.entry(topic.to_owned()).or_default();
-            for id in tail.queue_ids(topic).filter(|id| *id >= 0) {
-                if let std::collections::btree_map::Entry::Vacant(entry) = queues.entry(id) {
-                    let view = QueueView::new(self, None, &tail, topic, id)?;
-                    entry.insert((view.min_offset, view.max_offset));
+        for unlisted in [&missing, &tail] {
+            for topic in unlisted.topics() {
+                let queues = topics.entry(topic.to_owned()).or_default();
+                for id in unlisted.queue_ids(topic).filter(|id| *id >= 0) {
+                    if let std::collections::btree_map::Entry::Vacant(entry) = queues.entry(id) {
+                        let view = QueueView::new(self, None, (&missing, &tail), topic, id)?;
+                        entry.insert((view.min_offset, view.max_offset));
+                    }
                 }
             }
         }
@@ -167,19 +176,25 @@ impl MessageStore {
         }
         let index = queues.iter().position(|queue| queue.queue_id() == queue_id);
         let disk = index.map(|index| queues.swap_remove(index));
-        QueueView::new(self, disk, &*self.unlisted()?, topic, queue_id)
+        let missing = self.missing_of(topic, Some(&[queue_id]))?;
+        QueueView::new(self, disk, (&missing, &*self.unlisted()?), topic, queue_id)
     }
 
-    /// Refuses a topic that neither a queue, nor the log's unlisted end, nor `config/topics.json` knows.
+    /// Refuses a topic that neither a queue, nor `config/topics.json`, nor a record that no queue lists knows.
     ///
     /// # Errors
     /// [`Error::Unknown`] with names like it, [`Error::Io`].
     pub fn check_topic(&self, topic: &str) -> Result<()> {
-        let tail = self.unlisted()?;
         let mut names = self.topic_names()?;
-        names.extend(tail.topics().map(str::to_owned));
         if names.iter().any(|name| name == topic) {
             return Ok(());
+        }
+        // only now: that costs more than a look at names
+        for unlisted in [self.unlisted()?, self.missing()?] {
+            names.extend(unlisted.topics().map(str::to_owned));
+            if names.iter().any(|name| name == topic) {
+                return Ok(());
+            }
         }
         names.sort_unstable();
         names.dedup();

@@ -1,4 +1,5 @@
-//! The end of the log that no consume queue lists yet: listed in memory, as a broker's re-put would list it on disk.
+//! Records that no consume queue lists: those of the log's end, which none lists yet, and those that a queue has lost. They are
+//! listed in memory, as a broker's re-put would list them on disk.
 //!
 //! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
 use super::commit_log::CommitLog;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Units of the records that no consume queue lists.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Unlisted {
     queues: BTreeMap<String, BTreeMap<i32, Vec<(i64, Unit)>>>,
     log_end: u64,
@@ -23,13 +24,13 @@ pub struct Unlisted {
 }
 
 impl Unlisted {
-    /// Lists the records of `log` from `dispatched_to` on.
+    /// Lists the records of `log` that start in `[dispatched_to, end)`.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn read(log: &Arc<CommitLog>, dispatched_to: u64) -> Result<Self> {
+    pub fn read(log: &Arc<CommitLog>, dispatched_to: u64, end: u64) -> Result<Self> {
         let mut unlisted = Self { log_end: dispatched_to, ..Self::default() };
-        let mut walk = LogWalk::new(log.clone(), dispatched_to, u64::MAX, 0);
+        let mut walk = LogWalk::new(log.clone(), dispatched_to, end, 0);
         while walk.advance(&mut unlisted.damage)? {
             let block = walk.block();
             for record in block.records {
@@ -70,7 +71,19 @@ impl Unlisted {
         &self.damage
     }
 
-    fn push(&mut self, message: &Message<'_>) {
+    /// Where the records of some queues of a topic begin and end in the log, and what was damaged there; `None` where there is
+    /// nothing of that.
+    pub fn stretch(&self, topic: &str, is_wanted: impl Fn(i32) -> bool) -> Option<(u64, u64)> {
+        let queues = self.queues.get(topic).into_iter().flatten().filter(|(id, _)| is_wanted(**id));
+        let units =
+            queues.flat_map(|(_, units)| units).map(|(_, unit)| (unit.physical_offset as u64, unit.size as u64));
+        let damage = self.damage.entries().iter().map(|damage| (damage.offset, damage.length));
+        let stretches = units.chain(damage).map(|(offset, length)| (offset, offset.saturating_add(length)));
+        stretches.reduce(|(from, end), (start, behind)| (from.min(start), end.max(behind)))
+    }
+
+    /// Lists a record.
+    pub(super) fn push(&mut self, message: &Message<'_>) {
         let topic = String::from_utf8_lossy(message.topic()).into_owned();
         let unit = Unit {
             physical_offset: message.physical_offset(),
@@ -82,6 +95,21 @@ impl Unlisted {
         for (name, queue_id, offset) in listed_in(message) {
             self.add(name, queue_id, offset, unit);
         }
+    }
+
+    /// Notes what was damaged among the records.
+    pub(super) fn note(&mut self, damage: DamageLog) {
+        self.damage.append(damage);
+    }
+
+    /// Adds those that stand behind.
+    pub(super) fn append(&mut self, behind: &Self) {
+        for (topic, queues) in &behind.queues {
+            for (queue_id, units) in queues {
+                units.iter().for_each(|(offset, unit)| self.add(topic, *queue_id, *offset, *unit));
+            }
+        }
+        self.damage.append(behind.damage.clone());
     }
 
     fn add(&mut self, topic: &str, queue_id: i32, offset: i64, unit: Unit) {

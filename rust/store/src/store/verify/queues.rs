@@ -73,9 +73,10 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// A topic that the configuration does not name was deleted; one whose queues are of another kind is not ours.
+    /// A topic that the configuration does not name was deleted, if there is one; one whose queues are of another kind is not ours.
     fn without_queues(&mut self, topic: &str) -> Outcome {
-        let is_configured = self.store.topics_config().topics().any(|name| name == topic);
+        let config = self.store.topics_config();
+        let is_configured = config.is_missing() || config.topics().any(|name| name == topic);
         let is_batch = self.store.root().join("batchconsumequeue").join(topic).is_dir();
         if is_configured && !is_batch {
             return Outcome::Unlisted(format!("topic {topic} has no consume queue"));

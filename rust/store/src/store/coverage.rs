@@ -1,0 +1,353 @@
+//! Records that a consume queue should list and does not: of a queue whose files, or whose last units, are gone.
+//!
+//! Units say where their records begin and end. Those of all queues together cover the log up to where it is listed, without a
+//! gap: that costs 20 bytes a message, and no look at the log. Where they do not, the log is walked from the gap on, block by
+//! block, until a block holds nothing that is missing.
+//!
+//! The same holds for messages of topics that were deleted: nothing lists them, and they cost a walk as long as the log has them.
+use super::commit_log::CommitLog;
+use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
+use super::damage::DamageLog;
+use super::log_walk::LogWalk;
+use super::message_store::MessageStore;
+use super::multi_dispatch::LMQ;
+use super::removed_topics::RemovedTopics;
+use super::unlisted::Unlisted;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
+use crate::store::config_files::{ConfigFile, TOPICS};
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::io::ErrorKind;
+
+/// Units read at a time.
+const UNITS: usize = 4096;
+/// Bytes of the log that are looked at behind a gap, at least.
+const BLOCK: usize = 64 << 10;
+
+/// Reads which records before the listed end of a store no queue lists.
+#[derive(Debug)]
+pub struct Coverage<'a> {
+    store: &'a MessageStore,
+    queues: Vec<ConsumeQueue>,
+    owners: Owners<'a>,
+}
+
+impl<'a> Coverage<'a> {
+    /// That of the queues that `store` has now.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`].
+    pub fn new(store: &'a MessageStore) -> Result<Self> {
+        let mut queues = store.all_queues()?;
+        // a light queue lists records that their own topics' queues list, too
+        queues.retain(|queue| !queue.topic().starts_with(LMQ));
+        Ok(Self { store, queues, owners: Owners::new(store) })
+    }
+
+    /// Adds to `missing` what stands in `[from, end)` of the log and is in no queue. A record begins at `from`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn find(&mut self, (from, end): (u64, u64), missing: &mut Unlisted) -> Result<()> {
+        for (index, sum) in self.sums((from, end))? {
+            if !self.is_covered(index, &sum, end)? {
+                self.walk(index, (sum.start, end), missing)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// For each file of the log what the units say of it.
+    fn sums(&self, (from, end): (u64, u64)) -> Result<Vec<(usize, Sum)>> {
+        let segments = self.store.log().segments();
+        let files = segments.files().iter().enumerate();
+        let within = files.filter(|(_, file)| file.end() > from && file.base < end);
+        let mut sums: Vec<_> = within.map(|(index, file)| (index, Sum::from(file.base.max(from)))).collect();
+        let Some(first) = sums.first().map(|(index, _)| *index) else { return Ok(sums) };
+        let mut last = (0, 0, 0);
+        for queue in &self.queues {
+            units(queue, self.store.log(), (from, end), &mut |start, behind| {
+                // units of a queue are in the order of the log
+                if !(last.0..last.1).contains(&start) {
+                    let Some(index) = segments.find(start) else { return };
+                    let file = &segments.files()[index];
+                    last = (file.base, file.end(), index - first);
+                }
+                if let Some((_, sum)) = sums.get_mut(last.2) {
+                    sum.add(start, behind);
+                }
+            })?;
+        }
+        Ok(sums)
+    }
+
+    /// Whether units cover the file from the first byte that was asked for to `end`, or to the blank behind its last record.
+    fn is_covered(&self, index: usize, sum: &Sum, end: u64) -> Result<bool> {
+        let (log, file) = (self.store.log(), &self.store.log().segments().files()[index]);
+        if !sum.is_chain() {
+            return Ok(false);
+        }
+        let room = file.end().saturating_sub(sum.last);
+        if sum.last >= end || room == 0 {
+            return Ok(true);
+        }
+        match log.record_head(sum.last, MIN_BLANK_LEN) {
+            Ok(head) => Ok(matches!(Layout::decode(&head), Ok(Item::Blank(size)) if size as u64 >= room)),
+            // retention removed it since it was listed
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Walks the records of a file of the log that follow where the units do not.
+    fn walk(&mut self, index: usize, (from, end): (u64, u64), missing: &mut Unlisted) -> Result<()> {
+        let log = self.store.log();
+        let (base, file_end) = (log.segments().files()[index].base, log.segments().files()[index].end());
+        let end = end.min(file_end);
+        let mut spans = Vec::new();
+        for queue in &self.queues {
+            units(queue, log, (from.max(base), end), &mut |start, behind| spans.push((start, behind)))?;
+        }
+        spans.sort_unstable();
+        spans.dedup_by_key(|(start, _)| *start);
+        let (mut at, mut next) = (from.max(base), 0);
+        while at < end {
+            // the size that a unit tells may be wrong: a record surely begins where another one ended
+            let mut sure = at;
+            while let Some((start, behind)) = spans.get(next).filter(|(start, _)| *start == at) {
+                (sure, at, next) = (*start, *behind, next + 1);
+            }
+            let Some(behind) = self.walk_gap((sure, at, end), &spans, missing)? else { break };
+            at = behind;
+            next = spans.partition_point(|(start, _)| *start < at);
+        }
+        Ok(())
+    }
+
+    /// Walks from a record before a gap on, up to a block behind it that misses nothing of `spans`. Returns where that ends;
+    /// `None` at `end`.
+    fn walk_gap(
+        &mut self,
+        (from, gap, end): (u64, u64, u64),
+        spans: &[(u64, u64)],
+        missing: &mut Unlisted,
+    ) -> Result<Option<u64>> {
+        let log = self.store.log();
+        let mut walk = LogWalk::new(log.clone(), from, end, 0).with_block_len(BLOCK);
+        let (mut damage, mut next) = (DamageLog::default(), spans.partition_point(|(start, _)| *start < from));
+        while gap < end && walk.advance(&mut damage)? {
+            let (block, mut misses) = (walk.block(), false);
+            for record in block.records {
+                let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
+                let Some(message) = Message::new(bytes, record.layout) else { continue };
+                let start = message.physical_offset() as u64;
+                next += spans[next..].iter().take_while(|(at, _)| *at < start).count();
+                if spans.get(next).is_none_or(|(at, _)| *at != start) {
+                    misses = true;
+                    if self.owners.is_missing(&message)? {
+                        missing.push(&message);
+                    }
+                }
+            }
+            if !misses && walk.position() > gap {
+                missing.note(damage);
+                return Ok(Some(walk.position()));
+            }
+        }
+        // what retention removes meanwhile is missed by nobody
+        let retained = log.segments().find(from).and_then(|index| log.retained_from(index)).is_some();
+        if !retained {
+            missing.note(damage);
+        }
+        Ok(None)
+    }
+}
+
+impl MessageStore {
+    /// From where on the log has to be looked at for records of a topic that its queues do not list; the end of what is listed
+    /// where each of them vouches for itself. Without `queue_ids` the topic's configuration tells which queues there are.
+    pub(super) fn doubted_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
+        let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
+        // nothing but the properties of other topics' messages tells of the records of a light queue
+        if topic.starts_with(LMQ) {
+            return Ok(from);
+        }
+        let wanted = |id: i32| queue_ids.is_none_or(|ids| ids.contains(&id));
+        let mut known = Vec::new();
+        for queue in self.queues(topic)?.into_iter().filter(|queue| wanted(queue.queue_id())) {
+            known.push(queue.queue_id());
+            if !begins_whole(&queue, begin)? {
+                return Ok(begin);
+            }
+            from = from.min(queue.max_physical_offset()?.max(begin));
+        }
+        let expected = match queue_ids {
+            Some(ids) => ids.iter().filter(|id| **id >= 0).collect::<std::collections::BTreeSet<_>>().len(),
+            None => match self.topics_config().queue_nums(topic) {
+                Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
+                // nobody says how many queues there were
+                None => return Ok(begin),
+            },
+        };
+        let of_these = known.iter().filter(|id| queue_ids.is_some() || (**id as usize) < expected).count();
+        Ok(if of_these < expected { begin } else { from })
+    }
+}
+
+/// Whether the files of a queue follow each other, and nothing is missing before the first unit.
+fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
+    let files = queue.segments().files();
+    if files.windows(2).any(|pair| pair[0].end() != pair[1].base) {
+        return Ok(false);
+    }
+    let first = queue.first_offset();
+    let unit = UnitReader::new(queue).unit(first)?.unwrap_or_default();
+    // retention removes a file of the queue once the log has lost the messages of all its units
+    Ok(first == 0 || unit.is_blank() || (unit.is_message() && unit.physical_offset as u64 <= log_begin))
+}
+
+/// Gives start and end of the records in `[from, end)` that a queue lists.
+fn units(
+    queue: &ConsumeQueue,
+    log: &CommitLog,
+    (from, end): (u64, u64),
+    visit: &mut impl FnMut(u64, u64),
+) -> Result<()> {
+    let max = queue.max_offset()?;
+    // at the log's begin no bisection is trusted, which damaged units mislead
+    let mut at = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
+    let mut reader = UnitReader::new(queue);
+    while at < max {
+        let bytes = reader.units(at, UNITS.min((max - at) as usize))?;
+        let (units, _) = bytes.as_chunks::<UNIT_SIZE>();
+        let mut last = 0;
+        for unit in units.iter().filter_map(|bytes| Unit::decode(bytes)).filter(Unit::is_message) {
+            last = unit.physical_offset as u64;
+            if (from..end).contains(&last) {
+                visit(last, last.saturating_add(unit.size as u64));
+            }
+        }
+        if last >= end {
+            break;
+        }
+        at += units.len() as i64;
+        if units.is_empty() {
+            let behind = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
+            at = behind.filter(|first| *first > at).min().unwrap_or(max);
+        }
+    }
+    Ok(())
+}
+
+/// What the units of one file of the log add up to. Where each record ends another begins, so that the hash of an end and that
+/// of a start cancel out: what stays is the first start and the last end, in whatever order the units come.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    start: u64,
+    last: u64,
+    bytes: u64,
+    hash: u64,
+}
+
+impl Sum {
+    fn from(start: u64) -> Self {
+        Self { start, last: start, bytes: 0, hash: 0 }
+    }
+
+    #[inline]
+    fn add(&mut self, start: u64, behind: u64) {
+        self.last = self.last.max(behind);
+        self.bytes = self.bytes.wrapping_add(behind - start);
+        self.hash = self.hash.wrapping_add(hash(start)).wrapping_sub(hash(behind));
+    }
+
+    fn is_chain(&self) -> bool {
+        self.bytes == self.last - self.start && self.hash == hash(self.start).wrapping_sub(hash(self.last))
+    }
+}
+
+/// The finalizer of splitmix64.
+#[inline]
+fn hash(place: u64) -> u64 {
+    let place = (place ^ (place >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let place = (place ^ (place >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    place ^ (place >> 31)
+}
+
+/// Tells whether a queue should list a record that none lists.
+#[derive(Debug)]
+struct Owners<'a> {
+    store: &'a MessageStore,
+    topics: HashMap<String, Option<HashMap<i32, Owner>>>,
+    config: Option<ConfigFile>,
+    removed: RemovedTopics,
+}
+
+/// A queue, and the first unit of its own: records before that are of an earlier generation of the topic.
+#[derive(Debug)]
+struct Owner {
+    queue: ConsumeQueue,
+    first: Option<(i64, i64)>,
+}
+
+impl<'a> Owners<'a> {
+    fn new(store: &'a MessageStore) -> Self {
+        // a file that cannot be read is told by a check of the store
+        let removed = RemovedTopics::load(store.root()).unwrap_or_default();
+        Self { store, topics: HashMap::new(), config: None, removed }
+    }
+
+    fn is_missing(&mut self, message: &Message<'_>) -> Result<bool> {
+        let (queue_id, offset) = (message.queue_id(), message.queue_offset());
+        let Some(topic) = std::str::from_utf8(message.topic()).ok().filter(|name| is_directory_name(name)) else {
+            return Ok(false);
+        };
+        let has_place = message.layout().is_dispatched() && queue_id >= 0 && offset >= 0;
+        if !has_place || self.removed.has(topic, message) {
+            return Ok(false);
+        }
+        if !self.topics.contains_key(topic) {
+            let queues = self.listed(topic)?;
+            self.topics.insert(topic.to_owned(), queues);
+        }
+        let Some(Some(queues)) = self.topics.get(topic) else { return Ok(false) };
+        queues.get(&queue_id).map_or(Ok(true), |owner| owner.misses(offset, message.physical_offset()))
+    }
+
+    /// The queues of a topic as they are now; `None` of a topic that was deleted, or is listed elsewhere.
+    fn listed(&mut self, topic: &str) -> Result<Option<HashMap<i32, Owner>>> {
+        let queues = self.store.queues(topic)?;
+        let is_batch = self.store.root().join("batchconsumequeue").join(topic).is_dir();
+        if is_batch || (queues.is_empty() && !self.may_exist(topic)) {
+            return Ok(None);
+        }
+        let owners = queues.into_iter().map(|queue| Ok((queue.queue_id(), Owner::new(queue, self.store.log())?)));
+        owners.collect::<Result<_>>().map(Some)
+    }
+
+    /// Whether a topic without queues is one that lost them: the configuration names it, or there is none.
+    fn may_exist(&mut self, topic: &str) -> bool {
+        // as it is now: a topic may have been deleted since the store was opened
+        let config = self.config.get_or_insert_with(|| ConfigFile::load(self.store.root(), TOPICS));
+        config.is_missing() || config.topics().any(|name| name == topic)
+    }
+}
+
+impl Owner {
+    fn new(queue: ConsumeQueue, log: &CommitLog) -> Result<Self> {
+        let first = queue.first_live(log.min_offset(), queue.max_offset()?)?;
+        let unit = UnitReader::new(&queue).unit(first)?.filter(Unit::is_message);
+        let is_own = unit.map_or(Ok(false), |unit| queue.is_own(log, first, unit))?;
+        let first = unit.filter(|_| is_own).map(|unit| (first, unit.physical_offset));
+        Ok(Self { queue, first })
+    }
+
+    fn misses(&self, offset: i64, physical_offset: i64) -> Result<bool> {
+        if self.first.is_some_and(|(first, at)| physical_offset < at && offset >= first) {
+            return Ok(false);
+        }
+        // one that leads elsewhere is damage, which whoever reads the queue meets
+        Ok(UnitReader::new(&self.queue).unit(offset)?.is_none_or(|unit| !unit.is_message()))
+    }
+}
