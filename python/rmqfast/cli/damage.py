@@ -34,13 +34,19 @@ def end_with_damage(damage: Sequence[Damage]) -> None:
 
 
 @contextmanager
-def damage_reported() -> Iterator[None]:
-    """Tells of damage that look-ups in the block warn of, without the line of Python that warned."""
+def damage_reported() -> Iterator[Sequence[object]]:
+    """Tells of damage that look-ups in the block warn of, without the line of Python that warned, also where they fail.
+
+    Yields:
+        The warnings so far.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DamageWarning)
-        yield
-    for warning in caught:
-        say(f"damage: {warning.message}")
+        try:
+            yield caught
+        finally:
+            for warning in caught:
+                say(f"damage: {warning.message}")
 
 
 def write_report(form: Form, report: VerifyReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated
 
 import typer
@@ -16,7 +17,7 @@ from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Outpu
 from rmqfast.cli.tail import tail
 from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
 from rmqfast.cli.watch import watchable
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.message import MessageExt
 from rmqfast.store import (
     CleanedFile,
@@ -107,8 +108,8 @@ def get(
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints messages in full: by queue and offset, by id, or by key. Exit code 1: there is none."""
-    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, damage_reported():
+    """Prints messages in full: by queue and offset, by id, or by key. Exit code 1: there is none, or damage was met."""
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, damage_reported() as damage:
         if message_id is not None:
             messages, none = [store.message_by_id(message_id, topic=topic)], ""
         elif topic is not None and key is not None:
@@ -121,6 +122,7 @@ def get(
         write_messages(output, messages)
     else:
         say(none)
+    if damage or not messages:
         raise typer.Exit(1)
 
 
@@ -171,7 +173,8 @@ def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: st
     """What a broker would give to a pull, and what to say where that is nothing."""
     result = store.get(*place, max_messages=most, tags=tags)
     for entry in result.damage:
-        say(f"damage: {entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}")
+        text = f"{entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}"
+        warnings.warn(text, DamageWarning, stacklevel=2)
     queue = f"the queue has {result.min_offset} to {result.max_offset}, read on at {result.next_begin_offset}"
     return result.messages, f"{result.status.value}: {queue}"
 

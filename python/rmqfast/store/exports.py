@@ -51,7 +51,7 @@ def export(
 def _export_lines(
     store: Store, out: str | os.PathLike[str] | TextIO, request: ScanRequest, progress: Progress | None
 ) -> ExportReport:
-    scan = Scan(partial(store.scan, request, way=None, threads=1), request)
+    scan = Scan(partial(store.scan, request, way=None, threads=1, fails_on_damage=False), request)
     if isinstance(out, str | os.PathLike):
         path = os.fspath(out)
         with _new_file(Path(path)) as file:

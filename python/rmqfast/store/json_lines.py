@@ -6,6 +6,7 @@ import base64
 import json
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from rmqfast.errors import DamageWarning, MissingExtraError
@@ -49,8 +50,9 @@ def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
-        for batch in scan.batches():
-            yield batch_rows(batch)
+        with closing(scan.batches()) as batches:  # before the warnings are as they were: it warns when it is closed
+            for batch in batches:
+                yield batch_rows(batch)
 
 
 def batch_rows(batch: Any) -> list[tuple[object, ...]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from rmqfast.errors import ArgumentError, DamageWarning
-from rmqfast.message import Damage, MessageExt
+from rmqfast.errors import ArgumentError
+from rmqfast.message import MessageExt
+from rmqfast.store.damage_warning import CallerLine, described
 
 __all__ = ["check_count", "messages_of"]
 
@@ -15,9 +15,7 @@ def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, st
     """The messages of a look-up."""
     rows, damage = lookup
     if damage:
-        first = Damage(*damage[0])
-        text = f"{len(damage)} damaged places, the first in {first.file} at offset {first.offset}: {first.reason}"
-        warnings.warn(f"{text}; MessageStore.verify lists all", DamageWarning, stacklevel=3)
+        CallerLine().warn(f"{described(damage)}; MessageStore.verify lists all")
     return [MessageExt(**row) for row in rows]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Self, TextIO, Unpack
 
 from rmqfast import _native
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, UnknownMessageError
 from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, MessageExt
 from rmqfast.pickling import not_picklable
 from rmqfast.store.append_options import AppendOptions
@@ -40,6 +40,7 @@ from rmqfast.store.tail import Tail, start_of
 __all__ = ["MessageStore"]
 
 Way = Literal["log", "queue"]
+OnDamage = Literal["warn", "fail"]
 
 
 @not_picklable("open the store where it is used, by rmqfast.open_store(path)")
@@ -79,6 +80,7 @@ class MessageStore:
         *,
         threads: int = 1,
         way: Way | None = None,
+        on_damage: OnDamage = "warn",
         **arguments: Unpack[ScanArguments],
     ) -> Scan:
         """Streams messages as Arrow record batches.
@@ -87,6 +89,9 @@ class MessageStore:
             topic: Only this topic, or these; without it every record of the commit log.
             threads: More than one: batches come in no order.
             way: "log" or "queue" overrules the plan's choice between reading the log straight and by consume queue.
+            on_damage: What becomes of a reading that meets bytes which it cannot use: "warn" leaves them out and ends
+                with a `DamageWarning`, "fail" ends it with a `CorruptError`, through the Arrow C stream with an error
+                of the library that reads.
             arguments: Which messages and columns, in what batches: see `rmqfast.store.ScanArguments`.
 
         Raises:
@@ -103,8 +108,11 @@ class MessageStore:
 
         Source: `DefaultMessageStore.getMessage`, `ExpressionMessageFilter`.
         """
+        if on_damage not in ("warn", "fail"):
+            raise ArgumentError(f"on_damage: expected 'warn' or 'fail', got {on_damage!r}")
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
-        return Scan(partial(self._native.scan, request, way=way, threads=threads), request)
+        fails = on_damage == "fail"
+        return Scan(partial(self._native.scan, request, way=way, threads=threads, fails_on_damage=fails), request)
 
     def plan(
         self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
@@ -433,6 +441,9 @@ class MessageStore:
         Raises:
             UnknownMessageError: The store has no such message.
 
+        Warns:
+            DamageWarning: Bytes on the way could not be used: the message may have been among them.
+
         Example:
             >>> import rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
@@ -442,7 +453,10 @@ class MessageStore:
         Source: `MessageDecoder.decodeMessageId`, `MQAdminImpl.viewMessage`, `queryMessageByUniqKey`.
         """
         options = (self._broker_name, max_body_bytes)
-        return messages_of(self._native.message_by_id(message_id, topic=topic, options=options))[0]
+        messages = messages_of(self._native.message_by_id(message_id, topic=topic, options=options))
+        if not messages:
+            raise UnknownMessageError(f"unknown message {message_id!r}")
+        return messages[0]
 
     def export(
         self,

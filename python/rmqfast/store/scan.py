@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from rmqfast import _native
-from rmqfast.errors import DamageWarning, MissingExtraError
+from rmqfast.errors import MissingExtraError
 from rmqfast.html import facts
 from rmqfast.message import Damage
 from rmqfast.pickling import not_picklable
+from rmqfast.store.damage_warning import CallerLine, described
 from rmqfast.store.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class Scan:
     Anything that knows the Arrow PyCapsule interface reads it: `pyarrow.RecordBatchReader.from_stream(scan)`,
     `polars.DataFrame(scan)`, `duckdb.sql("from scan")`. Memory is bounded by the batch size.
 
+    Whoever reads it gets a `DamageWarning` when the reading ends and bytes on the way could not be used, or an error,
+    if `MessageStore.scan` was called with `on_damage="fail"`. Through the Arrow C stream the error is one of the
+    library that reads it, with the same words.
+
     Example:
         >>> import rmqfast
         >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
@@ -39,6 +43,7 @@ class Scan:
 
     def __init__(self, start: Callable[[], _native.Scan], request: ScanRequest) -> None:
         self._start, self._request = start, request
+        self._line = CallerLine()
         self._latest = start()  # at once: who asks for what cannot be read hears of it where he asked
         self._is_taken = False
 
@@ -52,7 +57,10 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow C stream of a new reading."""
-        return self._reading().__arrow_c_stream__(requested_schema)
+        # a consumer that asks for another schema converts the rows itself, as the interface allows
+        del requested_schema
+        reading, line = self._reading(), CallerLine(self._line)
+        return reading.stream(lambda: _warn_of_damage(reading, line))
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow C schema of the batches."""
@@ -63,18 +71,24 @@ class Scan:
         """What the latest reading could not use so far, at most 10,000 entries."""
         return [Damage(*entry) for entry in self._latest.damage[0]]
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yields pyarrow record batches.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
-            StoreError: The store cannot be read.
+            StoreError: The store cannot be read, or is closed.
+            CorruptError: There is damage, with `on_damage="fail"`.
+
+        Warns:
+            DamageWarning: Bytes on the way could not be used.
         """
         pa = imported("pyarrow", "arrow")
         reading = self._reading()
-        while (batch := reading.next_batch()) is not None:
-            yield pa.record_batch(batch)
-        _warn_of_damage(reading)
+        try:
+            while (batch := reading.next_batch()) is not None:
+                yield pa.record_batch(batch)
+        finally:  # also where whoever reads has enough
+            _warn_of_damage(reading, CallerLine(self._line))
 
     def to_arrow(self) -> pa.Table:
         """All rows as a pyarrow table."""
@@ -91,7 +105,6 @@ class Scan:
         """All rows as a Polars data frame."""
         polars = imported("polars", "polars")
         frame: pl.DataFrame = polars.DataFrame(self)
-        _warn_of_damage(self._latest)
         return frame
 
     def _reading(self) -> _native.Scan:
@@ -102,12 +115,10 @@ class Scan:
         return self._latest
 
 
-def _warn_of_damage(reading: _native.Scan) -> None:
+def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
     entries, more = reading.damage
-    if entries:
-        first = Damage(*entries[0])
-        text = f"{len(entries) + more} damaged places, the first in {first.file} at offset {first.offset}: "
-        warnings.warn(f"{text}{first.reason}; Scan.damage lists them", DamageWarning, stacklevel=3)
+    if entries and not reading.fails_on_damage:
+        line.warn(f"{described(entries, more)}; Scan.damage lists them")
 
 
 def imported(module: str, extra: str) -> Any:

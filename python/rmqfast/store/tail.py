@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from rmqfast import _native
-from rmqfast.errors import ArgumentError, DamageWarning
+from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage
 from rmqfast.pickling import not_picklable
+from rmqfast.store.damage_warning import CallerLine, described
 from rmqfast.store.request import milliseconds
 from rmqfast.store.scan import imported
 
@@ -63,11 +63,10 @@ class Tail:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        self._warn_of_damage()
-        batch = self._native.next_batch(wait=True)
+        batch = self._next_batch(wait=True)
         if batch is None:
             raise StopIteration
-        return imported("pyarrow", "arrow").record_batch(batch)
+        return batch
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +79,10 @@ class Tail:
 
         Raises:
             MissingExtraError: pyarrow is not installed.
-            StoreError: The store cannot be read.
+            StoreError: The store cannot be read, or is closed.
+
+        Warns:
+            DamageWarning: Bytes could not be used; once for all.
 
         Example:
             >>> import rmqfast
@@ -88,8 +90,7 @@ class Tail:
             >>> store.tail().poll() is None
             True
         """
-        batch = self._native.next_batch(wait=False)
-        return None if batch is None else imported("pyarrow", "arrow").record_batch(batch)
+        return self._next_batch(wait=False)
 
     @property
     def position(self) -> int:
@@ -113,6 +114,15 @@ class Tail:
         """Ends the tail, also while another thread waits for its next batch."""
         self._native.close()
 
+    def _next_batch(self, *, wait: bool) -> pa.RecordBatch | None:
+        # before a batch is taken: where a warning is an error, it would be lost
+        self._warn_of_damage()
+        batch = self._native.next_batch(wait=wait)
+        if batch is None:
+            self._warn_of_damage()
+            return None
+        return imported("pyarrow", "arrow").record_batch(batch)
+
     def _warn_of_damage(self) -> None:
         # once: `damage` lists all, and a tail may go on for days
         if self._warned:
@@ -120,9 +130,7 @@ class Tail:
         entries, more = self._native.damage
         if entries:
             self._warned = True
-            first = Damage(*entries[0])
-            text = f"{len(entries) + more} damaged places so far, the first in {first.file} at offset {first.offset}: "
-            warnings.warn(f"{text}{first.reason}; Tail.damage lists them", DamageWarning, stacklevel=3)
+            CallerLine().warn(f"{described(entries, more, when=' so far')}; Tail.damage lists them")
 
 
 def start_of(start: int | str | datetime) -> tuple[str, int]:

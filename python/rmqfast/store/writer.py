@@ -172,7 +172,7 @@ class WritableStore(MessageStore):
         # a reader has files open that retention has removed since
         runs = self._appender.cleaned_runs()
         reader = self._reader if runs == self._reader_runs else None
-        reader = reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io)
+        reader = reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io, pinned=False)
         self._reader, self._reader_runs = reader, runs
         return reader
 

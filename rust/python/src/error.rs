@@ -23,6 +23,7 @@ import_exception!(rmqfast.errors, RemotingProtocolError);
 import_exception!(rmqfast.errors, RemotingTimeoutError);
 import_exception!(rmqfast.errors, ResponseError);
 import_exception!(rmqfast.errors, StoreBusyError);
+import_exception!(rmqfast.errors, StoreError);
 import_exception!(rmqfast.errors, StoreIOError);
 import_exception!(rmqfast.errors, StoreNotFoundError);
 import_exception!(rmqfast.errors, StoreNotWritableError);
@@ -51,6 +52,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Expression { .. } => ExpressionError::new_err(text),
         Error::Busy { .. } => StoreBusyError::new_err(text),
         Error::NotWritable { .. } => StoreNotWritableError::new_err(text),
+        Error::Closed { .. } => StoreError::new_err(text),
         Error::FlushTimeout { .. } => FlushTimeoutError::new_err(text),
         Error::Interrupted => interrupted(),
         _ => ArgumentError::new_err(text),

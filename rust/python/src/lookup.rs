@@ -8,7 +8,7 @@ use rmqfast_store::Error;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::store::index_files::IndexFile;
 use rmqfast_store::store::info::StoreInfo;
-use rmqfast_store::store::query::KeyQuery;
+use rmqfast_store::store::query::{Found, KeyQuery};
 use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::verify::VerifyReport;
 use rmqfast_store::store::{GetLimits, MessageStore, QueueKind};
@@ -115,6 +115,10 @@ pub fn offset_for_time(
 
 /// The record at a physical offset.
 pub fn message_at<'py>(py: Python<'py>, store: &MessageStore, offset: u64, options: RowOptions) -> PyResult<Rows<'py>> {
+    if offset >= store.end() {
+        let expected = format!("one before the end of the log when the store was opened, {}", store.end());
+        return Err(to_python(Error::invalid("physical offset", expected, offset)));
+    }
     let record = py.detach(|| store.log().record_at(offset)).map_err(to_python)?;
     found(py, store, [record.as_slice()], options)
 }
@@ -131,14 +135,17 @@ pub fn query<'py>(
     let signals = Signals::here();
     let topics = [topic];
     let query = KeyQuery { topics: &topics, key, unique: false, max_messages, begin, end };
-    let found_records = py.detach(|| store.query(&query, &mut signals.checker())).map_err(to_python)?;
-    let records = found_records.records.values().map(Vec::as_slice);
-    let (messages, mut damage) = found(py, store, records, options)?;
-    damage.splice(..0, found_records.damage.entries().iter().map(from_damage));
+    let found = py.detach(|| store.query(&query, &mut signals.checker())).map_err(to_python)?;
+    rows_of(py, store, &found, options)
+}
+
+fn rows_of<'py>(py: Python<'py>, store: &MessageStore, all: &Found, options: RowOptions) -> PyResult<Rows<'py>> {
+    let (messages, mut damage) = found(py, store, all.records.values().map(Vec::as_slice), options)?;
+    damage.splice(..0, all.damage.entries().iter().map(from_damage));
     Ok((messages, damage))
 }
 
-/// As `MessageStore::message_by_id`.
+/// As `MessageStore::message_by_id`; no row where there is none.
 pub fn message_by_id<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -147,8 +154,8 @@ pub fn message_by_id<'py>(
     options: RowOptions,
 ) -> PyResult<Rows<'py>> {
     let signals = Signals::here();
-    let record = py.detach(|| store.message_by_id(id, topic, &mut signals.checker())).map_err(to_python)?;
-    found(py, store, [record.as_slice()], options)
+    let found = py.detach(|| store.message_by_id(id, topic, &mut signals.checker())).map_err(to_python)?;
+    rows_of(py, store, &found, options)
 }
 
 /// As `MessageStore::verify`; `progress` is called with bytes done and bytes in all.
@@ -159,7 +166,8 @@ pub fn verify<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut watch = watch(progress);
-    let report = py.detach(|| store.verify(crc, &mut watch)).map_err(to_python)?;
+    // as it is now: the checkpoint, which is compared with the log, is written while a broker runs
+    let report = py.detach(|| store.as_of_now()?.verify(crc, &mut watch)).map_err(to_python)?;
     report_of(py, &report)
 }
 

@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use rmqfast_store::scan;
 use rmqfast_store::{Error, Result};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Batches of a scan; one consumer takes them.
@@ -19,17 +21,36 @@ pub struct Scan {
     process: u32,
 }
 
+/// The store that is read, as far as reading it goes on or ends.
+#[derive(Clone)]
+pub struct Opened {
+    /// Its directory.
+    pub root: PathBuf,
+    /// Whether somebody closed it.
+    pub is_closed: Arc<AtomicBool>,
+}
+
+impl Opened {
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn check(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(Error::Closed { path: self.root.clone() }) } else { Ok(()) }
+    }
+}
+
 /// A scan, and what looks for Ctrl-C as long as it goes on: a library takes batch after batch without a word of Python.
 struct State {
     scan: scan::Scan,
     interrupt: Box<dyn FnMut() -> Result<()> + Send>,
+    store: Opened,
+    fails_on_damage: bool,
 }
 
 impl Scan {
-    /// Wraps a scan that was just started in this thread.
-    pub fn new(scan: scan::Scan, schema: SchemaRef) -> Self {
+    /// Wraps a scan of `store` that was just started in this thread.
+    pub fn new(scan: scan::Scan, schema: SchemaRef, store: Opened, fails_on_damage: bool) -> Self {
         // made here: `checker` looks for Ctrl-C in the thread that starts the scan
-        let state = State { scan, interrupt: Box::new(Signals::here().checker()) };
+        let state = State { scan, interrupt: Box::new(Signals::here().checker()), store, fails_on_damage };
         Self { state: Arc::new(Mutex::new(state)), schema, process: std::process::id() }
     }
 
@@ -44,16 +65,11 @@ impl Scan {
 
 #[pymethods]
 impl Scan {
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
+    /// The Arrow C stream; `on_end` is called once, when it ends or is released.
+    fn stream<'py>(&self, py: Python<'py>, on_end: Py<PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         self.check_process()?;
-        let reader = Reader { state: self.state.clone(), schema: self.schema.clone() };
         // a stream of its own for each call, but all take from one scan
-        // a consumer that asks for another schema converts the rows itself, as the interface allows
-        let _ = requested_schema;
+        let reader = Reader { state: self.state.clone(), schema: self.schema.clone(), on_end: Some(on_end) };
         stream_capsule(py, Box::new(reader))
     }
 
@@ -69,6 +85,11 @@ impl Scan {
     }
 
     #[getter]
+    fn fails_on_damage(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).fails_on_damage)
+    }
+
+    #[getter]
     fn damage(&self, py: Python<'_>) -> (Vec<PyDamage>, u64) {
         // without the GIL: the thread that holds the lock may be about to take it, to look for Ctrl-C
         let damage = py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).scan.damage());
@@ -77,13 +98,44 @@ impl Scan {
 }
 
 fn next(state: &Mutex<State>) -> Result<Option<RecordBatch>> {
-    let State { scan, interrupt } = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
-    scan.next_batch(interrupt)
+    let State { scan, interrupt, store, fails_on_damage } = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
+    store.check()?;
+    let batch = scan.next_batch(interrupt)?;
+    // before the batch is given: what comes behind a loss is not wanted either
+    match scan.damage_error().filter(|_| *fails_on_damage) {
+        Some(damage) => Err(damage),
+        None => Ok(batch),
+    }
 }
 
 struct Reader {
     state: Arc<Mutex<State>>,
     schema: SchemaRef,
+    on_end: Option<Py<PyAny>>,
+}
+
+impl Reader {
+    /// Tells that the stream ends; once.
+    fn end(&mut self) -> PyResult<()> {
+        let Some(on_end) = self.on_end.take().filter(|_| self.has_damage()) else { return Ok(()) };
+        // none where the interpreter ends
+        Python::try_attach(|py| on_end.call0(py).map(drop)).unwrap_or(Ok(()))
+    }
+
+    /// Looked at first, so that the GIL is not waited for where there is nothing to tell.
+    fn has_damage(&self) -> bool {
+        // whoever holds the lock reads on, and may wait for the GIL, which this thread may hold
+        self.state.try_lock().is_ok_and(|state| !state.fails_on_damage && state.scan.damage_error().is_some())
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            // nobody is there to get it
+            let _ = Python::try_attach(|py| error.write_unraisable(py, None));
+        }
+    }
 }
 
 impl Iterator for Reader {
@@ -95,7 +147,10 @@ impl Iterator for Reader {
             // here Arrow's C interface gets the error, which carries no Python exception
             leave_ctrl_c_to_python();
         }
-        batch.map_err(|e| ArrowError::ExternalError(Box::new(e))).transpose()
+        match batch {
+            Ok(None) => self.end().err().map(|e| Err(ArrowError::ExternalError(e.to_string().into()))),
+            batch => batch.map_err(|e| ArrowError::ExternalError(Box::new(e))).transpose(),
+        }
     }
 }
 

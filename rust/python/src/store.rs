@@ -4,39 +4,54 @@ use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
 use crate::row::RowOptions;
-use crate::scan::Scan;
+use crate::scan::{Opened, Scan};
 use crate::tail::{PyStart, Range, Tail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rmqfast_spark::pieces::Cut;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
-use rmqfast_store::scan::Sources;
 use rmqfast_store::scan::{self, Plan, ScanRequest, column};
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A store directory.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Store {
-    store: Arc<MessageStore>,
+    store: MessageStore,
+    /// Those of one opening close together.
+    is_closed: Arc<AtomicBool>,
 }
 
 #[pymethods]
 impl Store {
     #[staticmethod]
-    #[pyo3(signature = (path, *, commit_log_dirs, io))]
-    fn open(py: Python<'_>, path: PathBuf, commit_log_dirs: Vec<PathBuf>, io: &str) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, commit_log_dirs, io, pinned))]
+    fn open(py: Python<'_>, path: PathBuf, commit_log_dirs: Vec<PathBuf>, io: &str, pinned: bool) -> PyResult<Self> {
         let io = match io {
             "pread" => Io::Pread,
             "mmap" => Io::Mmap,
             other => return Err(to_python(Error::invalid("io", "'pread' or 'mmap'", other))),
         };
         // opening lists files, and a disk may be slow
-        let store = py.detach(|| MessageStore::open(&path, &OpenOptions { commit_log_dirs, io })).map_err(to_python)?;
-        Ok(Self { store: Arc::new(store) })
+        let opened = py.detach(|| {
+            let store = MessageStore::open(&path, &OpenOptions { commit_log_dirs, io })?;
+            if pinned { store.pinned() } else { Ok(store) }
+        });
+        Ok(Self { store: opened.map_err(to_python)?, is_closed: Arc::default() })
+    }
+
+    fn refreshed(&self, py: Python<'_>) -> PyResult<Self> {
+        let store = self.store()?;
+        let now = py.detach(|| store.as_of_now()?.pinned()).map_err(to_python)?;
+        Ok(Self { store: now, is_closed: self.is_closed.clone() })
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
     }
 
     #[pyo3(signature = (request, *, way, cut_bytes, readers))]
@@ -50,7 +65,8 @@ impl Store {
     ) -> PyResult<(Vec<PyPiece>, u64, String)> {
         let request = request.into_request()?;
         let way = way.map(to_way).transpose()?;
-        let plan = py.detach(|| self.planned(&request, way, Some((cut_bytes, readers)))).map_err(to_python)?;
+        let store = self.store()?;
+        let plan = py.detach(|| planned(store, &request, way, Some((cut_bytes, readers)))).map_err(to_python)?;
         Ok((plan.pieces.iter().map(from_piece).collect(), plan.listed, plan.reason))
     }
 
@@ -66,28 +82,41 @@ impl Store {
     ) -> PyResult<Vec<PyPiece>> {
         let request = request.into_request()?;
         let cut = Cut { least, bytes: piece_bytes, worker_cores };
-        let plan = |bytes| Ok(self.planned(&request, None, Some((bytes, readers)))?.pieces);
+        let store = self.store()?;
+        let plan = |bytes| Ok(planned(store, &request, None, Some((bytes, readers)))?.pieces);
         let pieces = py.detach(|| cut.pieces(plan)).map_err(spark)?;
         Ok(pieces.iter().map(from_piece).collect())
     }
 
-    #[pyo3(signature = (request, *, way, threads))]
-    fn scan(&self, py: Python<'_>, request: PyScanRequest, way: Option<&str>, threads: usize) -> PyResult<Scan> {
+    #[pyo3(signature = (request, *, way, threads, fails_on_damage))]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        request: PyScanRequest,
+        way: Option<&str>,
+        threads: usize,
+        fails_on_damage: bool,
+    ) -> PyResult<Scan> {
         const CUT: u64 = 64 << 20;
         let request = Arc::new(request.into_request()?);
         let way = way.map(to_way).transpose()?;
         // one thread reads in order, for which pieces are of no use
         let cut = (threads > 1).then_some((CUT, threads as u64));
-        let plan = py.detach(|| self.planned(&request, way, cut)).map_err(to_python)?;
-        Ok(start(plan.sources, request, plan.pieces, threads))
+        let store = self.store()?;
+        let plan = py.detach(|| planned(store, &request, way, cut)).map_err(to_python)?;
+        let schema = column::schema(&request.columns, request.time_unit);
+        let scan = scan::Scan::new(plan.sources, request, plan.pieces, threads);
+        Ok(Scan::new(scan, schema, self.opened(), fails_on_damage))
     }
 
     fn scan_pieces(&self, py: Python<'_>, request: PyScanRequest, pieces: Vec<PyPiece>) -> PyResult<Scan> {
         let request = Arc::new(request.into_request()?);
         let pieces = pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()?;
         // pieces were planned elsewhere; this process opens what they need anew
-        let sources = py.detach(|| Plan::sources(&self.store, &request)).map_err(to_python)?;
-        Ok(start(sources, request, pieces, 1))
+        let store = self.store()?;
+        let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
+        let schema = column::schema(&request.columns, request.time_unit);
+        Ok(Scan::new(scan::Scan::new(sources, request, pieces, 1), schema, self.opened(), false))
     }
 
     #[pyo3(signature = (request, *, start, last, stop, poll_interval))]
@@ -102,11 +131,13 @@ impl Store {
     ) -> PyResult<Tail> {
         let request = request.into_request()?;
         let range = Range { start, last, stop };
-        py.detach(|| Tail::open(&self.store, &request, &range, poll_interval)).map_err(to_python)
+        let store = self.store()?;
+        py.detach(|| Tail::open(store, &request, &range, poll_interval, self.opened())).map_err(to_python)
     }
 
     fn topics(&self, py: Python<'_>) -> PyResult<Topics> {
-        py.detach(|| self.store.topics()).map_err(to_python)
+        let store = self.store()?;
+        py.detach(|| store.topics()).map_err(to_python)
     }
 
     #[pyo3(signature = (queue, offset, *, max_messages, tags, options, limits))]
@@ -121,26 +152,26 @@ impl Store {
         options: RowOptions,
         limits: Option<PyGetLimits>,
     ) -> PyResult<PyGetMessage<'py>> {
-        lookup::get(py, &self.store, (&queue.0, queue.1, offset), (max_messages, limits), tags, options)
+        lookup::get(py, self.store()?, (&queue.0, queue.1, offset), (max_messages, limits), tags, options)
     }
 
     #[pyo3(signature = (queue, offset, *, limits))]
     fn check_in_disk(&self, py: Python<'_>, queue: (String, i32), offset: i64, limits: PyGetLimits) -> PyResult<bool> {
-        lookup::check_in_disk(py, &self.store, (&queue.0, queue.1, offset), limits)
+        lookup::check_in_disk(py, self.store()?, (&queue.0, queue.1, offset), limits)
     }
 
     fn earliest_time(&self, py: Python<'_>, topic: Option<&str>, queue_id: Option<i32>) -> PyResult<Option<i64>> {
-        lookup::earliest_time(py, &self.store, topic, queue_id)
+        lookup::earliest_time(py, self.store()?, topic, queue_id)
     }
 
     #[pyo3(signature = (topic, queue_id, when, *, rule))]
     fn offset_for_time(&self, py: Python<'_>, topic: &str, queue_id: i32, when: i64, rule: &str) -> PyResult<i64> {
-        lookup::offset_for_time(py, &self.store, (topic, queue_id, when), rule)
+        lookup::offset_for_time(py, self.store()?, (topic, queue_id, when), rule)
     }
 
     #[pyo3(signature = (physical_offset, *, options))]
     fn message_at<'py>(&self, py: Python<'py>, physical_offset: u64, options: RowOptions) -> PyResult<Rows<'py>> {
-        lookup::message_at(py, &self.store, physical_offset, options)
+        lookup::message_at(py, self.store()?, physical_offset, options)
     }
 
     #[pyo3(signature = (topic, key, *, max_messages, between, options))]
@@ -153,7 +184,7 @@ impl Store {
         between: (i64, i64),
         options: RowOptions,
     ) -> PyResult<Rows<'py>> {
-        lookup::query(py, &self.store, (topic, key), max_messages, between, options)
+        lookup::query(py, self.store()?, (topic, key), max_messages, between, options)
     }
 
     #[pyo3(signature = (id, *, topic, options))]
@@ -164,12 +195,12 @@ impl Store {
         topic: Option<&str>,
         options: RowOptions,
     ) -> PyResult<Rows<'py>> {
-        lookup::message_by_id(py, &self.store, id, topic, options)
+        lookup::message_by_id(py, self.store()?, id, topic, options)
     }
 
     #[pyo3(signature = (*, crc, progress))]
     fn verify<'py>(&self, py: Python<'py>, crc: bool, progress: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
-        lookup::verify(py, &self.store, crc, progress)
+        lookup::verify(py, self.store()?, crc, progress)
     }
 
     #[pyo3(signature = (request, out, *, sizes, progress))]
@@ -181,25 +212,34 @@ impl Store {
         sizes: PySizes,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        export_store(py, &self.store, &request.into_request()?, &out, sizes, progress)
+        export_store(py, self.store()?, &request.into_request()?, &out, sizes, progress)
     }
 
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        lookup::info(py, &self.store)
+        lookup::info(py, self.store()?)
     }
 }
 
 impl Store {
-    fn planned(&self, request: &ScanRequest, way: Option<scan::Way>, cut: Option<(u64, u64)>) -> Result<Plan, Error> {
-        let mut plan = Plan::new(&self.store, request, way)?;
-        if let Some((bytes, readers)) = cut {
-            plan.cut(bytes, readers)?;
-        }
-        Ok(plan)
+    fn store(&self) -> PyResult<&MessageStore> {
+        self.opened().check().map_err(to_python)?;
+        Ok(&self.store)
+    }
+
+    fn opened(&self) -> Opened {
+        Opened { root: self.store.root().to_path_buf(), is_closed: self.is_closed.clone() }
     }
 }
 
-fn start(sources: Sources, request: Arc<ScanRequest>, pieces: Vec<scan::Piece>, threads: usize) -> Scan {
-    let schema = column::schema(&request.columns, request.time_unit);
-    Scan::new(scan::Scan::new(sources, request, pieces, threads), schema)
+fn planned(
+    store: &MessageStore,
+    request: &ScanRequest,
+    way: Option<scan::Way>,
+    cut: Option<(u64, u64)>,
+) -> Result<Plan, Error> {
+    let mut plan = Plan::new(store, request, way)?;
+    if let Some((bytes, readers)) = cut {
+        plan.cut(bytes, readers)?;
+    }
+    Ok(plan)
 }

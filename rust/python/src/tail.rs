@@ -2,6 +2,7 @@
 use crate::arrow::Batch;
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
+use crate::scan::Opened;
 use crate::signals::Signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
@@ -24,6 +25,7 @@ pub struct Tail {
     state: Mutex<scan::Tail>,
     poll_interval: Duration,
     closed: Mutex<bool>,
+    store: Opened,
     wake: Condvar,
     process: u32,
 }
@@ -43,7 +45,13 @@ impl Tail {
     ///
     /// # Errors
     /// As [`scan::Tail::new`].
-    pub fn open(store: &MessageStore, request: &ScanRequest, range: &Range, poll_interval: f64) -> Result<Self> {
+    pub fn open(
+        store: &MessageStore,
+        request: &ScanRequest,
+        range: &Range,
+        poll_interval: f64,
+        opened: Opened,
+    ) -> Result<Self> {
         let interrupt = &mut Signals::here().checker();
         let start = start_of(&range.start)?;
         let mut tail = scan::Tail::new(store, request, start)?;
@@ -63,6 +71,7 @@ impl Tail {
             poll_interval: Duration::try_from_secs_f64(poll_interval)
                 .map_err(|_| Error::invalid("poll_interval", "seconds, 0 or more", poll_interval))?,
             closed: Mutex::new(false),
+            store: opened,
             wake: Condvar::new(),
             process: std::process::id(),
         })
@@ -88,6 +97,9 @@ impl Tail {
     /// The next batch; `None` at the end, once closed, and where nothing came if that is not to be waited for.
     fn next(&self, wait: bool, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
+            if !*self.closed() {
+                self.store.check()?;
+            }
             let (batch, is_over) = {
                 let mut tail = self.tail();
                 // `closed` has a lock of its own, so that another thread can close this while it polls
@@ -119,6 +131,7 @@ impl Tail {
             // not held while Ctrl-C is looked for, which waits for the GIL: closing must not wait as long
             drop(closed);
             interrupt()?;
+            self.store.check()?;
             closed = self.closed();
         }
         Ok(())

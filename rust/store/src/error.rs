@@ -91,6 +91,12 @@ pub enum Error {
         /// Why, and the next step.
         reason: String,
     },
+    /// A store that was closed is asked for something.
+    #[error("{path}: the store is closed", path = path.display())]
+    Closed {
+        /// The store.
+        path: PathBuf,
+    },
     /// Messages that are stored, but that the disk did not take in time: to append them again would store them twice.
     #[error("{path}: stored before offset {position}, but not on the disk in time", path = path.display())]
     FlushTimeout {

@@ -48,6 +48,14 @@ impl Scan {
         }
     }
 
+    /// What damage met so far is as an error; `None` where there is none.
+    pub fn damage_error(&self) -> Option<Error> {
+        match self {
+            Self::Single(scanner) => scanner.damage().error(),
+            Self::Threads(workers) => workers.shared.damage().error(),
+        }
+    }
+
     /// Damage met so far.
     pub fn damage(&self) -> DamageLog {
         match self {

@@ -1,4 +1,5 @@
 //! Bytes of a store that a reader could not use: reported, never skipped in silence.
+use crate::Error;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -41,6 +42,11 @@ impl DamageLog {
         }
     }
 
+    /// Notes several.
+    pub fn extend(&mut self, damage: impl IntoIterator<Item = Damage>) {
+        damage.into_iter().for_each(|damage| self.push(damage));
+    }
+
     /// Notes all of another log.
     pub fn append(&mut self, other: Self) {
         other.entries.into_iter().for_each(|damage| self.push(damage));
@@ -55,6 +61,17 @@ impl DamageLog {
     /// How many came after those.
     pub fn more(&self) -> u64 {
         self.more
+    }
+
+    /// The error for who wants none of it; `None` where nothing was damaged.
+    pub fn error(&self) -> Option<Error> {
+        let first = self.entries.first()?;
+        let more = match self.entries.len() as u64 - 1 + self.more {
+            0 => String::new(),
+            more => format!(", and {more} more places"),
+        };
+        let reason = format!("{}{more}; on_damage=\"warn\" reads what is left", first.reason);
+        Some(Error::Corrupt { path: first.file.clone(), offset: first.offset, reason })
     }
 
     /// Whether nothing was damaged.

@@ -82,30 +82,51 @@ impl MessageStore {
     /// id the first stored.
     ///
     /// # Errors
-    /// [`Error::Unknown`] where there is none, [`Error::Io`], what `interrupt` returns.
-    pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<Vec<u8>> {
+    /// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`], what `interrupt` returns.
+    pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<Found> {
         let is_ours = |m: &Message<'_>| topic.is_none_or(|topic| topic.as_bytes() == m.topic());
-        if let Some(record) = self.by_offset_id(id)?
-            && Message::decode(&record).is_some_and(|m| is_ours(&m))
-        {
-            return Ok(record);
+        let mut found = self.by_offset_id(id)?;
+        found.records.retain(|_, record| Message::decode(record).is_some_and(|m| is_ours(&m)));
+        if !found.records.is_empty() {
+            return Ok(found);
         }
         let topics = match topic {
             Some(topic) => vec![topic.to_owned()],
             None => self.topics()?.into_keys().chain(self.topic_names()?).collect(),
         };
         let query = KeyQuery { topics: &topics, key: id, unique: true, max_messages: 64, begin: 0, end: i64::MAX };
-        let records = self.query(&query, interrupt)?.records.into_values();
-        let time = |record: &Vec<u8>| Message::decode(record).map(|m| m.store_timestamp());
-        records.min_by_key(time).ok_or_else(|| Error::unknown("message", id, []))
+        let by_key = self.query(&query, interrupt)?;
+        found.damage.append(by_key.damage);
+        let time = |(_, record): &(u64, Vec<u8>)| Message::decode(record).map(|m| m.store_timestamp());
+        found.records.extend(by_key.records.into_iter().min_by_key(time));
+        Ok(found)
     }
 
     /// The record at the offset of an offset message id, if it was stored by the host that the id names.
-    fn by_offset_id(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        let Some(OffsetMessageId { host, physical_offset }) = OffsetMessageId::parse(id) else { return Ok(None) };
-        let Ok(offset) = u64::try_from(physical_offset) else { return Ok(None) };
-        let record = RecordReader::new(self.log()).try_record(offset)?.ok();
-        Ok(record.filter(|r| Message::decode(r).and_then(|m| Host::decode(m.store_host())) == Some(host)))
+    fn by_offset_id(&self, id: &str) -> Result<Found> {
+        let mut found = Found::default();
+        let Some(OffsetMessageId { host, physical_offset }) = OffsetMessageId::parse(id) else { return Ok(found) };
+        let Some(offset) = u64::try_from(physical_offset).ok().filter(|offset| *offset < self.end()) else {
+            return Ok(found);
+        };
+        match RecordReader::new(self.log()).try_record(offset)? {
+            Ok(record) => {
+                let host_of = |record: &[u8]| Message::decode(record).and_then(|m| Host::decode(m.store_host()));
+                found.records.extend((host_of(&record) == Some(host)).then_some((offset, record)));
+            }
+            Err(reason) => found.damage.extend(self.lost_at(offset, reason)?),
+        }
+        Ok(found)
+    }
+
+    /// Damage where no record can be read although one led there; none before the log's begin and behind its end.
+    fn lost_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
+        let log = self.log();
+        let index = log.segments().find(offset);
+        // after a crash the index may lead behind the log's end
+        let is_within = (log.min_offset()..self.unlisted()?.log_end()).contains(&offset);
+        let is_retained = index.is_some_and(|index| log.retained_from(index).is_some());
+        Ok((is_within && !is_retained).then(|| log.damage(offset, 0, reason)))
     }
 }
 
@@ -118,7 +139,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn run(&mut self, interrupt: Interrupt<'_>) -> Result<()> {
-        let (start, mut end) = (self.store.log().min_offset(), u64::MAX);
+        let (start, mut end) = (self.store.log().min_offset(), self.store.end());
         let files = self.store.index_files()?;
         for file in files.iter().rev().filter(|file| file.geometry.is_some() && file.entries() > 0) {
             interrupt()?;
@@ -143,7 +164,7 @@ impl Search<'_> {
     }
 
     fn look_up(&mut self, file: &IndexFile) -> Result<()> {
-        let (query, hits, log) = (self.query, &mut self.hits, &mut self.log);
+        let (store, query, hits, log) = (self.store, self.query, &mut self.hits, &mut self.log);
         let mut reader = match file.open() {
             Ok(Some(reader)) if file.header.end_timestamp >= query.begin => reader,
             // Retention removed it: its messages are gone, too.
@@ -152,13 +173,18 @@ impl Search<'_> {
         };
         for topic in query.topics {
             let mut visit = |offset: i64| {
-                if let Ok(offset) = u64::try_from(offset)
-                    // after a crash a message may be indexed twice
-                    && !hits.records.contains_key(&offset)
-                    && let Ok(record) = log.try_record(offset)?
-                    && Message::decode(&record).is_some_and(|m| query.matches(&m))
-                {
-                    hits.records.insert(offset, record);
+                let Some(offset) = u64::try_from(offset).ok().filter(|offset| *offset < store.end()) else {
+                    return Ok(true);
+                };
+                // after a crash a message may be indexed twice
+                if !hits.records.contains_key(&offset) {
+                    match log.try_record(offset)? {
+                        Ok(record) if Message::decode(&record).is_some_and(|m| query.matches(&m)) => {
+                            hits.records.insert(offset, record);
+                        }
+                        Ok(_) => {}
+                        Err(reason) => hits.damage.extend(store.lost_at(offset, reason)?),
+                    }
                 }
                 Ok(hits.records.len() < query.max_messages)
             };

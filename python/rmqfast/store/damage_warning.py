@@ -1,0 +1,64 @@
+"""Warns of damage at the line that reads, however many frames of libraries lie between."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from rmqfast.errors import DamageWarning
+from rmqfast.message import Damage
+
+__all__ = ["CallerLine", "described"]
+
+#: Packages that read on behalf of somebody: their lines are not where a person looks.
+_READERS = frozenset({"rmqfast", "contextlib", "pyarrow", "pandas", "polars", "duckdb", "deltalake", "narwhals"})
+
+
+class CallerLine:
+    """The line of code that reads: the innermost one that is neither here nor in a library for tables.
+
+    It is looked for when this is made, as a stream may be read on by threads that have no line. Where there is none,
+    `otherwise` is taken.
+
+    Example:
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     CallerLine().warn("1 damaged places")
+        >>> caught[0].category.__name__
+        'DamageWarning'
+    """
+
+    def __init__(self, otherwise: CallerLine | None = None) -> None:
+        frame: FrameType = sys._getframe(1)  # noqa: SLF001 - the one way to see who calls
+        while _is_reader(frame) and frame.f_back is not None:
+            frame = frame.f_back
+        # a line is known by its file, its number and the variables of its module
+        self.place: tuple[str, int, dict[str, Any]] = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
+        if otherwise is not None and _is_reader(frame):
+            self.place = otherwise.place
+
+    def warn(self, text: str) -> None:
+        """Warns as if that line did."""
+        file, line, variables = self.place
+        registry = variables.setdefault("__warningregistry__", {})
+        module = variables.get("__name__") or "<string>"
+        warnings.warn_explicit(text, DamageWarning, file, line, module=module, registry=registry)
+
+
+def described(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
+    """How many places are damaged, and the first of them.
+
+    Example:
+        >>> described([(7, 2, "expected a record", "log")])
+        '1 damaged places, the first in log at offset 7: expected a record'
+    """
+    first, count = Damage(*entries[0]), len(entries) + more
+    return f"{count} damaged places{when}, the first in {first.file} at offset {first.offset}: {first.reason}"
+
+
+def _is_reader(frame: FrameType) -> bool:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] in _READERS
