@@ -111,7 +111,7 @@ def open_store(
     if any(option is not None for option in (flush, options, retention, clock, progress)):
         raise ArgumentError("flush, options, retention, clock, progress: expected with mode 'a' only, got mode 'r'")
     dirs = [os.fspath(d) for d in commit_log_dirs]
-    native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io, pinned=False)
+    native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io, pinned=True)
     return MessageStore(native, Path(path), broker_name)
 
 

@@ -45,7 +45,11 @@ OnDamage = Literal["warn", "fail"]
 
 @not_picklable("open the store where it is used, by rmqfast.open_store(path)")
 class MessageStore:
-    """A store directory, opened by `open_store`: what it held then, also where a broker goes on writing.
+    """A store directory, opened by `open_store`: the messages that it held then, also where a broker goes on writing.
+
+    `scan`, `get`, `query`, `topics` and all others tell of the same moment, until `refresh` moves it. What retention or
+    an administrator removes meanwhile is gone all the same. A `tail` follows the store from any moment on; `verify`,
+    `topic_configs` and `consumer_offsets` read files as they are when they are called.
 
     Example:
         >>> import rmqfast
@@ -72,7 +76,33 @@ class MessageStore:
         return store_html(type(self).__name__, self.path, self.info, self.topics)
 
     def close(self) -> None:
-        """Ends the use of the store; scans that were started go on."""
+        """Ends the use of the store, and of its scans and tails: to go on with one is an error.
+
+        A second call does nothing.
+        """
+        self._native.close()
+
+    def refresh(self) -> None:
+        """Moves to what the store holds now. Scans that were made before stay with what it held then.
+
+        Raises:
+            StoreError: The store cannot be read, or is closed.
+
+        Example:
+            >>> import rmqfast
+            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+            >>> path = getfixture("tmp_path") / "store"
+            >>> with rmqfast.open_store(path, mode="a", options=small) as writer:
+            ...     first = writer.append(rmqfast.Message("orders", b"paid"))
+            ...     store = rmqfast.open_store(path)
+            ...     second = writer.append(rmqfast.Message("orders", b"sent"))
+            >>> store.topics()
+            {'orders': {0: (0, 1)}}
+            >>> store.refresh()
+            >>> store.topics()
+            {'orders': {0: (0, 2)}}
+        """
+        self._native = self._native.refreshed()
 
     def scan(
         self,

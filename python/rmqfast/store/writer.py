@@ -413,6 +413,9 @@ class WritableStore(MessageStore):
         """
         self._appender.flush()
 
+    def refresh(self) -> None:
+        """Does nothing: the owner of a store reads what it has appended so far."""
+
     def close(self) -> None:
         """Flushes, removes `abort` and gives the store up; it can still be read. A second call does nothing.
 
