@@ -4,6 +4,7 @@
 //! on: so each batch is a pair of offsets, and whoever runs it again reads the same.
 //!
 //! Source: `KafkaMicroBatchStream` of Spark.
+use crate::continuity::Break;
 use crate::error::{Error, Result};
 use crate::stream::{Limits, Log};
 use rmqfast_client::cluster::Bounds;
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub type StreamOffsets = BTreeMap<Queue, i64>;
 /// The first offset of each queue, and the one behind its last.
 pub type StreamBounds = BTreeMap<Queue, Bounds>;
+
+const NEXT_STEP: &str = "failOnDataLoss=false goes on with what is there; a new checkpointLocation begins anew";
 
 /// What a stream remembers from batch to batch.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Of a stream of `topics` that begins at the time 0. A queue may end before it for as long as `patience`; a loss is an error if it
+    /// Of a stream of `topics` that begins at the time 0. A slave may end before it for as long as `patience`; a loss is an error if it
     /// `is_strict`.
     pub fn new(topics: String, patience: Duration, is_strict: bool) -> Self {
         Self {
@@ -43,24 +46,26 @@ impl Admission {
         }
     }
 
-    /// How far the batch goes that begins at `start`; to `start` where it waits for more messages.
+    /// How far the batch goes that begins at `start`; to `start` where it waits for more messages. `breaks` are of queues without
+    /// bounds.
     ///
     /// # Errors
-    /// Retention overtook the stream, or a queue ends before it, and the stream is strict.
+    /// Retention overtook the stream, or a queue does not go on where it is, and the stream is strict.
     pub fn end(
         &mut self,
         start: &StreamOffsets,
         bounds: &StreamBounds,
+        breaks: &[Break],
         limits: Limits,
         now: Duration,
         log: &mut Log,
     ) -> Result<StreamOffsets> {
-        let NextEnd { mut end, waiting, expired, shorter } = NextEnd::of(start, bounds, limits.most);
+        let NextEnd { mut end, waiting, expired } = NextEnd::of(start, bounds, limits.most);
         for Gap { queue, offset, edge } in expired {
             let what = format!("offset {offset} has expired, the queue begins at {edge}");
             self.lose(&queue, offset, &what, log)?;
         }
-        self.cut_back(&shorter, &mut end, now, log)?;
+        end.extend(self.next_offsets(breaks, now, log)?);
         // only while no queue is new: a queue that was found must reach the checkpoint at once
         if end.keys().eq(start.keys()) && self.waits(waiting, limits, now) {
             return Ok(start.clone());
@@ -74,29 +79,34 @@ impl Admission {
         Ok(end)
     }
 
-    /// A queue may end before the stream's offset while its broker lists anew what it has; but not for ever.
-    fn cut_back(&mut self, shorter: &[Gap], end: &mut StreamOffsets, now: Duration, log: &mut Log) -> Result<()> {
+    /// Where the queues go on that do not have the stream's offset. What a slave does not have is waited for, but not for ever.
+    ///
+    /// # Errors
+    /// There is one, and the stream is strict.
+    pub fn next_offsets(&mut self, breaks: &[Break], now: Duration, log: &mut Log) -> Result<StreamOffsets> {
         let since = |queue: &Queue| self.shorter_since.get(queue).copied().unwrap_or(now);
-        self.shorter_since = shorter.iter().map(|gap| (gap.queue.clone(), since(&gap.queue))).collect();
-        for Gap { queue, offset, edge } in shorter {
-            if now.saturating_sub(self.shorter_since[queue]) > self.patience {
-                let what = format!(
-                    "the queue ends at {edge}, before offset {offset}: its broker lost its last messages, \
-                     or the topic was made anew"
-                );
-                self.lose(queue, *offset, &what, log)?;
-                // back to where the queue ends: new messages of a topic that was made anew are read
-                end.insert(queue.clone(), *edge);
+        let uncertain = breaks.iter().filter(|found| !found.is_certain);
+        self.shorter_since = uncertain.map(|found| (found.queue.clone(), since(&found.queue))).collect();
+        let mut next_offsets = StreamOffsets::new();
+        for Break { queue, offset, what, next, .. } in breaks {
+            let is_waited_for = |since: &Duration| now.saturating_sub(*since) <= self.patience;
+            if self.shorter_since.get(queue).is_some_and(is_waited_for) {
+                if self.told.insert((queue.clone(), -1 - offset)) {
+                    log.warn([format!("{}: {what}; a slave says so, which is waited for", place(queue))]);
+                }
+                continue;
             }
+            let what = if self.is_strict { what.clone() } else { format!("{what}; it goes on at offset {next}") };
+            self.lose(queue, *offset, &what, log)?;
+            next_offsets.insert(queue.clone(), *next);
         }
-        Ok(())
+        Ok(next_offsets)
     }
 
     fn lose(&mut self, queue: &Queue, offset: i64, what: &str, log: &mut Log) -> Result<()> {
-        let Queue { topic, broker_name, queue_id } = queue;
-        let text = format!("topic {topic}, broker {broker_name}, queue {queue_id}: messages are lost: {what}");
+        let text = format!("{}: messages are lost: {what}", place(queue));
         if self.is_strict {
-            return Err(Error::DataLoss(format!("{text}\nfailOnDataLoss=false goes on with what is there")));
+            return Err(Error::DataLoss(format!("{text}\n{NEXT_STEP}")));
         }
         if self.told.insert((queue.clone(), offset)) {
             log.warn([text]);
@@ -109,7 +119,11 @@ impl Admission {
     }
 }
 
-/// A queue that does not have the stream's offset, and the nearest that it has.
+fn place(Queue { topic, broker_name, queue_id }: &Queue) -> String {
+    format!("topic {topic}, broker {broker_name}, queue {queue_id}")
+}
+
+/// A queue that does not have the stream's offset any more, and the nearest that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Gap {
     queue: Queue,
@@ -126,8 +140,6 @@ struct NextEnd {
     waiting: i64,
     /// Queues whose next messages retention has deleted.
     expired: Vec<Gap>,
-    /// Queues that end before the stream's offset.
-    shorter: Vec<Gap>,
 }
 
 impl NextEnd {
@@ -138,12 +150,9 @@ impl NextEnd {
         let (mut begins, mut waiting) = (Vec::new(), Vec::new());
         for (queue, at) in start {
             let Some((first, last)) = bounds.get(queue) else { continue };
-            // expired or shorter is told and not decided here: that depends on failOnDataLoss
+            // told and not decided here: that depends on failOnDataLoss
             if at < first {
                 found.expired.push(Gap { queue: queue.clone(), offset: *at, edge: *first });
-            }
-            if last < at {
-                found.shorter.push(Gap { queue: queue.clone(), offset: *at, edge: *last });
             }
             // what has expired is none of what waits
             let begin = *at.max(first);
@@ -236,14 +245,14 @@ mod tests {
     fn queues_that_are_away_stay_and_new_ones_join_where_they_begin() {
         let found = NextEnd::of(&offsets(&[(0, 5), (1, 7)]), &bounds(&[(0, (0, 9)), (2, (3, 30))]), None);
         assert_eq!(found.end, offsets(&[(0, 9), (1, 7), (2, 3)]));
-        assert_eq!((found.waiting, found.expired, found.shorter), (4, vec![], vec![]));
+        assert_eq!((found.waiting, found.expired), (4, vec![]));
     }
 
     #[test]
-    fn what_expired_and_what_is_gone_is_told() {
+    fn what_expired_is_told_and_a_queue_that_ends_before_the_stream_stays() {
         let found = NextEnd::of(&offsets(&[(0, 5), (1, 70)]), &bounds(&[(0, (20, 30)), (1, (0, 60))]), Some(4));
         assert_eq!(found.end, offsets(&[(0, 24), (1, 70)]));
-        assert_eq!((found.waiting, found.expired, found.shorter), (10, vec![gap(0, 5, 20)], vec![gap(1, 70, 60)]));
+        assert_eq!((found.waiting, found.expired), (10, vec![gap(0, 5, 20)]));
     }
 
     #[test]
@@ -251,11 +260,11 @@ mod tests {
         let (mut admission, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
         let (start, there) = (offsets(&[(0, 0), (1, 5)]), bounds(&[(0, (0, 8)), (1, (0, 5))]));
         let limits = Limits { most: Some(3), ..UNLIMITED };
-        let end = admission.end(&start, &there, limits, Duration::ZERO, &mut log).expect("an end");
+        let end = admission.end(&start, &there, &[], limits, Duration::ZERO, &mut log).expect("an end");
         assert_eq!(end, offsets(&[(0, 3), (1, 5)]));
         assert_eq!(log.take(), [(Level::Info, "topic orders: a batch of 3 offsets, 8 wait".to_owned())]);
         let nothing = bounds(&[(0, (0, 3)), (1, (0, 5))]);
-        assert_eq!(admission.end(&end, &nothing, limits, Duration::ZERO, &mut log).expect("an end"), end);
+        assert_eq!(admission.end(&end, &nothing, &[], limits, Duration::ZERO, &mut log).expect("an end"), end);
         assert_eq!(log.take(), []);
     }
 
@@ -265,7 +274,7 @@ mod tests {
         let limits = Limits { least: Some(10), delay: Duration::from_secs(900), ..UNLIMITED };
         let mut end = |from, last, limits, now| {
             let there = bounds(&[(0, (0, last))]);
-            let end = admission.end(&offsets(&[(0, from)]), &there, limits, Duration::from_secs(now), &mut log);
+            let end = admission.end(&offsets(&[(0, from)]), &there, &[], limits, Duration::from_secs(now), &mut log);
             end.expect("an end")[&queue(0)]
         };
         assert_eq!(end(0, 9, limits, 0), 0);
@@ -282,7 +291,7 @@ mod tests {
         let (mut admission, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
         let limits = Limits { least: Some(10), delay: Duration::from_secs(900), ..UNLIMITED };
         let there = bounds(&[(0, (0, 2)), (1, (0, 0))]);
-        let end = admission.end(&offsets(&[(0, 0)]), &there, limits, Duration::ZERO, &mut log).expect("an end");
+        let end = admission.end(&offsets(&[(0, 0)]), &there, &[], limits, Duration::ZERO, &mut log).expect("an end");
         assert_eq!(end, offsets(&[(0, 2), (1, 0)]));
     }
 
@@ -291,43 +300,65 @@ mod tests {
         let (start, there) = (offsets(&[(0, 7)]), bounds(&[(0, (20, 40))]));
         let lost = "topic orders, broker b, queue 0: messages are lost: offset 7 has expired, the queue begins at 20";
         let (mut strict, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
-        let error = strict.end(&start, &there, UNLIMITED, Duration::ZERO, &mut log).expect_err("a loss");
+        let error = strict.end(&start, &there, &[], UNLIMITED, Duration::ZERO, &mut log).expect_err("a loss");
         assert!(
             matches!(&error, Error::DataLoss(text) if
-            *text == format!("{lost}\nfailOnDataLoss=false goes on with what is there")),
+            *text == format!("{lost}\n{NEXT_STEP}")),
             "{error}"
         );
         let mut careless = Admission::new("topic orders".into(), PATIENCE, false);
         let limits = Limits { most: Some(5), ..UNLIMITED };
         for _ in 0..2 {
-            let end = careless.end(&start, &there, limits, Duration::ZERO, &mut log).expect("an end");
+            let end = careless.end(&start, &there, &[], limits, Duration::ZERO, &mut log).expect("an end");
             assert_eq!(end, offsets(&[(0, 25)]));
         }
         let warnings = log.take().into_iter().filter(|(level, _)| *level == Level::Warning);
         assert_eq!(warnings.collect::<Vec<_>>(), [(Level::Warning, lost.to_owned())]);
     }
 
+    fn broken(queue_id: i32, next: i64, is_certain: bool) -> Break {
+        Break { queue: queue(queue_id), offset: 50, what: "it is another one".into(), next, is_certain }
+    }
+
     #[test]
-    fn a_queue_that_ends_before_the_stream_is_waited_for_and_then_a_loss() {
-        let (start, short) = (offsets(&[(0, 50), (1, 1)]), bounds(&[(0, (0, 30)), (1, (0, 1))]));
-        let whole = bounds(&[(0, (0, 50)), (1, (0, 1))]);
+    fn a_queue_that_does_not_go_on_is_a_loss_at_once_and_goes_on_elsewhere() {
+        let (start, there) = (offsets(&[(0, 50), (1, 1)]), bounds(&[(1, (0, 9))]));
+        let lost = "topic orders, broker b, queue 0: messages are lost: it is another one";
+        let (mut strict, mut log) = (Admission::new("topic orders".into(), PATIENCE, true), Log::default());
+        let error = strict.end(&start, &there, &[broken(0, 3, true)], UNLIMITED, Duration::ZERO, &mut log);
+        assert_eq!(error.expect_err("a loss").to_string(), format!("{lost}\n{NEXT_STEP}"));
+        let mut careless = Admission::new("topic orders".into(), PATIENCE, false);
+        for _ in 0..2 {
+            let end = careless.end(&start, &there, &[broken(0, 3, true)], UNLIMITED, Duration::ZERO, &mut log);
+            assert_eq!(end.expect("an end"), offsets(&[(0, 3), (1, 9)]));
+        }
+        let warnings = log.take().into_iter().filter(|(level, _)| *level == Level::Warning);
+        let text = format!("{lost}; it goes on at offset 3");
+        assert_eq!(warnings.collect::<Vec<_>>(), [(Level::Warning, text)]);
+    }
+
+    #[test]
+    fn what_a_slave_does_not_have_is_waited_for_and_then_a_loss() {
+        let (start, rest, whole) =
+            (offsets(&[(0, 50), (1, 1)]), bounds(&[(1, (0, 1))]), bounds(&[(0, (0, 50)), (1, (0, 1))]));
         for is_strict in [true, false] {
             let (mut admission, mut log) = (Admission::new("topic orders".into(), PATIENCE, is_strict), Log::default());
-            let mut end = |there, now| admission.end(&start, there, UNLIMITED, Duration::from_secs(now), &mut log);
-            assert_eq!(end(&short, 1).expect("an end"), start);
+            let mut end = |there, breaks: &[Break], now| {
+                admission.end(&start, there, breaks, UNLIMITED, Duration::from_secs(now), &mut log)
+            };
+            let shorter = [broken(0, 30, false)];
+            assert_eq!(end(&rest, &shorter, 1).expect("an end"), start);
             // it was whole in between: the time counts anew
-            for (there, now) in [(&whole, 60), (&short, 70), (&short, 130)] {
-                assert_eq!(end(there, now).expect("an end"), start);
+            for (there, breaks, now) in [(&whole, &[][..], 60), (&rest, &shorter, 70), (&rest, &shorter, 130)] {
+                assert_eq!(end(there, breaks, now).expect("an end"), start);
             }
-            match end(&short, 131) {
+            match end(&rest, &shorter, 131) {
                 Ok(end) => assert_eq!((end, is_strict), (offsets(&[(0, 30), (1, 1)]), false)),
-                Err(error) => {
-                    assert!(is_strict);
-                    let expected = "the queue ends at 30, before offset 50: its broker lost its last messages, or the \
-                                    topic was made anew\nfailOnDataLoss=false";
-                    assert!(error.to_string().contains(expected), "{error}");
-                }
+                Err(error) => assert!(is_strict && error.to_string().contains("it is another one"), "{error}"),
             }
+            let waits =
+                log.take().into_iter().filter(|(_, text)| text.ends_with("a slave says so, which is waited for"));
+            assert_eq!(waits.count(), 1);
         }
     }
 }

@@ -3,35 +3,78 @@
 use crate::admission::StreamOffsets;
 use crate::error::{Error, Result};
 use crate::offsets::FORM;
+use crate::store_times::{StoreTimes, member_name, of_member_name};
 use crate::text::{json_quoted, quoted, shown};
 use crate::topic_offsets::by_topic;
 use crate::topics::Topics;
 use rmqfast_client::puller::Queue;
 use serde_json::Value;
-use std::fmt::Write;
+use std::collections::BTreeMap;
 
 /// What offsets of a store look like.
 const POSITION: &str = r#"{"log": 123}"#;
 const NEXT_STEP: &str = "give this stream a checkpointLocation of its own";
 
-/// The text of offsets: topics and brokers in their order, and queues by number.
-pub fn topic_text(offsets: &StreamOffsets) -> String {
-    let mut text = String::from("{");
-    let mut last: Option<(&str, &str)> = None;
-    for (Queue { topic, broker_name, queue_id }, offset) in offsets {
-        let begin = match last {
-            Some((topic_before, broker)) if topic_before == topic && *broker == **broker_name => ", ".to_owned(),
-            Some((topic_before, _)) if topic_before == topic => format!("}}, {}: {{", json_quoted(broker_name)),
-            before => {
-                let end = if before.is_some() { "}}, " } else { "" };
-                format!("{end}{}: {{{}: {{", json_quoted(topic), json_quoted(broker_name))
-            }
-        };
-        let _ = write!(text, "{begin}\"{queue_id}\": {offset}");
-        last = Some((topic, broker_name));
+/// Where a stream of topics is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicPosition {
+    /// The next offset of each queue.
+    pub offsets: StreamOffsets,
+    /// When the message before it was stored.
+    pub stored: StoreTimes,
+}
+
+impl TopicPosition {
+    /// The position that a text says; of topics that are named it has an offset at least.
+    ///
+    /// # Errors
+    /// As [`topic_offsets`]; a text without an offset.
+    pub fn of_text(topics: &Topics, text: &str) -> Result<Self> {
+        let value = json(text, FORM)?;
+        let offsets = offsets_of(topics, &value)?;
+        // only a pattern can match nothing; else all would be read again
+        if offsets.is_empty() && topics.names().is_some() {
+            let text = format!("checkpoint: expected offsets of {topics} as {FORM}, got none: {}", quoted(text));
+            return Err(foreign(Error::argument(text)));
+        }
+        let mut stored = times_of(&value);
+        stored.retain(|queue, _| offsets.contains_key(queue));
+        Ok(Self { offsets, stored })
     }
-    text.push_str(if last.is_some() { "}}}" } else { "}" });
-    text
+
+    /// The text of the position: topics and brokers in their order, and queues by number.
+    pub fn to_text(&self) -> String {
+        let offsets = by_broker(&self.offsets);
+        let times = by_broker(&self.stored);
+        let topic = |(topic, brokers): (&&str, &ByBroker<'_>)| {
+            let offsets = brokers.iter().map(|(broker, queues)| {
+                let queues: Vec<String> = queues.iter().map(|(id, offset)| format!("\"{id}\": {offset}")).collect();
+                format!("{}: {{{}}}", json_quoted(broker), queues.join(", "))
+            });
+            let times = times.get(topic).into_iter().flatten();
+            let times = times.map(|(broker, times)| member_name(broker, times.iter().copied()));
+            let members: Vec<String> =
+                offsets.chain(times.map(|name| format!("{}: {{}}", json_quoted(&name)))).collect();
+            format!("{}: {{{}}}", json_quoted(topic), members.join(", "))
+        };
+        format!("{{{}}}", offsets.iter().map(topic).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Numbers of queues, by topic and broker.
+type ByBroker<'a> = BTreeMap<&'a str, Vec<(i32, i64)>>;
+
+fn by_broker(numbers: &BTreeMap<Queue, i64>) -> BTreeMap<&str, ByBroker<'_>> {
+    let mut by_topic: BTreeMap<&str, ByBroker<'_>> = BTreeMap::new();
+    for (Queue { topic, broker_name, queue_id }, number) in numbers {
+        by_topic.entry(topic).or_default().entry(broker_name).or_default().push((*queue_id, *number));
+    }
+    by_topic
+}
+
+/// The text of offsets.
+pub fn topic_text(offsets: &StreamOffsets) -> String {
+    TopicPosition { offsets: offsets.clone(), stored: StoreTimes::new() }.to_text()
 }
 
 /// The offsets that a text says.
@@ -39,8 +82,12 @@ pub fn topic_text(offsets: &StreamOffsets) -> String {
 /// # Errors
 /// They are of a topic that is not read, or of another source.
 pub fn topic_offsets(topics: &Topics, text: &str) -> Result<StreamOffsets> {
+    offsets_of(topics, &json(text, FORM)?)
+}
+
+fn offsets_of(topics: &Topics, value: &Value) -> Result<StreamOffsets> {
     // the form of `startingOffsets`, so that a user may copy it from there
-    let by_topic = by_topic("checkpoint", &json(text, FORM)?, topics).map_err(foreign)?;
+    let by_topic = by_topic("checkpoint", value, topics).map_err(foreign)?;
     let mut offsets = StreamOffsets::new();
     for (topic, by_broker) in by_topic {
         for (broker, by_queue) in by_broker {
@@ -48,12 +95,30 @@ pub fn topic_offsets(topics: &Topics, text: &str) -> Result<StreamOffsets> {
                 let queue_id = i32::try_from(id).map_err(|_| {
                     foreign(Error::argument(format!("checkpoint: expected a queue id as \"0\", got '{id}'")))
                 })?;
+                // `latest` and `earliest` are for options: a stream knows where it is
+                if offset < 0 {
+                    let place = format!("checkpoint: topic {topic}, broker {broker}, queue {id}");
+                    return Err(foreign(Error::argument(format!("{place}: expected an offset, got {offset}"))));
+                }
                 let broker_name = broker.as_str().into();
                 offsets.insert(Queue { topic: topic.clone(), broker_name, queue_id }, offset);
             }
         }
     }
     Ok(offsets)
+}
+
+fn times_of(value: &Value) -> StoreTimes {
+    let mut stored = StoreTimes::new();
+    for (topic, brokers) in value.as_object().into_iter().flatten() {
+        let members = brokers.as_object().into_iter().flatten();
+        for (member, _) in members.filter(|(_, queues)| queues.as_object().is_some_and(serde_json::Map::is_empty)) {
+            let Some((broker, times)) = of_member_name(member) else { continue };
+            let queue = |queue_id| Queue { topic: topic.clone(), broker_name: broker.into(), queue_id };
+            stored.extend(times.into_iter().map(|(queue_id, time)| (queue(queue_id), time)));
+        }
+    }
+    stored
 }
 
 /// The text of a position in the log of a store.
@@ -124,6 +189,43 @@ mod tests {
         assert_eq!(topic_text(&StreamOffsets::new()), "{}");
     }
 
+    #[test]
+    fn times_of_the_last_messages_stand_beside_the_offsets() {
+        let position = TopicPosition {
+            offsets: offsets(&[("orders", "b", 0, 20), ("orders", "b", 1, 7), ("orders", "a", 0, 3)]),
+            stored: offsets(&[("orders", "b", 0, 1_700_000_000_000), ("orders", "b", 1, 1_700_000_000_001)]),
+        };
+        let text = position.to_text();
+        let expected =
+            r#"{"orders": {"a": {"0": 3}, "b": {"0": 20, "1": 7}, "b stored 0:1700000000000 1:1700000000001": {}}}"#;
+        assert_eq!(text, expected);
+        assert_eq!(TopicPosition::of_text(&orders(), &text).expect("a position"), position);
+        assert_eq!(topic_offsets(&orders(), &text).expect("offsets"), position.offsets);
+        // a broker of that name has offsets
+        let odd = r#"{"orders": {"b stored 0:1": {"0": 20}}}"#;
+        let odd = TopicPosition::of_text(&orders(), odd).expect("a position");
+        assert_eq!((odd.offsets, odd.stored), (offsets(&[("orders", "b stored 0:1", 0, 20)]), StoreTimes::new()));
+        // times of queues without an offset say nothing
+        let alone = r#"{"orders": {"b": {"0": 20}, "b stored 1:5": {}, "c stored 0:5": {}}}"#;
+        assert_eq!(TopicPosition::of_text(&orders(), alone).expect("a position").stored, StoreTimes::new());
+    }
+
+    #[test]
+    fn a_position_without_an_offset_is_refused_unless_a_pattern_may_match_nothing() {
+        for text in ["{}", r#"{"orders": {}}"#, r#"{"orders": {"b": {}}}"#, r#"{"orders": {"b stored 0:1": {}}}"#] {
+            let error = TopicPosition::of_text(&orders(), text).expect_err(text).to_string();
+            let expected =
+                "checkpoint: expected offsets of topic orders as {\"topic\": {\"broker\": {\"0\": 23}}}, got none: ";
+            let end = "; give this stream a checkpointLocation of its own";
+            assert_eq!(error, format!("{expected}{}{end}", quoted(text)));
+        }
+        let pairs = [("nameServer", "a:1"), ("subscribePattern", "orders.*")];
+        let pairs: Vec<_> = pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+        let options = crate::Options::of(crate::Kind::TopicStream, &pairs).expect("options");
+        let pattern = Topics::of(&options).expect("a pattern");
+        assert_eq!(TopicPosition::of_text(&pattern, "{}").expect("a position"), TopicPosition::default());
+    }
+
     proptest! {
         #[test]
         fn each_offset_has_one_text(
@@ -160,6 +262,7 @@ mod tests {
                 "queue 0: expected an offset, -1 (latest) or -2 (earliest), got True".into(),
             ),
             (r#"{"orders": {"b": {"0": 1.5}}}"#, "got 1.5".into()),
+            (r#"{"orders": {"b": {"0": -1}}}"#, "topic orders, broker b, queue 0: expected an offset, got -1".into()),
         ] {
             let error = topic_offsets(&orders(), text).expect_err(text).to_string();
             assert!(error.starts_with("checkpoint: "), "{error}");

@@ -12,6 +12,7 @@
 pub mod admission;
 pub mod checkpoint;
 pub mod cluster_options;
+pub mod continuity;
 pub mod copies;
 pub mod copy_part;
 pub mod copy_rows;
@@ -36,6 +37,7 @@ pub mod store_damage;
 pub mod store_piece;
 pub mod store_read;
 pub mod store_stream;
+pub mod store_times;
 pub mod stream;
 pub mod text;
 pub mod time;

@@ -89,14 +89,17 @@ impl StoreOffsets {
     /// on, or to its last.
     ///
     /// # Errors
-    /// A queue that the topic does not have; a first offset that has expired.
+    /// A queue that the topic does not have, or that begins behind its end; a first offset that has expired, or is not there yet.
     pub fn bounds(&self, queues: &Queues) -> Result<(Bounds, Bounds)> {
         let first = bounds("startingOffsets", &self.start, queues, EARLIEST)?;
         // an end that has expired reads nothing, but a start would leave out messages in silence
         if self.is_strict {
             check_not_expired("startingOffsets", &first, queues)?;
+            check_there("startingOffsets", &first, queues)?;
         }
-        Ok((first, bounds("endingOffsets", &self.end, queues, LATEST)?))
+        let last = bounds("endingOffsets", &self.end, queues, LATEST)?;
+        check_order(&first, &last)?;
+        Ok((first, last))
     }
 }
 
@@ -116,6 +119,29 @@ pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result
         }
     }
     Ok(())
+}
+
+/// Refuses to start behind the last message: nothing would be read, without a word.
+fn check_there(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
+    for (id, offset) in bounds {
+        let (_, last) = queues.get(id).copied().unwrap_or_default();
+        if *offset > last {
+            return Err(Error::Corrupt(format!(
+                "{name}: queue {id}: offset {offset} is not there yet, the queue ends at {last}; \
+                 on_damage=\"warn\" (failOnDataLoss=false) reads nothing of it"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_order(first: &Bounds, last: &Bounds) -> Result<()> {
+    let mut both = first.iter().filter_map(|(id, start)| Some((id, start, last.get(id)?)));
+    both.find(|(_, start, end)| start > end).map_or(Ok(()), |(id, start, end)| {
+        let text =
+            format!("startingOffsets: queue {id}: expected {end} at most, which endingOffsets says, got {start}");
+        Err(Error::argument(text))
+    })
 }
 
 /// The text that says these bounds.
@@ -232,5 +258,26 @@ mod tests {
         let offsets = StoreOffsets::of(&Options::of(Kind::StoreBatch, &pairs).expect("options")).expect("offsets");
         let queues = Queues::from([(0, (0, 9)), (1, (0, 9))]);
         assert_eq!(offsets.bounds(&queues).expect("known queues"), (bounds, Bounds::new()));
+    }
+
+    #[test]
+    fn a_start_behind_the_last_message_and_one_behind_the_end_are_refused() {
+        let found = |start: i64, end: i64, strict: &str| {
+            let at = |offset: i64| format!(r#"{{"orders": {{"*": {{"0": {offset}}}}}}}"#);
+            let (start, end) = (at(start), at(end));
+            let pairs = [("path", "/s"), ("topic", "orders"), ("startingOffsets", &start), ("endingOffsets", &end)];
+            let pairs = pairs.into_iter().chain([("failOnDataLoss", strict)]);
+            let pairs: Vec<_> = pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+            let offsets = StoreOffsets::of(&Options::of(Kind::StoreBatch, &pairs).expect("options")).expect("offsets");
+            offsets.bounds(&Queues::from([(0, (3, 9))])).map_err(|error| error.to_string())
+        };
+        assert!(found(9, -1, "true").is_ok() && found(3, 9, "true").is_ok() && found(5, 5, "true").is_ok());
+        let error = found(1 << 62, -1, "true").expect_err("not there");
+        assert!(error.starts_with(
+            "startingOffsets: queue 0: offset 4611686018427387904 is not there yet, the queue ends at 9; "
+        ));
+        assert!(found(1 << 62, -1, "false").is_ok());
+        let error = "startingOffsets: queue 0: expected 5 at most, which endingOffsets says, got 6";
+        assert_eq!([found(6, 5, "true"), found(6, 5, "false")], [Err(error.to_owned()), Err(error.to_owned())]);
     }
 }

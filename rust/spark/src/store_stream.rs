@@ -4,14 +4,17 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store_piece;
 use crate::store_read::StoreRead;
-use crate::stream::{Level, Stream};
+use crate::stream::{Level, Log, Stream};
 use rmqfast_remoting::Interrupt;
+use rmqfast_store::format::message::{Item, Layout, Message};
 use rmqfast_store::scan::{Column, Piece, Plan, ScanRequest, Start, Tail, Way};
 use rmqfast_store::store::MessageStore;
 use std::time::Duration;
 
 /// Messages between two places at which a batch may end.
 const STEP: usize = 256;
+/// Bytes that are read of a record at first.
+const HEAD: usize = 4096;
 /// Between two looks at a message of which a queue does not tell yet.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -27,6 +30,10 @@ pub struct StoreStream {
     target: Option<u64>,
     /// Where the log ends, as far as is known.
     last: Option<u64>,
+    /// Where the log has a message, or did end, as this stream saw.
+    known: Option<u64>,
+    is_strict: bool,
+    log: Log,
 }
 
 impl StoreStream {
@@ -43,11 +50,32 @@ impl StoreStream {
             None => Start::End,
         };
         let max_bytes = options.number("maxBytesPerTrigger").map(i64::cast_unsigned);
-        Ok(Self { read, begin, max_bytes, target: None, last: None })
+        let (is_strict, log) = (options.flag("failOnDataLoss"), Log::default());
+        Ok(Self { read, begin, max_bytes, target: None, last: None, known: None, is_strict, log })
     }
 
     fn position(&self, start: Start) -> Result<u64> {
         position(&self.read.open()?, start)
+    }
+
+    /// Looks whether a message begins where the stream goes on: else the position is one of another log, whose messages of anywhere
+    /// would be read.
+    fn check_place(&mut self, store: &MessageStore, place: u64) -> Result<()> {
+        // what retention has removed is told by the task that misses it
+        if self.known == Some(place) || place < store.log().min_offset() || begins_record(store, place)? {
+            return Ok(());
+        }
+        let text = format!(
+            "the log of {} has no message that begins at the checkpoint's offset {place}: it is another store, or it is damaged there",
+            self.read.path.display()
+        );
+        if self.is_strict {
+            let next_step =
+                "give this stream a checkpointLocation of its own; failOnDataLoss=false goes on at the next message";
+            return Err(Error::DataLoss(format!("{text}\n{next_step}")));
+        }
+        self.log.warn([format!("{text}; it goes on at the next message")]);
+        Ok(())
     }
 }
 
@@ -75,10 +103,15 @@ impl Stream for StoreStream {
                 self.read.path.display()
             )));
         }
-        match self.max_bytes.filter(|most| is_limited && end - start > *most) {
-            Some(most) => Ok(store_text(behind(&store, start, most, end, interrupt)?)),
-            None => Ok(store_text(end)),
+        if start < end {
+            self.check_place(&store, start)?;
         }
+        let end = match self.max_bytes.filter(|most| is_limited && end - start > *most) {
+            Some(most) => behind(&store, start, most, end, interrupt)?,
+            None => end,
+        };
+        self.known = Some(end);
+        Ok(store_text(end))
     }
 
     fn report(&self) -> Option<String> {
@@ -114,10 +147,31 @@ impl Stream for StoreStream {
     }
 
     fn take_log(&mut self) -> Vec<(Level, String)> {
-        Vec::new()
+        self.log.take()
     }
 
     fn close(&mut self) {}
+}
+
+/// Whether a message begins at a place, or the blank end of a file.
+fn begins_record(store: &MessageStore, place: u64) -> Result<bool> {
+    let head = match store.log().record_head(place, HEAD) {
+        // behind the last file, or in a gap
+        Err(rmqfast_store::Error::Invalid { .. }) => return Ok(false),
+        head => head?,
+    };
+    Ok(match Layout::decode(&head) {
+        Ok(Item::Message(layout)) => {
+            Message::new(&head, layout).is_some_and(|message| message.physical_offset() == place.cast_signed())
+        }
+        Ok(Item::Partial(needed)) if needed > HEAD => {
+            let record = store.log().record_head(place, needed)?;
+            matches!(Layout::decode(&record), Ok(Item::Message(layout)) if Message::new(&record, layout)
+                .is_some_and(|message| message.physical_offset() == place.cast_signed()))
+        }
+        Ok(Item::Blank(_)) => true,
+        Ok(Item::Partial(_) | Item::Unwritten) | Err(_) => false,
+    })
 }
 
 fn position(store: &MessageStore, start: Start) -> Result<u64> {
@@ -250,6 +304,32 @@ mod tests {
         assert_eq!(pieces(&mut of, start, &end), before);
         assert_eq!(pieces(&mut of, &end, &end), []);
         assert_eq!(pieces(&mut of, start, r#"{"log": 5000}"#).len(), 1);
+    }
+
+    #[test]
+    fn a_store_in_place_of_another_is_told_by_what_stands_at_the_checkpoint() {
+        let (one, other) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        append(one.path(), 10, 1);
+        append(other.path(), 30, 1);
+        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; SIZE + 17], ..Default::default() };
+        let options = AppendOptions { file_size: 1 << 20, index_slots: 16, index_entries: 9_000, ..Default::default() };
+        let longer = tempfile::tempdir().expect("a directory");
+        let appender = Appender::open(longer.path(), options).expect("a store");
+        appender.append(&Messages::new(vec![message; 30]), Some(1), 0).expect("appended");
+        appender.close().expect("closed");
+        let end = stream(one.path(), &[]).initial(&mut never).expect("an offset");
+        // a longer log of the same messages goes on there, and each record is a place to go on at
+        assert!(latest(&mut stream(other.path(), &[]), &end, true) > store_position(&end).expect("a position"));
+        let error = stream(longer.path(), &[]).latest(Some(&end), true, &mut never).expect_err("another").to_string();
+        assert!(error.contains("has no message that begins at the checkpoint's offset"), "{error}");
+        let mut careless = stream(longer.path(), &[("failOnDataLoss", "false")]);
+        latest(&mut careless, &end, true);
+        let told: Vec<_> = careless.take_log().into_iter().map(|(level, _)| level).collect();
+        assert_eq!(told, [Level::Warning]);
+        // seen once, it is not looked at again: a file's blank end is a place as well
+        let mut small = stream(other.path(), &[("maxBytesPerTrigger", "1")]);
+        let first = latest(&mut small, r#"{"log": 0}"#, true);
+        assert!(first > 0 && small.take_log().is_empty());
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// The offsets of another stream.
-    fn merged(&self, offsets: &[String]) -> Result<String> {
+    fn merged(&mut self, offsets: &[String], _interrupt: Interrupt<'_>) -> Result<String> {
         offsets.last().cloned().ok_or_else(|| Error::argument("offsets: expected those of a task, got none"))
     }
 

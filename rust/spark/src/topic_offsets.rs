@@ -1,6 +1,7 @@
 //! Where a read of the queues of topics starts and ends, on each of their brokers.
 use crate::error::{Error, Result};
 use crate::offsets::{ByQueue, EARLIEST, FORM, LATEST, Offsets, by_queue, json_of};
+use crate::store_times;
 use crate::text::{quoted, shown};
 use crate::topics::Topics;
 use rmqfast_client::cluster::Bounds;
@@ -60,7 +61,9 @@ fn by_broker(name: &str, brokers: &Value) -> Result<ByBroker> {
         let text = format!("{name}: expected brokers with offsets by queue below the topic, got {got}");
         return Err(Error::argument(text));
     };
-    by_broker.into_iter().map(|(broker, queues)| Ok((broker.clone(), by_queue(name, queues)?))).collect()
+    // the checkpoint of a stream has times besides, which are no offsets
+    let by_broker = by_broker.into_iter().filter(|(broker, queues)| !queues.is_empty() || !is_of_times(broker));
+    by_broker.map(|(broker, queues)| Ok((broker.clone(), by_queue(name, queues)?))).collect()
 }
 
 /// The offset of each queue, in their order; one that is not named begins at its first message, or ends behind its last.
@@ -109,6 +112,29 @@ pub fn resolve(
         resolved.push(offset.min(*last).max(*first));
     }
     Ok((resolved, warnings))
+}
+
+/// Refuses ends by queue of which one is before its begin: nothing would be read, without a word.
+///
+/// # Errors
+/// There is one.
+pub fn check_order(end: &Offsets<ByTopic>, queues: &[(Queue, Bounds)], resolved: (&[i64], &[i64])) -> Result<()> {
+    // a word for all queues is behind each begin
+    if !matches!(end, Offsets::Named(_)) {
+        return Ok(());
+    }
+    let mut ranges = queues.iter().zip(resolved.0.iter().zip(resolved.1));
+    let Some(((Queue { topic, broker_name, queue_id }, _), (start, end))) =
+        ranges.find(|(_, (start, end))| start > end)
+    else {
+        return Ok(());
+    };
+    let place = format!("startingOffsets: topic {topic}, broker {broker_name}, queue {queue_id}");
+    Err(Error::argument(format!("{place}: expected {end} at most, which endingOffsets says, got {start}")))
+}
+
+fn is_of_times(member: &str) -> bool {
+    store_times::of_member_name(member).is_some()
 }
 
 fn check_known(name: &str, topic: &str, offsets: &ByBroker, queues: &[(Queue, Bounds)]) -> Result<()> {
@@ -179,6 +205,25 @@ mod tests {
             ("{}", Edge::End, [5, 9, 4, 7]),
         ] {
             assert_eq!(resolved(text, edge).expect(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_begins_behind_its_end_is_refused() {
+        let order = |start: &str, end: &str| {
+            let offsets = [start, end].map(|text| parse("offsets", text, &topics()).expect("offsets"));
+            let [first, last] = [(0, Edge::Start), (1, Edge::End)]
+                .map(|(at, edge)| resolve("offsets", &offsets[at], &queues(), edge, true).expect("resolved").0);
+            check_order(&offsets[1], &queues(), (&first, &last))
+        };
+        let at = |offset: i64| format!(r#"{{"orders": {{"a": {{"0": {offset}}}}}}}"#);
+        for (start, end) in [(at(5), at(5)), (at(5), at(-1)), (at(9), "latest".into()), ("earliest".into(), at(3))] {
+            order(&start, &end).expect("in order");
+        }
+        for (start, end, first, last) in [(at(8), at(5), 8, 5), ("latest".into(), at(5), 9, 5), (at(4), at(-2), 4, 3)] {
+            let expected = format!("expected {last} at most, which endingOffsets says, got {first}");
+            let error = order(&start, &end).expect_err("out of order").to_string();
+            assert_eq!(error, format!("startingOffsets: topic orders, broker a, queue 0: {expected}"));
         }
     }
 

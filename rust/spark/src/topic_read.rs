@@ -9,7 +9,7 @@ use crate::options::{Kind, Options};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::{Filter, Limits, Selection, Source};
 use crate::stream::{Limits as BatchLimits, Log};
-use crate::topic_offsets::{ByTopic, Edge, parse, resolve};
+use crate::topic_offsets::{ByTopic, Edge, check_order, parse, resolve};
 use crate::topic_piece::TopicPiece;
 use crate::topics::{Found, Topics};
 use crate::via::{BrokerWay, Via};
@@ -456,6 +456,7 @@ impl TopicRead {
         let (start, expired) = self.resolve("startingOffsets", &self.start, Edge::Start, there)?;
         let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, there)?;
         warnings.extend(expired.into_iter().chain(ahead));
+        check_order(&self.end, there, (&start, &end))?;
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
         let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();

@@ -1,8 +1,10 @@
 //! The stream of topics: tasks read its batches as those of a batch read do.
 use crate::admission::{Admission, StreamBounds, StreamOffsets};
-use crate::checkpoint::{topic_offsets, topic_text};
+use crate::checkpoint::{TopicPosition, topic_offsets, topic_text};
+use crate::continuity::{Break, StreamStates, doubtful, ended, replaced, withdrawn};
 use crate::error::{Error, Result};
 use crate::lag::Lag;
+use crate::store_times::StoreTimes;
 use crate::stream::{Level, Limits, Log, Stream};
 use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
@@ -16,7 +18,8 @@ use std::time::{Duration, Instant};
 /// For how long bounds tell which queues there are.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A stream of topics. Its offsets are `{"topic": {"broker": {"0": 23}}}`: the next offset of each queue.
+/// A stream of topics. Its offsets are `{"topic": {"broker": {"0": 23}}}`: the next offset of each queue; beside them stands when the
+/// message before each was stored, which tells a topic that was made anew.
 ///
 /// Source: `RocketMQSource` of rocketmq-spark, `KafkaMicroBatchStream` of Spark.
 #[derive(Debug)]
@@ -27,11 +30,15 @@ pub struct TopicStream {
     seen: BTreeSet<String>,
     /// Where brokers are, or were last.
     addresses: BTreeMap<String, String>,
-    target: Option<StreamBounds>,
+    target: Option<StreamStates>,
     /// What `latest` was told, and when.
-    told: Option<(Duration, StreamBounds)>,
-    /// Where queues are that tasks without an end do not read.
-    unread: StreamOffsets,
+    told: Option<(Duration, StreamStates)>,
+    /// Spark asked for the latest offsets and did not say where the stream is.
+    is_start_unknown: bool,
+    /// Where tasks without an end began, and the queues that they do not read.
+    endless_start: TopicPosition,
+    /// Brokers of topics that were not there, which is told once.
+    absent: BTreeSet<(String, String)>,
     admission: Admission,
     lag: Lag,
     log: Log,
@@ -52,7 +59,9 @@ impl TopicStream {
             addresses: BTreeMap::new(),
             target: None,
             told: None,
-            unread: StreamOffsets::new(),
+            is_start_unknown: false,
+            endless_start: TopicPosition::default(),
+            absent: BTreeSet::new(),
             lag: Lag::default(),
             log: Log::default(),
             began: Instant::now(),
@@ -60,9 +69,8 @@ impl TopicStream {
         })
     }
 
-    /// Where the queues begin and end now, of the topics that there are now. With `is_patient` those of brokers that are away
-    /// are missing.
-    fn bounds(&mut self, is_patient: bool, interrupt: Interrupt<'_>) -> Result<StreamBounds> {
+    /// The queues as they are now, of the topics that there are now. With `is_patient` those of brokers that are away are missing.
+    fn states(&mut self, is_patient: bool, interrupt: Interrupt<'_>) -> Result<StreamStates> {
         let Self { read, cluster, seen, addresses, log, .. } = self;
         let away =
             |what: &str, error: &dyn std::fmt::Display| format!("{what}: its route is not to be had now: {error}");
@@ -79,7 +87,7 @@ impl TopicStream {
             // nobody could say which topics match
             Err(Error::Client(error)) if is_patient && !seen.is_empty() && !is_interrupt(&error) => {
                 log.warn([away(&read.topics.to_string(), &error)]);
-                return Ok(StreamBounds::new());
+                return Ok(StreamStates::new());
             }
             Err(error) => return Err(error),
         };
@@ -87,9 +95,138 @@ impl TopicStream {
         addresses.extend(found.addresses);
         seen.extend(found.queues.iter().map(|queue| queue.topic.clone()));
         read.keep(&mut found.queues, !is_patient)?;
-        let bounds = cluster.bounds(&found.queues, is_patient, interrupt);
-        log.warn(cluster.take_warnings());
-        Ok(bounds?.into_iter().collect())
+        self.states_of(&found.queues, is_patient, interrupt)
+    }
+
+    fn states_of(&mut self, queues: &[Queue], is_patient: bool, interrupt: Interrupt<'_>) -> Result<StreamStates> {
+        let states = self.cluster.states(queues, is_patient, interrupt);
+        self.log.warn(self.cluster.take_warnings());
+        Ok(states?.into_iter().collect())
+    }
+
+    /// Takes those queues out of `states` that do not go on where the stream is, and tells how they do; also of those that the topics
+    /// have no more.
+    fn take_breaks(
+        &mut self,
+        position: &TopicPosition,
+        states: &mut StreamStates,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<Break>> {
+        let mut breaks = ended(position, states);
+        let places = doubtful(position, states);
+        let group = &self.read.request.puller.consumer_group;
+        let found = self.cluster.messages_of_present(&places, group, interrupt)?;
+        self.log.warn(self.cluster.take_warnings());
+        breaks.extend(replaced(position, states, &found));
+        if !self.read.request.is_strict {
+            self.find_next(position, states, &mut breaks, interrupt)?;
+        }
+        let gone = self.gone(position, states, interrupt)?;
+        breaks.extend(withdrawn(position, &gone));
+        // what cannot be looked at is away
+        for (queue, _) in places.iter().filter(|(queue, _)| !found.contains_key(queue)) {
+            states.remove(queue);
+        }
+        for Break { queue, .. } in &breaks {
+            states.remove(queue);
+        }
+        Ok(breaks)
+    }
+
+    /// Finds where queues go on that do not at the stream's offset: at the first message that was stored after the last one that was
+    /// read. Of a topic that was made anew that is its first.
+    fn find_next(
+        &self,
+        position: &TopicPosition,
+        states: &StreamStates,
+        breaks: &mut [Break],
+        interrupt: Interrupt<'_>,
+    ) -> Result<()> {
+        for found in breaks {
+            let (Some(stored), Some(state)) = (position.stored.get(&found.queue), states.get(&found.queue)) else {
+                continue;
+            };
+            let (queue, group) = ((found.queue.clone(), state.bounds), &self.read.request.puller.consumer_group);
+            let next = self.cluster.offsets_at(stored + 1, &[queue], group, interrupt)?;
+            found.next = next.first().copied().unwrap_or(found.next);
+        }
+        Ok(())
+    }
+
+    /// The queues of the stream that topics have no more though their brokers are there. Of brokers that do not have a topic now it is
+    /// told: they may come back.
+    fn gone(
+        &mut self,
+        position: &TopicPosition,
+        states: &StreamStates,
+        interrupt: Interrupt<'_>,
+    ) -> Result<StreamStates> {
+        // nobody could say what there is
+        if states.is_empty() {
+            return Ok(StreamStates::new());
+        }
+        let mut missing: Vec<Queue> =
+            position.offsets.keys().filter(|queue| !states.contains_key(queue)).cloned().collect();
+        self.read.keep(&mut missing, false)?;
+        let (gone, absent): (Vec<Queue>, Vec<Queue>) =
+            missing.into_iter().partition(|queue| self.cluster.has_broker(queue));
+        for Queue { topic, broker_name, .. } in absent {
+            if self.absent.insert((topic.clone(), broker_name.to_string())) {
+                let text = "is not in its route now: the stream stays where it is in these queues";
+                self.log.warn([format!("topic {topic}: broker {broker_name} {text}")]);
+            }
+        }
+        if gone.is_empty() { Ok(StreamStates::new()) } else { self.states_of(&gone, true, interrupt) }
+    }
+
+    /// The position at these offsets: when the message before each was stored, where a broker tells. Of queues that stay it is what it
+    /// was.
+    fn position_at(
+        &mut self,
+        offsets: StreamOffsets,
+        before: &TopicPosition,
+        states: &StreamStates,
+        interrupt: Interrupt<'_>,
+    ) -> Result<TopicPosition> {
+        let (mut stored, mut places) = (StoreTimes::new(), Vec::new());
+        for (queue, offset) in &offsets {
+            let state = states.get(queue);
+            let time = match (before.offsets.get(queue), state) {
+                (Some(at), _) if at == offset => before.stored.get(queue).copied(),
+                (_, Some(state)) if state.bounds.1 == *offset && state.last_stored.is_some() => state.last_stored,
+                (_, Some(state)) if (state.bounds.0 + 1..=state.bounds.1).contains(offset) => {
+                    places.push((queue.clone(), offset - 1));
+                    None
+                }
+                _ => None,
+            };
+            stored.extend(time.map(|time| (queue.clone(), time)));
+        }
+        let group = &self.read.request.puller.consumer_group;
+        let found = self.cluster.messages_of_present(&places, group, interrupt)?;
+        self.log.warn(self.cluster.take_warnings());
+        let found = found.into_iter().filter_map(|(queue, message)| Some((queue, message.filter(|m| m.is_own)?)));
+        stored.extend(found.map(|(queue, message)| (queue, message.store_timestamp)));
+        Ok(TopicPosition { offsets, stored })
+    }
+
+    /// Where the stream goes on, with queues that are new.
+    fn continued(&mut self, mut position: TopicPosition, interrupt: Interrupt<'_>) -> Result<TopicPosition> {
+        // Spark has just asked for the latest offsets, and until the tasks begin nobody reads
+        let told = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
+        let mut states = match told {
+            Some((_, states)) => states,
+            None => self.states(true, interrupt)?,
+        };
+        for (queue, state) in &states {
+            position.offsets.entry(queue.clone()).or_insert(state.bounds.0);
+        }
+        let breaks = self.take_breaks(&position, &mut states, interrupt)?;
+        for (queue, next) in self.admission.next_offsets(&breaks, self.now(), &mut self.log)? {
+            position.stored.remove(&queue);
+            position.offsets.insert(queue, next);
+        }
+        Ok(position)
     }
 
     fn limits(&self, is_limited: bool) -> Limits {
@@ -108,6 +245,14 @@ impl TopicStream {
     fn offsets(&self, text: &str) -> Result<StreamOffsets> {
         topic_offsets(&self.read.topics, text)
     }
+
+    fn position(&self, text: &str) -> Result<TopicPosition> {
+        TopicPosition::of_text(&self.read.topics, text)
+    }
+}
+
+fn bounds_of(states: &StreamStates) -> StreamBounds {
+    states.iter().map(|(queue, state)| (queue.clone(), state.bounds)).collect()
 }
 
 impl Stream for TopicStream {
@@ -120,26 +265,31 @@ impl Stream for TopicStream {
     }
 
     fn aim(&mut self, interrupt: Interrupt<'_>) -> Result<()> {
-        self.target = Some(self.bounds(false, interrupt)?);
+        self.target = Some(self.states(false, interrupt)?);
         Ok(())
     }
 
     fn latest(&mut self, start: Option<&str>, is_limited: bool, interrupt: Interrupt<'_>) -> Result<String> {
-        let start = start.map(|text| self.offsets(text)).transpose()?;
-        let bounds = match &self.target {
+        let start = start.map(|text| self.position(text)).transpose()?;
+        let mut states = match &self.target {
             Some(target) => target.clone(),
             // where Spark does not say where the stream was, no queue may be missing
-            None => self.bounds(start.is_some(), interrupt)?,
+            None => self.states(start.is_some(), interrupt)?,
         };
         let now = self.now();
-        self.lag.see(&bounds, now);
-        self.told = Some((now, bounds.clone()));
+        self.lag.see(&bounds_of(&states), now);
+        self.told = Some((now, states.clone()));
+        self.is_start_unknown = start.is_none();
         let Some(start) = start else {
-            return Ok(topic_text(&bounds.into_iter().map(|(queue, (_, last))| (queue, last)).collect()));
+            let ends = states.iter().map(|(queue, state)| (queue.clone(), state.bounds.1)).collect();
+            return Ok(self.position_at(ends, &TopicPosition::default(), &states, interrupt)?.to_text());
         };
-        self.lag.forget(&start);
-        let end = self.admission.end(&start, &bounds, self.limits(is_limited), now, &mut self.log)?;
-        Ok(topic_text(&end))
+        self.lag.forget(&start.offsets);
+        let all = states.clone();
+        let breaks = self.take_breaks(&start, &mut states, interrupt)?;
+        let limits = self.limits(is_limited);
+        let end = self.admission.end(&start.offsets, &bounds_of(&states), &breaks, limits, now, &mut self.log)?;
+        Ok(self.position_at(end, &start, &all, interrupt)?.to_text())
     }
 
     fn report(&self) -> Option<String> {
@@ -148,13 +298,9 @@ impl Stream for TopicStream {
     }
 
     fn pieces(&mut self, start: &str, end: &str, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
-        let (mut start, end) = (self.offsets(start)?, self.offsets(end)?);
-        if end.keys().any(|queue| !start.contains_key(queue)) {
-            // where Spark did not say where the stream was
-            for (queue, (first, _)) in self.bounds(true, interrupt)? {
-                start.entry(queue).or_insert(first);
-            }
-        }
+        let (start, end) = (self.position(start)?, self.offsets(end)?);
+        // where Spark did not say where the stream was, nobody has looked yet whether its queues go on there
+        let start = if self.is_start_unknown { self.continued(start, interrupt)?.offsets } else { start.offsets };
         let ranges = end.into_iter().filter_map(|(queue, end)| {
             let start = *start.get(&queue)?;
             (start < end).then_some(QueueRange { queue, start, end })
@@ -175,21 +321,16 @@ impl Stream for TopicStream {
     }
 
     fn endless_pieces(&mut self, start: &str, most: usize, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
-        let mut start = self.offsets(start)?;
-        // Spark has just asked for the latest offsets, and until the tasks begin nobody reads
-        let told = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
-        let bounds = match told {
-            Some((_, bounds)) => bounds,
-            None => self.bounds(true, interrupt)?,
-        };
-        for (queue, (first, _)) in bounds {
-            start.entry(queue).or_insert(first);
-        }
+        let start = self.position(start)?;
+        self.endless_start = self.continued(start, interrupt)?;
         // queues that options do not ask for any more stay where they are
-        let mut asked: Vec<Queue> = start.keys().cloned().collect();
+        let mut asked: Vec<Queue> = self.endless_start.offsets.keys().cloned().collect();
         self.read.keep(&mut asked, false)?;
-        let asked = BTreeSet::from_iter(asked);
-        (start, self.unread) = start.into_iter().partition(|(queue, _)| asked.contains(queue));
+        let start = asked.into_iter().filter_map(|queue| {
+            let offset = *self.endless_start.offsets.get(&queue)?;
+            Some((queue, offset))
+        });
+        let start = start.collect::<StreamOffsets>();
         // Spark would run batches of no tasks one after the other, as fast as it can
         if start.is_empty() {
             return Err(Error::argument(format!("Real-Time Mode: {}: there is none now", self.read.topics)));
@@ -198,12 +339,17 @@ impl Stream for TopicStream {
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
 
-    fn merged(&self, offsets: &[String]) -> Result<String> {
-        let mut all = self.unread.clone();
+    fn merged(&mut self, offsets: &[String], interrupt: Interrupt<'_>) -> Result<String> {
+        // a task says nothing of queues that it gave up: they stay where they were
+        let mut all = self.endless_start.offsets.clone();
         for text in offsets {
             all.extend(self.offsets(text)?);
         }
-        Ok(topic_text(&all))
+        let begun = self.endless_start.clone();
+        let queues: Vec<Queue> =
+            all.keys().filter(|queue| all.get(queue) != begun.offsets.get(queue)).cloned().collect();
+        let states = self.states_of(&queues, true, interrupt)?;
+        Ok(self.position_at(all, &begun, &states, interrupt)?.to_text())
     }
 
     fn commit(&mut self, end: &str, interrupt: Interrupt<'_>) -> Result<()> {

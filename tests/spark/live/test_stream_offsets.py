@@ -5,6 +5,7 @@ What it decides of values alone, and of the time, is tested beside `rust/spark/s
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -47,6 +48,19 @@ def stream(cluster: RestartableCluster, config: ClientConfig | None = None, **ch
     return SparkStream.of_topic(TopicRead("topic stream", options, COLUMNS, config=config))
 
 
+def without_times(text: str) -> str:
+    """The offsets of a checkpoint alone: when messages were stored is for `test_topics_made_anew.py`."""
+    topics = json.loads(text)
+    return json.dumps(
+        {topic: {name: queues for name, queues in all_of.items() if queues} for topic, all_of in topics.items()}
+    )
+
+
+def latest(of: SparkStream, start: str | None, *, is_limited: bool) -> str:
+    """How far the next batch goes, without times."""
+    return without_times(of.latest(start, is_limited=is_limited))
+
+
 def at(offset: int) -> str:
     """The queue's offset as a checkpoint has it."""
     return f'{{"orders": {{"broker-a": {{"0": {offset}}}}}}}'
@@ -57,14 +71,14 @@ def test_a_batch_takes_what_there_is_or_as_much_as_allowed(
 ) -> None:
     of = stream(cluster, maxOffsetsPerTrigger="1000")
     assert of.report() is None
-    start = of.initial()
+    start = without_times(of.initial())
     assert start == at(0)
     with caplog.at_level(logging.INFO, logger="rmqfast.spark"):
-        assert of.latest(start, is_limited=True) == at(1000)
+        assert latest(of, start, is_limited=True) == at(1000)
     (record,) = caplog.records
     assert (record.levelname, record.getMessage()) == ("INFO", f"topic orders: a batch of 1000 offsets, {COUNT} wait")
-    assert of.latest(start, is_limited=False) == at(COUNT)
-    assert of.latest(None, is_limited=False) == at(COUNT)
+    assert latest(of, start, is_limited=False) == at(COUNT)
+    assert latest(of, None, is_limited=False) == at(COUNT)
     assert of.report() == at(COUNT)
     (piece,) = of.pieces(at(5), at(1000))
     assert read_piece(piece) == (cluster.broker, [("orders", "broker-a", 0, 5, 1000)])
@@ -76,7 +90,7 @@ def test_a_batch_takes_what_there_is_or_as_much_as_allowed(
 def test_a_query_is_told_how_far_it_is_behind(cluster: RestartableCluster) -> None:
     of = stream(cluster)
     assert of.metrics(at(7)) == {}
-    of.latest(at(0), is_limited=True)
+    latest(of, at(0), is_limited=True)
     assert of.metrics(None) == {}
     told = of.metrics(at(7))
     assert float(told.pop("maxSecondsBehindLatest")) >= 0
@@ -93,29 +107,33 @@ def test_a_query_is_told_how_far_it_is_behind(cluster: RestartableCluster) -> No
 
 def test_a_trigger_for_what_is_available_now_goes_no_further(cluster: RestartableCluster) -> None:
     of = stream(cluster, minOffsetsPerTrigger=str(2 * COUNT))
-    start = of.initial()
+    start = without_times(of.initial())
     of.aim()
     cluster.fill("orders", 10)
-    assert of.latest(start, is_limited=True) == at(COUNT)
-    assert of.latest(at(COUNT), is_limited=True) == at(COUNT)
+    assert latest(of, start, is_limited=True) == at(COUNT)
+    assert latest(of, at(COUNT), is_limited=True) == at(COUNT)
     of.close()
 
 
 def test_too_few_messages_wait_for_more(cluster: RestartableCluster) -> None:
     of = stream(cluster, minOffsetsPerTrigger=str(COUNT + 5))
-    assert of.latest(at(0), is_limited=True) == at(0)
-    assert of.latest(at(0), is_limited=False) == at(COUNT)
+    assert latest(of, at(0), is_limited=True) == at(0)
+    assert latest(of, at(0), is_limited=False) == at(COUNT)
     cluster.fill("orders", 5)
-    assert of.latest(at(0), is_limited=True) == at(COUNT + 5)
+    assert latest(of, at(0), is_limited=True) == at(COUNT + 5)
     of.close()
 
 
 def test_a_queue_that_is_new_is_read_from_its_beginning_where_spark_did_not_say_where_the_stream_was(
     cluster: RestartableCluster,
 ) -> None:
-    of = stream(cluster)
-    (piece,) = of.pieces('{"orders": {}}', at(9))
-    assert read_piece(piece) == (cluster.broker, [("orders", "broker-a", 0, 0, 9)])
+    of = stream(cluster, subscribePattern="orders|bills")
+    cluster.create("bills")
+    cluster.fill("bills", 7)
+    both = f'{{"bills": {{"broker-a": {{"0": 7}}}}, "orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
+    assert latest(of, None, is_limited=False) == both
+    (piece,) = of.pieces(at(COUNT), both)
+    assert read_piece(piece) == (cluster.broker, [("bills", "broker-a", 0, 0, 7)])
     of.close()
 
 
@@ -123,23 +141,23 @@ def test_a_cluster_that_is_away_leaves_a_stream_where_it_is(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     of = stream(cluster)
-    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    assert latest(of, at(100), is_limited=True) == at(COUNT)
     cluster.stop()
-    assert of.latest(at(100), is_limited=True) == at(100)
+    assert latest(of, at(100), is_limited=True) == at(100)
     assert "topic orders: its route is not to be had now: no name server answers" in caplog.text
     (piece,) = of.pieces(at(100), at(200))
     assert read_piece(piece)[0] == cluster.broker
     cluster.start()
-    until(lambda: of.latest(at(100), is_limited=True) == at(COUNT))  # nobody tries an address again at once
+    until(lambda: latest(of, at(100), is_limited=True) == at(COUNT))  # nobody tries an address again at once
     of.close()
 
 
 def test_a_broker_that_is_away_leaves_a_stream_where_it_is(cluster: RestartableCluster) -> None:
     of = stream(cluster)
-    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    assert latest(of, at(100), is_limited=True) == at(COUNT)
     assert cluster.running is not None
     cluster.running.brokers[0].stop()  # the name server forgets the topic
-    assert of.latest(at(100), is_limited=True) == at(100)
+    assert latest(of, at(100), is_limited=True) == at(100)
     of.close()
 
 
@@ -147,7 +165,7 @@ def test_a_stream_begins_with_what_comes_unless_it_is_told_otherwise(cluster: Re
     given = {"nameServer": cluster.name_server, "topic": "orders"}
     for options, offset in (({}, COUNT), ({"startingTimestamp": "5"}, 0), ({"startingOffsets": "earliest"}, 0)):
         of = SparkStream.of_topic(TopicRead("topic stream", given | options, COLUMNS))
-        assert of.initial() == at(offset)
+        assert without_times(of.initial()) == at(offset)
         of.close()
 
 
@@ -163,9 +181,9 @@ def test_a_topic_that_is_new_begins_at_its_first_message_and_one_that_vanishes_s
     cluster.fill("bills", 7)
     of = stream(cluster, None, **options)
     # as the checkpoint of a stream of `orders` alone has it
-    joined = of.latest(at(COUNT), is_limited=True)
+    joined = latest(of, at(COUNT), is_limited=True)
     assert joined == of_both(COUNT, 0)
-    end = of.latest(joined, is_limited=True)
+    end = latest(of, joined, is_limited=True)
     assert end == of_both(COUNT, 7) == of.report()
     (piece,) = of.pieces(of_both(COUNT - 5, 0), end)
     assert read_piece(piece)[1] == [("bills", "broker-a", 0, 0, 7), ("orders", "broker-a", 0, COUNT - 5, COUNT)]
@@ -176,15 +194,15 @@ def test_a_topic_that_is_new_begins_at_its_first_message_and_one_that_vanishes_s
     with rmqfast.Admin(name_server=cluster.name_server) as admin:
         admin.topics.delete("bills")
     cluster.fill("orders", 5)
-    assert of.latest(end, is_limited=True) == of_both(COUNT + 5, 7)
+    assert latest(of, end, is_limited=True) == of_both(COUNT + 5, 7)
     assert ("topic bills: its route is not to be had now: unknown topic" in caplog.text) == ("subscribe" in options)
     of.close()
     again = stream(cluster, None, **options)
     if "subscribe" in options:
         with pytest.raises(UnknownTopicError, match="unknown topic 'bills'"):
-            again.latest(end, is_limited=True)
+            latest(again, end, is_limited=True)
     else:
-        assert again.latest(end, is_limited=True) == of_both(COUNT + 5, 7)
+        assert latest(again, end, is_limited=True) == of_both(COUNT + 5, 7)
     again.close()
 
 
@@ -203,21 +221,21 @@ def test_a_pattern_that_nothing_matches_is_an_empty_batch_and_a_stream_that_asks
         assert batch.plan() == []
         assert caplog.text.count("topics like 'orders.*': there is none now") == 2
         of = SparkStream.of_topic(TopicRead("topic stream", options, COLUMNS))
-        assert of.initial() == "{}"
+        assert without_times(of.initial()) == "{}"
         asked.clear()
         for _ in range(3):
-            assert of.latest("{}", is_limited=True) == "{}"
+            assert latest(of, "{}", is_limited=True) == "{}"
         assert of.pieces("{}", "{}") == []
         assert asked[RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER] == 3
         assert (of.report(), of.metrics("{}")) == (None, {})
         for name in ("%DLQ%lake", "%RETRY%lake", "orders"):
             broker.tables.topics.update(TopicConfig(topic_name=name, read_queue_nums=1, write_queue_nums=1))
-        until(lambda: of.latest("{}", is_limited=True) == at(0))
+        until(lambda: latest(of, "{}", is_limited=True) == at(0))
         of.close()
         # neither topics of groups, nor those of the broker, the cluster and RocketMQ
         for pattern, name in ((".*", "orders"), ("%DLQ%.*", "%DLQ%lake"), (".*RETRY%.*|%RETRY%.*", "%RETRY%lake")):
             of = SparkStream.of_topic(TopicRead("topic stream", options | {"subscribePattern": pattern}, COLUMNS))
-            assert of.initial() == f'{{"{name}": {{"broker-a": {{"0": 0}}}}}}'
+            assert without_times(of.initial()) == f'{{"{name}": {{"broker-a": {{"0": 0}}}}}}'
             of.close()
 
 
@@ -225,7 +243,10 @@ def test_queues_that_are_assigned_are_read_and_no_others(cluster: RestartableClu
     cluster.create("bills", queues=3)
     queues = '{"orders": {"broker-a": [0]}, "bills": {"broker-a": [2]}}'
     of = stream(cluster, assign=queues, startingOffsets="latest")
-    assert of.initial() == f'{{"bills": {{"broker-a": {{"2": 0}}}}, "orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
+    assert (
+        without_times(of.initial())
+        == f'{{"bills": {{"broker-a": {{"2": 0}}}}, "orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
+    )
     of.close()
 
 
@@ -242,7 +263,7 @@ def test_ctrl_c_ends_a_question_that_nobody_answers(
             name_server=cluster.name_server, request_timeout=PATIENCE, translate_address=lambda _: through
         )
     of = stream(cluster, config=config)
-    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    assert latest(of, at(100), is_limited=True) == at(COUNT)
     gate.shut()
 
     def wait() -> None:
@@ -252,7 +273,7 @@ def test_ctrl_c_ends_a_question_that_nobody_answers(
     # nobody was away; a server of the test before may tell late that the gate cut its connection
     assert [record for record in caplog.records if record.name == "rmqfast.spark"] == []
     gate.open()
-    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    assert latest(of, at(100), is_limited=True) == at(COUNT)
     of.close()
     gate.close()
 
@@ -268,12 +289,12 @@ def test_ctrl_c_ends_a_question_while_an_address_is_translated(
         return address
 
     of = stream(cluster, config=ClientConfig(name_server=cluster.name_server, translate_address=translate))
-    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    assert latest(of, at(100), is_limited=True) == at(COUNT)
     comes.append("now")
     with pytest.raises(KeyboardInterrupt, match="now"):
         of.latest(at(100), is_limited=True)
     assert [record for record in caplog.records if record.name == "rmqfast.spark"] == []
-    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    assert latest(of, at(100), is_limited=True) == at(COUNT)
     of.close()
 
 
@@ -283,19 +304,22 @@ def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
     cluster.expire()
     of = stream(cluster)
     with pytest.raises(DataLossError, match=r"broker-a, queue 0: .* offset 7 has expired, .*\nfailOnDataLoss=f"):
-        of.latest(at(7), is_limited=True)
+        latest(of, at(7), is_limited=True)
     of.close()
     careless = stream(cluster, maxOffsetsPerTrigger="10", failOnDataLoss="false")
-    found = careless.latest(at(7), is_limited=True)
-    assert found == careless.latest(at(7), is_limited=True)
+    found = latest(careless, at(7), is_limited=True)
+    assert found == latest(careless, at(7), is_limited=True)
     assert found not in {at(offset) for offset in range(18)}
     assert caplog.text.count("has expired") == 1
     careless.close()
 
 
-def test_a_queue_that_ends_before_the_stream_is_waited_for(cluster: RestartableCluster) -> None:
+def test_a_queue_of_a_master_that_ends_before_the_stream_is_a_loss(cluster: RestartableCluster) -> None:
     of = stream(cluster)
-    assert of.latest(at(COUNT + 50), is_limited=True) == at(COUNT + 50)
+    for offset in (COUNT + 50, 2**62):
+        text = rf"queue 0: .* the checkpoint is at offset {offset}, and the queue ends at {COUNT}: .*\nfailOnDataLoss=f"
+        with pytest.raises(DataLossError, match=text):
+            latest(of, at(offset), is_limited=True)
     of.close()
 
 
@@ -320,7 +344,15 @@ def test_a_group_without_a_broker_has_no_offsets_and_the_stream_goes_on(
 
 def test_offsets_of_a_checkpoint_are_those_of_its_topic(cluster: RestartableCluster) -> None:
     of = stream(cluster)
-    for other in ('{"bills": {}}', '{"log": 7}', "[]", '{"orders": {"b": {"x": 1}}}'):
+    for other in (
+        '{"bills": {}}',
+        '{"log": 7}',
+        "[]",
+        '{"orders": {"b": {"x": 1}}}',
+        "{}",
+        '{"orders": {"b": {}}}',
+        at(-1),
+    ):
         with pytest.raises(ArgumentError, match=r"checkpoint: .*; give this stream a checkpointLocation of its own"):
-            of.latest(other, is_limited=True)
+            latest(of, other, is_limited=True)
     of.close()

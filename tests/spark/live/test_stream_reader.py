@@ -33,6 +33,10 @@ def reader(cluster: RestartableCluster, **options: str) -> StreamReader:
     return topic_stream_reader(given | options, ["queue_offset"])
 
 
+def without_times(offset: dict[str, Any]) -> dict[str, Any]:
+    return {topic: {name: queues for name, queues in of.items() if queues} for topic, of in offset.items()}
+
+
 def at(offset: int) -> dict[str, Any]:
     return {"orders": {"broker-a": {"0": offset}}}
 
@@ -53,7 +57,7 @@ def test_offsets_have_the_text_that_a_checkpoint_has(cluster: RestartableCluster
     of = reader(cluster)
     assert of.reportLatestOffset() is None
     # PySpark stores it so
-    assert json.dumps(of.latestOffset(at(7), None)) == f'{{"orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
+    assert json.dumps(without_times(of.latestOffset(at(7), None))) == f'{{"orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
     assert of.reportLatestOffset() == at(COUNT)
     of.commit(at(COUNT))
     of.stop()
@@ -63,9 +67,9 @@ def test_pyspark_that_does_not_say_where_the_stream_is_gets_all_there_is(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     of = reader(cluster, maxOffsetsPerTrigger="10")
-    assert of.latestOffset(at(7), None) == at(17)
+    assert without_times(of.latestOffset(at(7), None)) == at(17)
     assert caplog.text == ""
-    assert of.latestOffset() == at(COUNT)
+    assert without_times(of.latestOffset()) == at(COUNT)
     assert "maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2" in caplog.text
     of.stop()
 

@@ -13,4 +13,4 @@ pub use heartbeat::Heartbeats;
 pub use publish::{DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ROUTE, PublishRoute};
 pub use requests::{Cluster, ClusterOptions, NO_ANSWER, Translate};
 pub use route::TopicRoute;
-pub use topic::{Bounds, FoundMessage, TopicCluster};
+pub use topic::{Bounds, FoundMessage, QueueState, TopicCluster};

@@ -25,6 +25,22 @@ const SLOW: u32 = 5;
 /// A queue's first offset, and the one behind its last.
 pub type Bounds = (i64, i64);
 
+/// Offsets end before this: an entry of a consume queue has 20 bytes, and a queue's size is a number of 63 bits.
+///
+/// Source: `ConsumeQueue.CQ_STORE_UNIT_SIZE`.
+const MOST_OFFSETS: i64 = i64::MAX / 20;
+
+/// A queue as its broker describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// The first offset, and the one behind the last.
+    pub bounds: Bounds,
+    /// When the last message was stored, in milliseconds; `None` of a queue without messages, or where the broker does not say.
+    pub last_stored: Option<i64>,
+    /// Whether a master answered: a slave may not have the last messages yet.
+    pub is_of_master: bool,
+}
+
 /// A message of a queue, as far as a plan needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundMessage {
@@ -119,28 +135,77 @@ impl TopicCluster {
     /// # Errors
     /// [`Error::Client`]: a broker does not answer, or refuses.
     pub fn bounds(&self, queues: &[Queue], is_patient: bool, interrupt: Interrupt<'_>) -> Result<Vec<(Queue, Bounds)>> {
+        let states = self.states(queues, is_patient, interrupt)?;
+        Ok(states.into_iter().map(|(queue, state)| (queue, state.bounds)).collect())
+    }
+
+    /// Queues as their brokers describe them. With `is_patient` those of a broker that does not answer now are left out, with a
+    /// warning.
+    ///
+    /// # Errors
+    /// As [`bounds`](Self::bounds).
+    pub fn states(
+        &self,
+        queues: &[Queue],
+        is_patient: bool,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<(Queue, QueueState)>> {
         let mut by_place: BTreeMap<(&str, &str), Vec<&Queue>> = BTreeMap::new();
         queues.iter().for_each(|queue| by_place.entry((&queue.broker_name, &queue.topic)).or_default().push(queue));
         let places: Vec<((&str, &str), Vec<&Queue>)> = by_place.into_iter().collect();
         let routes = self.last_routes(queues, interrupt)?;
         let answers = each(&places, interrupt, |((broker, topic), queues), interrupt| {
-            self.bounds_at(address_of(&routes, topic, broker)?, topic, queues, interrupt)
+            let is_of_master = routes.get(*topic).is_some_and(|route| route.masters.contains(*broker));
+            self.states_at(address_of(&routes, topic, broker)?, topic, queues, is_of_master, interrupt)
         })?;
-        let (mut bounds, mut silent) = (HashMap::new(), BTreeSet::new());
+        let (mut states, mut silent) = (HashMap::new(), BTreeSet::new());
         for (((broker, topic), _), answer) in places.iter().zip(answers) {
             match answer {
-                Ok(of_place) => bounds.extend(of_place),
-                Err(error) if is_patient && is_passing(&error) => {
-                    // once, however many topics it has
-                    if silent.insert(*broker) {
-                        self.cluster
-                            .warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
-                    }
-                }
+                Ok(of_place) => states.extend(of_place),
+                Err(error) if is_patient && is_passing(&error) => self.warn_of_silence(&mut silent, broker, &error),
                 Err(error) => return Err(unasked(&routes, topic, broker, error)),
             }
         }
-        Ok(queues.iter().filter_map(|queue| Some((queue.clone(), *bounds.get(queue)?))).collect())
+        Ok(queues.iter().filter_map(|queue| Some((queue.clone(), *states.get(queue)?))).collect())
+    }
+
+    /// The messages at offsets of queues; `None` for one that has expired. Those of a broker that does not answer now are left out,
+    /// with a warning.
+    ///
+    /// # Errors
+    /// [`Error::Client`]: a broker refuses.
+    pub fn messages_of_present(
+        &self,
+        places: &[(Queue, i64)],
+        group: &str,
+        interrupt: Interrupt<'_>,
+    ) -> Result<BTreeMap<Queue, Option<FoundMessage>>> {
+        let routes = self.last_routes(places.iter().map(|(queue, _)| queue), interrupt)?;
+        let answers = each(places, interrupt, |(queue, offset), interrupt| {
+            let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
+            self.found_at(address, queue, *offset, group, interrupt)
+        })?;
+        let (mut found, mut silent) = (BTreeMap::new(), BTreeSet::new());
+        for ((queue, _), answer) in places.iter().zip(answers) {
+            match answer {
+                Ok(message) => drop(found.insert(queue.clone(), message)),
+                Err(error) if is_passing(&error) => self.warn_of_silence(&mut silent, &queue.broker_name, &error),
+                Err(error) => return Err(unasked(&routes, &queue.topic, &queue.broker_name, error)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether the last route of a queue's topic has its broker.
+    pub fn has_broker(&self, queue: &Queue) -> bool {
+        self.lock().get(&queue.topic).is_some_and(|route| route.addresses.contains_key(&*queue.broker_name))
+    }
+
+    /// Warns once of a broker, however many topics and queues it has.
+    fn warn_of_silence<'a>(&self, silent: &mut BTreeSet<&'a str>, broker: &'a str, error: &Error) {
+        if silent.insert(broker) {
+            self.cluster.warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
+        }
     }
 
     /// The first offset of each queue whose message was stored at `when` or later, in their order; `group` looks at messages.
@@ -460,30 +525,33 @@ impl TopicCluster {
         Error::UnknownTopic(format!("unknown topic '{topic}' at the name server; {hint}"))
     }
 
-    fn bounds_at(
+    fn states_at(
         &self,
         address: &str,
         topic: &str,
         queues: &[&Queue],
+        is_of_master: bool,
         interrupt: Interrupt<'_>,
-    ) -> Result<Vec<(Queue, Bounds)>> {
+    ) -> Result<Vec<(Queue, QueueState)>> {
         let fields = [("topic", Value::Text(topic))];
         let usual = self.cluster.usual(request::GET_TOPIC_STATS_INFO, &fields);
         let answer = self.cluster.ask(address, Ask { timeout: SLOW * usual.timeout, ..usual }, interrupt)?;
         let stats = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
-        let by_queue = bounds_of(&stats);
-        let bounds = queues.iter().map(|queue| {
+        let by_queue = listed_queues(&stats).map_err(|problem| malformed(address, problem))?;
+        let states = queues.iter().map(|queue| {
             // brokers list the queues that are written to, and of a topic that shrinks more may be read
-            let bounds = match by_queue.get(&(&*queue.broker_name, i64::from(queue.queue_id))) {
-                Some(bounds) => *bounds,
-                None => (
-                    self.offset(address, request::GET_MIN_OFFSET, &of_queue(queue), interrupt)?,
-                    self.offset(address, request::GET_MAX_OFFSET, &of_queue(queue), interrupt)?,
-                ),
+            let (bounds, last_stored) = match by_queue.get(&(&*queue.broker_name, i64::from(queue.queue_id))) {
+                Some(listed) => *listed,
+                None => {
+                    let first = self.offset(address, request::GET_MIN_OFFSET, &of_queue(queue), interrupt)?;
+                    let last = self.offset(address, request::GET_MAX_OFFSET, &of_queue(queue), interrupt)?;
+                    ((first, last), None)
+                }
             };
-            Ok(((*queue).clone(), bounds))
+            check_bounds(queue, bounds).map_err(|problem| malformed(address, problem))?;
+            Ok(((*queue).clone(), QueueState { bounds, last_stored, is_of_master }))
         });
-        bounds.collect()
+        states.collect()
     }
 
     fn offset_at(
@@ -565,16 +633,38 @@ fn of_queue(queue: &Queue) -> [(&str, Value<'_>); 2] {
     [("topic", Value::Text(&queue.topic)), ("queueId", Value::Number(queue.queue_id.into()))]
 }
 
-/// First and last offsets by broker name and queue, as `TopicStatsTable` has them.
-fn bounds_of(stats: &Json) -> HashMap<(&str, i64), Bounds> {
-    let Some(Json::Object(table)) = stats.member("offsetTable") else { return HashMap::new() };
-    let bounds = table.iter().filter_map(|(key, offsets)| {
+/// A queue's bounds, and when its last message was stored.
+type Listed = (Bounds, Option<i64>);
+
+/// Bounds by broker name and queue, and when the last message was stored, as `TopicStatsTable` has them.
+fn listed_queues(stats: &Json) -> Result<HashMap<(&str, i64), Listed>, String> {
+    let Some(Json::Object(table)) = stats.member("offsetTable") else { return Ok(HashMap::new()) };
+    let mut queues = HashMap::new();
+    for (key, offsets) in table {
         // fastjson writes a key that is a `MessageQueue` as an object, which is no JSON
-        let Key::Queue { broker_name, queue_id, .. } = key else { return None };
-        let number = |name| offsets.member(name).and_then(Json::number).unwrap_or(0);
-        Some(((broker_name.as_str(), *queue_id), (number("minOffset"), number("maxOffset"))))
-    });
-    bounds.collect()
+        let Key::Queue { broker_name, queue_id, .. } = key else { continue };
+        let number = |name: &str| match offsets.member(name) {
+            // fastjson, too, leaves a field that is missing at 0
+            None => Ok(0),
+            Some(value) => {
+                value.number().ok_or_else(|| format!("{name}: expected a whole number of 64 bits, got {value:?}"))
+            }
+        };
+        // 0 or -1 of a queue without messages
+        let last_stored = Some(number("lastUpdateTimestamp")?).filter(|when| *when > 0);
+        queues.insert((broker_name.as_str(), *queue_id), ((number("minOffset")?, number("maxOffset")?), last_stored));
+    }
+    Ok(queues)
+}
+
+/// Refuses bounds that no queue has: plans count with them.
+fn check_bounds(queue: &Queue, (first, last): Bounds) -> Result<(), String> {
+    if 0 <= first && first <= last && last <= MOST_OFFSETS {
+        return Ok(());
+    }
+    let Queue { topic, queue_id, .. } = queue;
+    let expected = format!("0 <= first <= end <= {MOST_OFFSETS}");
+    Err(format!("offsets of topic {topic}, queue {queue_id}: expected {expected}, got {first} to {last}"))
 }
 
 fn address_of<'a>(routes: &'a BTreeMap<String, TopicRoute>, topic: &str, broker_name: &str) -> Result<&'a str> {

@@ -72,7 +72,7 @@ exports! {
     /// The offsets of all queues, of which each task said its own.
     fn stream_merged(env, stream => Handle<Box<dyn Stream>>, offsets => Texts<'a>) -> JString<'a> {
         let offsets = java::words(env, &offsets)?;
-        let merged = asked(env, stream, |stream, _| stream.merged(&offsets))?;
+        let merged = asked(env, stream, |stream, interrupt| stream.merged(&offsets, interrupt))?;
         Ok(env.new_string(merged)?)
     }
 
