@@ -127,7 +127,7 @@ impl LogPlanner<'_> {
         let Source { addresses, file_size, max_record, .. } = self.first_that_reaches(end, sources, interrupt)?;
         let stretch = LogStretch { addresses, file_size, max_record, from, end };
         if *self.via == Via::Auto {
-            let messages = ends.iter().map(Ends::count).sum();
+            let messages = ends.iter().map(Ends::count).fold(0, i64::saturating_add);
             check_cost(stretch.end - stretch.from, messages, ends.iter().map(Ends::bytes).sum())?;
         }
         let len = stretch.end - stretch.from;

@@ -28,16 +28,22 @@ pub type RangeParts = (String, String, i32, i64, i64);
 
 /// Ranges of a broker that have less than this together become one task, which takes longer to begin than to read them.
 const FEW_ROWS: i64 = 50_000;
+/// Pieces that a driver plans at most: Spark has some KiB of memory for each task of a job.
+const MOST_PIECES: i64 = 100_000;
 
 impl TopicPiece {
     /// Cuts ranges as [`cut`] does; `address_of` says where brokers are.
+    ///
+    /// # Errors
+    /// As [`cut`].
     pub fn cut(
         ranges: Vec<QueueRange>,
         max_rows: i64,
         min_pieces: i64,
         address_of: impl Fn(&str) -> Option<String>,
-    ) -> Vec<Self> {
-        cut(ranges, max_rows, min_pieces).into_iter().map(|ranges| Self::at(ranges, &address_of)).collect()
+    ) -> Result<Vec<Self>> {
+        let tasks = cut(ranges, max_rows, min_pieces)?;
+        Ok(tasks.into_iter().map(|ranges| Self::at(ranges, &address_of)).collect())
     }
 
     /// Pieces without an end of queues that begin at these offsets, `most` of them where there are no more brokers.
@@ -141,10 +147,21 @@ impl TopicPiece {
 
 /// Cuts large ranges, and puts small ones of a broker together: a task has `max_rows` offsets at most, and there are
 /// `min_partitions` at least, where there are as many offsets.
-pub fn cut(mut ranges: Vec<QueueRange>, max_rows: i64, min_partitions: i64) -> Vec<Vec<QueueRange>> {
+///
+/// # Errors
+/// More pieces than a driver plans: brokers say how many offsets there are.
+pub fn cut(mut ranges: Vec<QueueRange>, max_rows: i64, min_partitions: i64) -> Result<Vec<Vec<QueueRange>>> {
     let total = ranges.iter().map(rows).fold(0, i64::saturating_add);
     // rounded down, so that there are as many tasks as asked for, or more
-    let most = max_rows.min((total / min_partitions.max(1)).max(1));
+    let most = max_rows.min((total / min_partitions.max(1)).max(1)).max(1);
+    let pieces = ranges.iter().map(|range| piece_count(range, most)).fold(0, i64::saturating_add);
+    if pieces > MOST_PIECES {
+        let largest = ranges.iter().max_by_key(|range| rows(range)).map_or_else(String::new, QueueRange::to_string);
+        return Err(Error::argument(format!(
+            "expected {MOST_PIECES} pieces of a read at most, got {pieces} of {most} offsets each; the largest range is {largest}; raise \
+             maxRowsPerPartition or lower minPartitions, or read fewer offsets at a time"
+        )));
+    }
     // small ranges together must not undo `min_partitions`
     let few = FEW_ROWS.min(most);
     // stable: what one broker has of several topics stands together
@@ -168,13 +185,17 @@ pub fn cut(mut ranges: Vec<QueueRange>, max_rows: i64, min_partitions: i64) -> V
             }
         }
     }
-    tasks
+    Ok(tasks)
+}
+
+fn piece_count(range: &QueueRange, most: i64) -> i64 {
+    let rows = rows(range);
+    rows / most + i64::from(rows % most > 0)
 }
 
 fn equal_pieces(range: &QueueRange, most: i64) -> impl Iterator<Item = QueueRange> {
     let (queue, start) = (range.queue.clone(), range.start);
-    let rows = rows(range);
-    let count = rows / most + i64::from(rows % most > 0);
+    let (rows, count) = (rows(range), piece_count(range, most));
     // of equal size: a short last piece would leave its core idle
     let edge = move |number: i64| start + (i128::from(rows) * i128::from(number) / i128::from(count)) as i64;
     (0..count).map(move |number| QueueRange { queue: queue.clone(), start: edge(number), end: edge(number + 1) })
@@ -204,9 +225,31 @@ mod tests {
             tasks.into_iter().map(|task| task.into_iter().map(place).collect()).collect()
         };
         let both = || vec![of(0, 10), of(1, 4)];
-        assert_eq!(places(cut(both(), 8, 1)), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
-        assert_eq!(places(cut(both(), 100, 1)), [vec![(0, 0, 10), (1, 0, 4)]]);
-        assert!(cut(vec![of(0, 0)], 8, 1).is_empty());
+        assert_eq!(places(cut(both(), 8, 1).expect("pieces")), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
+        assert_eq!(places(cut(both(), 100, 1).expect("pieces")), [vec![(0, 0, 10), (1, 0, 4)]]);
+        assert!(cut(vec![of(0, 0)], 8, 1).expect("pieces").is_empty());
+    }
+
+    #[test]
+    fn more_pieces_than_a_driver_plans_are_refused_before_they_are_made() {
+        for (ranges, max_rows, min_partitions, count) in [
+            (vec![range("t", "b", 0, 0, i64::MAX - 1)], 1_000_000, 1, 9_223_372_036_855),
+            (vec![range("t", "b", 0, i64::MIN, i64::MAX - 1)], 1, 1, i64::MAX),
+            ((0..3).map(|id| range("t", "b", id, 0, i64::MAX - 1)).collect(), 1, 1, i64::MAX),
+            (vec![range("t", "b", 0, 0, 100_001)], 1, 1, 100_001),
+            (vec![range("t", "b", 0, 0, 1 << 40)], 1_000_000, i64::MAX, 1 << 40),
+            (vec![range("t", "b", 0, 0, 1 << 40)], 0, 1, 1 << 40),
+        ] {
+            let error = cut(ranges, max_rows, min_partitions).expect_err("too many").to_string();
+            assert!(
+                error.starts_with(&format!("expected 100000 pieces of a read at most, got {count} of ")),
+                "{error}"
+            );
+            assert!(
+                error.ends_with("raise maxRowsPerPartition or lower minPartitions, or read fewer offsets at a time")
+            );
+        }
+        assert_eq!(cut(vec![range("t", "b", 0, 0, 100_000)], 1, 1).expect("pieces").len(), 100_000);
     }
 
     #[test]
@@ -217,7 +260,7 @@ mod tests {
             range("orders", "a", 0, 0, 9),
             range("orders", "b", 0, 0, 9),
         ];
-        let pieces = TopicPiece::cut(ranges.clone(), 1000, 1, |_| None);
+        let pieces = TopicPiece::cut(ranges.clone(), 1000, 1, |_| None).expect("pieces");
         let topics = |piece: &TopicPiece| -> Vec<String> {
             piece.ranges.iter().map(|range| range.queue.topic.clone()).collect()
         };
@@ -240,7 +283,7 @@ mod tests {
                 .into_iter()
                 .map(|((topic, broker, id), (from, count))| range(&topic, &broker, id, from, from + count))
                 .collect();
-            let pieces = TopicPiece::cut(ranges.clone(), max_rows, min_pieces, address);
+            let pieces = TopicPiece::cut(ranges.clone(), max_rows, min_pieces, address).expect("pieces");
             let total: i64 = ranges.iter().map(rows).sum();
             prop_assert!(pieces.len() as i64 >= min_pieces.min(total));
             let mut parts: BTreeMap<&Queue, Vec<(i64, i64)>> = BTreeMap::new();

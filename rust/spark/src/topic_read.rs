@@ -274,7 +274,8 @@ impl TopicRead {
             }
         };
         for QueueRange { start, end, .. } in ranges {
-            listed.messages += end - start;
+            // each is as many as a broker says
+            listed.messages = listed.messages.saturating_add(end - start);
             listed.min_offset = Some(listed.min_offset.map_or(start, |least| least.min(start)));
             listed.max_offset = listed.max_offset.max(Some(end - 1));
         }
@@ -340,7 +341,7 @@ impl TopicRead {
         let ranges = self.ranges(&cluster, bounds, None, &mut warnings, interrupt)?;
         let address_of = |name: &str| addresses.get(name).cloned();
         let LogPlan { pieces: by_log, pulled, ways } = self.plan_logs(&cluster, ranges, address_of, interrupt)?;
-        let mut pieces = TopicPiece::cut(pulled, self.max_rows, self.min_pieces, address_of);
+        let mut pieces = TopicPiece::cut(pulled, self.max_rows, self.min_pieces, address_of)?;
         pieces.extend(by_log);
         warnings.extend(cluster.take_warnings());
         // what was decided before was told then

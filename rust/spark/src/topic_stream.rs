@@ -258,10 +258,12 @@ fn bounds_of(states: &StreamStates) -> StreamBounds {
 impl Stream for TopicStream {
     fn initial(&mut self, interrupt: Interrupt<'_>) -> Result<String> {
         // a queue that is missing here would begin at its first message later, not where the option says
-        let bounds = self.bounds(false, interrupt)?;
-        let (offsets, warnings) = self.read.initial(&self.cluster, bounds.into_iter().collect(), interrupt)?;
+        let states = self.states(false, interrupt)?;
+        let bounds = bounds_of(&states).into_iter().collect();
+        let (offsets, warnings) = self.read.initial(&self.cluster, bounds, interrupt)?;
         self.log.warn(warnings);
-        Ok(topic_text(&offsets.into_iter().collect()))
+        let offsets = offsets.into_iter().collect();
+        Ok(self.position_at(offsets, &TopicPosition::default(), &states, interrupt)?.to_text())
     }
 
     fn aim(&mut self, interrupt: Interrupt<'_>) -> Result<()> {
@@ -308,7 +310,7 @@ impl Stream for TopicStream {
         // from the offsets alone: Spark may plan a batch more than once, and must get the same tasks
         let mut pieces = TopicPiece::cut(ranges.collect(), self.read.max_rows, self.read.min_pieces, |broker| {
             self.addresses.get(broker).cloned()
-        });
+        })?;
         let mut parts: BTreeMap<Queue, usize> = BTreeMap::new();
         for range in pieces.iter().flat_map(|piece| &piece.ranges) {
             *parts.entry(range.queue.clone()).or_default() += 1;

@@ -109,7 +109,7 @@ fn pieces(options: &Options, gives: &Json, facts: &Json) -> Result<Json> {
     let number = |name| options.number(name);
     let (most, least) = (number("maxRowsPerPartition").unwrap_or_default(), number("minPartitions").unwrap_or(1));
     let address = |broker: &str| facts["addresses"].get(broker).and_then(Json::as_str).map(str::to_owned);
-    Ok(TopicPiece::cut(ranges.collect(), most, least, address).iter().map(|piece| json!(piece.to_parts())).collect())
+    Ok(TopicPiece::cut(ranges.collect(), most, least, address)?.iter().map(|piece| json!(piece.to_parts())).collect())
 }
 
 fn store_queues(facts: &Json) -> Queues {

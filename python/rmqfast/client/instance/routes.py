@@ -13,11 +13,8 @@ from typing import NamedTuple
 
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
-from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData, ordered_queue_nums
 from rmqfast.threads import new_lock
-
-#: Queues of one topic that are looked at, of all its brokers.
-MAX_QUEUES = 1_000_000
 
 
 class FoundBroker(NamedTuple):
@@ -241,9 +238,8 @@ def clamped(route: TopicRouteData, queue_nums: int) -> TopicRouteData:
 
 def _ordered(topic: str, order_topic_conf: str) -> tuple[MessageQueue, ...]:
     """The queues that a text like `broker-a:4;broker-b:2` stands for."""
-    queues: list[MessageQueue] = []
-    for entry in order_topic_conf.split(";"):
-        broker_name, _, nums = entry.partition(":")
-        if nums.isdecimal() and int(nums) <= MAX_QUEUES:
-            queues.extend(MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(nums)))
-    return tuple(queues)
+    return tuple(
+        MessageQueue(topic, broker_name, queue_id)
+        for broker_name, nums in ordered_queue_nums(order_topic_conf)
+        for queue_id in range(nums)
+    )

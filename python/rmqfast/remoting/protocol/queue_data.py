@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rmqfast.errors import ResponseError
 from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.response_code import ResponseCode
 
 PERM_READ, PERM_WRITE = 4, 2
 _UNIT, _UNIT_SUB = 1, 2
 #: Queues that a broker may have of a topic; a route that says more is not believed.
 MAX_QUEUES = 65_536
+#: Queues that a topic may have on all its brokers together.
+MAX_QUEUES_IN_ALL = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +86,14 @@ class QueueData:
             "topicSysFlag": self.topic_sys_flag,
             "writeQueueNums": self.write_queue_nums,
         }
+
+
+def check_in_all(name: str, total: int) -> None:
+    """Refuses more queues of all brokers than a topic may have.
+
+    Raises:
+        ResponseError: There are more.
+    """
+    if total > MAX_QUEUES_IN_ALL:
+        text = f"body: {name}: expected {MAX_QUEUES_IN_ALL} queues of all brokers at most, got {total}"
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, text)

@@ -12,10 +12,11 @@ from rmqfast.remoting import fastjson
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.json_object import JsonObject
-from rmqfast.remoting.protocol.queue_data import QueueData
+from rmqfast.remoting.protocol.queue_data import MAX_QUEUES, QueueData, check_in_all
 
 #: Brokers of one topic that are read.
 MAX_BROKERS = 10_000
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,15 @@ class TopicRouteData:
             ResponseError: No JSON, a member of another type, or too much of it.
         """
         members = JsonObject.of_body(body, most=64 << 20)
+        queue_datas = tuple(map(QueueData.from_json, members.objects("queueDatas", most=MAX_BROKERS)))
+        check_in_all("readQueueNums", sum(data.read_queue_nums for data in queue_datas))
+        check_in_all("writeQueueNums", sum(data.write_queue_nums for data in queue_datas))
+        order_topic_conf = members.optional_text("orderTopicConf")
+        check_in_all("orderTopicConf", sum(nums for _, nums in ordered_queue_nums(order_topic_conf or "")))
         return cls(
-            queue_datas=tuple(map(QueueData.from_json, members.objects("queueDatas", most=MAX_BROKERS))),
+            queue_datas=queue_datas,
             broker_datas=tuple(map(BrokerData.from_json, members.objects("brokerDatas", most=MAX_BROKERS))),
-            order_topic_conf=members.optional_text("orderTopicConf"),
+            order_topic_conf=order_topic_conf,
         )
 
     def says_as(self, other: TopicRouteData | None) -> bool:
@@ -69,6 +75,19 @@ class TopicRouteData:
             "queueDatas": [queues.to_json() for queues in self.queue_datas],
         }
         return fastjson.encode(members, standard=standard)
+
+
+def ordered_queue_nums(order_topic_conf: str) -> list[tuple[str, int]]:
+    """The brokers of an ordered topic, and how many queues each has of it.
+
+    Example:
+        >>> ordered_queue_nums("broker-a:4;broker-b:x;broker-c:2")
+        [('broker-a', 4), ('broker-c', 2)]
+    """
+    entries = (entry.partition(":") for entry in order_topic_conf.split(";"))
+    # by its length first: Python refuses to make a number of thousands of digits
+    numbers = ((name, int(nums)) for name, _, nums in entries if nums.isdecimal() and len(nums) <= _MOST_DIGITS)
+    return [(name, nums) for name, nums in numbers if nums <= MAX_QUEUES]
 
 
 def _sorted(

@@ -3,7 +3,7 @@
 //! Source: `MQClientInstance.topicRouteData2TopicPublishInfo`, `findBrokerAddressInPublish`,
 //! `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
 use super::requests::Cluster;
-use super::route::{MASTER, MAX_QUEUES, id_of};
+use super::route::{MASTER, MAX_QUEUES, check_in_all, id_of};
 use crate::error::{Error, Result};
 use crate::puller::Queue;
 use rmqfast_remoting::code::{perm, request};
@@ -48,8 +48,10 @@ impl PublishRoute {
         if let Some(ordered) = route.member("orderTopicConf").and_then(Json::text).filter(|text| !text.is_empty()) {
             let entries = ordered.split(';').map(|entry| entry.split_once(':').unwrap_or((entry, "")));
             let entries = entries.filter_map(|(broker, count)| Some((broker, count.parse::<i64>().ok()?)));
-            let entries = entries.filter(|(_, count)| (0..=MAX_QUEUES).contains(count));
-            let queues = entries.flat_map(|(broker, count)| (0..count as i32).map(move |id| queue(broker, id)));
+            let entries: Vec<_> = entries.filter(|(_, count)| (0..=MAX_QUEUES).contains(count)).collect();
+            check_in_all("orderTopicConf", entries.iter().map(|(_, count)| count).sum())?;
+            let queues =
+                entries.into_iter().flat_map(|(broker, count)| (0..count as i32).map(move |id| queue(broker, id)));
             return Ok(Self { queues: queues.collect(), masters });
         }
         let mut counts = Vec::new();
@@ -67,6 +69,7 @@ impl PublishRoute {
                 counts.push((name, count as i32));
             }
         }
+        check_in_all("writeQueueNums", counts.iter().map(|(_, count)| i64::from(*count)).sum())?;
         // stable, as Java's sort of brokers by their names
         counts.sort_by_key(|(name, _)| *name);
         let queues = counts.into_iter().flat_map(|(broker, count)| (0..count).map(move |id| queue(broker, id)));
@@ -148,6 +151,16 @@ mod tests {
 
     #[test]
     fn a_route_that_says_too_much_is_refused() {
+        let many = [r#"{"brokerName":"b","perm":6,"writeQueueNums":65536}"#; 5].join(",");
+        let ordered = ["b:65536"; 5].join(";");
+        for (body, what) in [
+            (format!(r#"{{{BROKERS},"queueDatas":[{many}]}}"#), "writeQueueNums"),
+            (format!(r#"{{{BROKERS},"orderTopicConf":"{ordered}"}}"#), "orderTopicConf"),
+        ] {
+            let error = PublishRoute::of_body("orders", body.as_bytes(), false).expect_err("too many in all");
+            let expected = format!("body: {what}: expected 262144 queues of all brokers at most, got 327680 or more");
+            assert_eq!(error, expected);
+        }
         let body = format!(r#"{{{BROKERS},"queueDatas":[{{"brokerName":"a","perm":6,"writeQueueNums":65537}}]}}"#);
         let text = PublishRoute::of_body("orders", body.as_bytes(), false).expect_err("too many");
         assert_eq!(text, "body: writeQueueNums: expected 0 to 65536, got 65537");
