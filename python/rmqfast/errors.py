@@ -28,6 +28,7 @@ RmqError
 ├── UnknownColumnError          no such column; the message lists names like it (also a LookupError)
 ├── ExpressionError             a tag or SQL92 expression that does not parse (also a ValueError)
 ├── ArgumentError               an argument out of range (also a ValueError)
+│   └── ArgumentTypeError       an argument of a type that is not taken, or one that there is not (also a TypeError)
 ├── ForkError                   an object used in a fork of the process that made it (also a RuntimeError)
 └── MissingExtraError           a library that an optional feature needs (also an ImportError)
 
@@ -246,6 +247,17 @@ class ExpressionError(RmqError, ValueError):
 
 class ArgumentError(RmqError, ValueError):
     """An argument is out of range: says what it may be."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is of a type that is not taken, or there is no such argument: says what to write.
+
+    Example:
+        >>> import rmqfast
+        >>> rmqfast.Message("orders", {"id": 42})
+        Traceback (most recent call last):
+        rmqfast.errors.ArgumentTypeError: body: expected bytes or a text, got a dict: write json.dumps(body)
+    """
 
 
 class ForkError(RmqError, RuntimeError):

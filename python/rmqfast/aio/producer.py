@@ -23,7 +23,7 @@ from rmqfast.client.producer.send import Send
 from rmqfast.errors import ClientError, RemotingError, RequestTimeoutError, RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.pickling import not_picklable
-from rmqfast.store.writer import ArrowBatch, ArrowStream
+from rmqfast.store.frames import Frame
 from rmqfast.system import monotonic
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Producer:
     @as_of(blocking.Producer.send_batch)
     async def send_batch(
         self,
-        messages: Sequence[Message] | ArrowStream | ArrowBatch,
+        messages: Sequence[Message] | Frame,
         queue: MessageQueue | None = None,
         timeout: float = SEND_TIMEOUT,
         *,
@@ -184,9 +184,7 @@ class Producer:
 
         return await self._sent(await self._begun_send(messages, begin))
 
-    async def _begun_send(
-        self, messages: Sequence[Message] | ArrowStream | ArrowBatch, begin: Callable[[], Send]
-    ) -> Send:
+    async def _begun_send(self, messages: Sequence[Message] | Frame, begin: Callable[[], Send]) -> Send:
         """A send, begun here where its topic is known and there is little to compress, otherwise on a thread."""
         member = self._twin.member
         if member.state is not ServiceState.RUNNING:

@@ -6,11 +6,12 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 from rmqfast._native import Appender, Store
 from rmqfast.message import Message
 from rmqfast.store.append_options import AppendOptions
+from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
 from rmqfast.store.live import LiveStore
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import CleanReport, RetentionOptions
@@ -74,20 +75,6 @@ class AppendResult(NamedTuple):
     queue_offset: int
     physical_offset: int
     offset_msg_id: str
-
-
-class ArrowStream(Protocol):
-    """What has the Arrow PyCapsule interface for streams: tables, readers, data frames, scans."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow C stream."""
-
-
-class ArrowBatch(Protocol):
-    """What has the Arrow PyCapsule interface for one batch."""
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The Arrow C schema and array."""
 
 
 class WritableStore(MessageStore):
@@ -261,18 +248,22 @@ class WritableStore(MessageStore):
         Source: `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`.
         """
         try:
-            places = self._appender.append_batch(list(messages), self._now())
+            places = self._appender.append_batch(messages_of(messages), self._now())
         finally:
             self._reader = None
         return [AppendResult(*place) for place in places]
 
-    def append_many(self, messages: Iterable[Message] | ArrowStream | ArrowBatch) -> int:
+    def append_many(self, messages: Iterable[Message] | Frame) -> int:
         """Stores many messages: `Message` objects, or anything that gives Arrow record batches.
 
-        The columns of a batch are `topic` and `body`, and as wanted `tags`, `keys`, `properties` (map), `queue_id`,
+        That is a frame of pandas or Polars, also a lazy one, a table, a reader or a data set of pyarrow, a relation of
+        DuckDB, a scan. The columns are `topic` and `body`, and as wanted `tags`, `keys`, `properties`, `queue_id`,
         `flag`, `born_timestamp`, `born_host`, `sys_flag` (without its bits of compression), `reconsume_times`,
         `prepared_transaction_offset`; null or no value is that of `append`. The other columns of a scan's row are
-        passed over, so that a scan of one store can be appended to another.
+        passed over, so that a scan of one store can be appended to another; so is the unnamed index of a frame.
+
+        Texts may be categories. `keys` are one text or a list; `properties` are a map, a struct, or a list of pairs, as
+        `to_pandas` makes them.
 
         A record batch is stored as a whole or not at all: all rows are checked, and the files that they need are
         created, before the first is written. `Message` objects are one batch. When a batch of a stream is refused those
@@ -282,7 +273,7 @@ class WritableStore(MessageStore):
             How many messages were stored.
 
         Raises:
-            ArgumentError: A row that cannot be stored, a column of a wrong type.
+            ArgumentError: A row that cannot be stored, a column of a wrong type; no messages and no frame.
             StoreNotWritableError: The store is closed, or a write or a flush has failed.
             UnknownColumnError: A column that a row does not have.
             StoreIOError: The operating system refused, as for a full disk.
@@ -298,11 +289,12 @@ class WritableStore(MessageStore):
 
         Source: `CommitLog.asyncPutMessages`.
         """
-        source: Any = messages
+        rows = arrow_rows(messages)
         try:
-            if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-                return self._appender.append_arrow(source, store_timestamp=self._now())
-            return self._appender.append_messages(list(source), store_timestamp=self._now())
+            if rows is None:
+                return self._appender.append_messages(messages_of(messages), store_timestamp=self._now())
+            with index_explained(messages):
+                return self._appender.append_arrow(rows, store_timestamp=self._now())
         finally:
             self._reader = None
 

@@ -45,8 +45,9 @@ impl PyMessage {
         Row {
             topic: Some(self.topic.as_bytes()),
             body: Some(&self.body),
-            tags: self.tags.as_deref().map(str::as_bytes),
-            keys: self.keys.as_deref().map(str::as_bytes),
+            // an empty tag or key is none, as Java's `Message` has it
+            tags: self.tags.as_deref().map(str::as_bytes).filter(|tag| !tag.is_empty()),
+            keys: self.keys.as_deref().map(str::as_bytes).filter(|keys| !keys.is_empty()),
             pairs,
             queue_id: self.queue_id,
             flag: self.flag,

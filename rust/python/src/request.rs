@@ -93,6 +93,12 @@ pub fn time_unit(microseconds: bool) -> TimeUnit {
     if microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond }
 }
 
+/// The names of the properties that an expression of SQL92 asks for.
+#[pyfunction]
+pub fn sql_properties(expression: &str) -> PyResult<Vec<String>> {
+    Ok(Sql92::parse(expression).map_err(to_python)?.properties().map(str::to_owned).collect())
+}
+
 /// Names of the row's columns.
 pub fn column_names() -> Vec<&'static str> {
     Column::ALL.iter().map(|column| column.name()).collect()

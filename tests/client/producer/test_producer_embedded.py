@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -426,6 +428,30 @@ def test_rows_that_cannot_be_sent_are_named_and_nothing_is_sent(
     with pytest.raises((ArgumentError, ClientError), match=text):
         getattr(producer, send)(pa.table(columns), topic="refused")
     assert "refused" not in open_store(cluster.brokers[0].tables.root).topics()
+
+
+@pytest.mark.parametrize("topic", ["frames-pandas", "frames-lazy"])
+def test_frames_are_sent_whatever_their_index_is(topic: str, cluster: EmbeddedCluster, producer: Producer) -> None:
+    frame: Any = pd.DataFrame({"body": [b"a", b"b", b"c"], "tags": ["x", "y", "x"], "keys": [["k1", "k2"], [], None]})
+    frame = frame.astype({"tags": "category"}).sort_values("body", ascending=False)
+    producer.send_many(pl.DataFrame(frame).lazy() if topic == "frames-lazy" else frame, topic=topic)
+    with open_store(cluster.brokers[0].tables.root) as store:
+        rows = store.scan(topic, columns=["body", "tags", "keys"]).to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(b"c", "x", None), (b"b", "y", None), (b"a", "x", "k1 k2")]
+
+
+@pytest.mark.parametrize(
+    ("send", "given", "text"),
+    [
+        ("send_many", [{"body": b"x"}], r"message 0: .* got a dict: write Message\(\*\*row\)"),
+        ("send_batch", {"body": [b"x"]}, r"got a dict: write pyarrow.table\(columns\)"),
+        ("send_many", iter([Message("t", b"x")]), r"got a list_iterator: write list\(messages\)"),
+        ("send_many", Message("t", b"x"), r"expected several, got one Message"),
+    ],
+)
+def test_what_is_no_batch_is_told_with_what_to_write(producer: Producer, send: str, given: Any, text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        getattr(producer, send)(given)
 
 
 def test_batches_of_many_are_as_small_as_they_must_be(make: Make, cluster: EmbeddedCluster) -> None:

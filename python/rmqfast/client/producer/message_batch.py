@@ -12,10 +12,10 @@ from rmqfast._native import MessageEncoder, Outgoing, name_problem
 from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.publish_topics import PublishTopics, is_timed
-from rmqfast.errors import ClientError
+from rmqfast.errors import ArgumentTypeError, ClientError
 from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
-from rmqfast.store.writer import ArrowBatch, ArrowStream
+from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
 
 #: Messages of a batch, unless said otherwise.
 BATCH_SIZE = 256
@@ -32,7 +32,7 @@ class Batches:
     ) -> None:
         self._encoder, self._topics, self._namespace, self._options = encoder, topics, namespace, options
 
-    def one(self, messages: Sequence[Message] | ArrowStream | ArrowBatch, topic: str | None) -> Outgoing:
+    def one(self, messages: Sequence[Message] | Frame, topic: str | None) -> Outgoing:
         """All messages, or rows, as one batch.
 
         Raises:
@@ -47,7 +47,7 @@ class Batches:
         return made
 
     def many(
-        self, messages: Sequence[Message] | ArrowStream | ArrowBatch, topic: str | None, batch_size: int
+        self, messages: Sequence[Message] | Frame, topic: str | None, batch_size: int
     ) -> list[tuple[Outgoing, Sequence[Message]]]:
         """All messages, or rows, in batches of so many; each with its messages, which rows have none of.
 
@@ -61,7 +61,7 @@ class Batches:
         parts = parts_of(messages, self._options.max_message_size, batch_size)
         return [(self._made(part), part) for part in parts]
 
-    def of_rows(self, rows: ArrowStream | ArrowBatch, topic: str | None, batch_size: int) -> list[Outgoing]:
+    def of_rows(self, rows: Frame, topic: str | None, batch_size: int) -> list[Outgoing]:
         """All rows, in batches of one topic and of so many messages each, or as many as one may have bytes.
 
         Raises:
@@ -69,13 +69,20 @@ class Batches:
             ClientError: A topic that cannot be sent to.
         """
         most = self._options.max_message_size
-        return self._encoder.encode_rows(rows, topic, self._wrapped, most_bytes=most, most_count=batch_size)
+        batches = arrow_rows(rows)
+        if batches is None:
+            messages_of(rows)  # which says what it is, unless these are messages
+            got = type(rows).__name__
+            raise ArgumentTypeError(f"messages: expected a sequence or a frame, got a {got}: write list(messages)")
+        with index_explained(rows):
+            return self._encoder.encode_rows(batches, topic, self._wrapped, most_bytes=most, most_count=batch_size)
 
     def _made(self, messages: Sequence[Message]) -> Outgoing:
         first = messages[0]
         return self._encoder.encode_batch(list(messages), wrap(self._namespace, first.topic), first.wait_store)
 
     def _check(self, messages: Sequence[Message]) -> None:
+        messages_of(messages)
         check_batch(messages)
         for message in messages:
             self._topics.check(message)

@@ -27,7 +27,7 @@ from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.pickling import not_picklable
-from rmqfast.store.writer import ArrowBatch, ArrowStream
+from rmqfast.store.frames import Frame
 from rmqfast.threads import new_future
 
 #: How long a send may take with all its attempts, in seconds: Java's `sendMsgTimeout`.
@@ -359,7 +359,7 @@ class Producer:
 
     def send_batch(
         self,
-        messages: Sequence[Message] | ArrowStream | ArrowBatch,
+        messages: Sequence[Message] | Frame,
         queue: MessageQueue | None = None,
         timeout: float = SEND_TIMEOUT,
         *,
@@ -398,7 +398,7 @@ class Producer:
 
     def send_many(
         self,
-        messages: Sequence[Message] | ArrowStream | ArrowBatch,
+        messages: Sequence[Message] | Frame,
         timeout: float = SEND_TIMEOUT,
         *,
         topic: str | None = None,
@@ -408,8 +408,9 @@ class Producer:
         """Sends many messages as batches, several of them on their way at once; queue after queue.
 
         Args:
-            messages: `Message` objects that may be sent together, or anything that gives Arrow record batches: their
-                columns are `body`, and as wanted `topic`, `tags`, `keys`, `properties` (map), `flag`.
+            messages: `Message` objects that may be sent together, or anything that gives Arrow record batches, as
+                `WritableStore.append_many` takes it: its columns are `body`, and as wanted `topic`, `tags`, `keys`,
+                `properties`, `flag`.
             timeout: For each batch, in seconds.
             topic: Of rows without a column `topic`.
             batch_size: Messages of a batch at most; its bytes are at most `max_message_size`.

@@ -21,7 +21,7 @@ from rmqfast.client.producer.publish_topics import PublishTopics
 from rmqfast.client.producer.send import ONCE, RetryRules, Send, SendResult
 from rmqfast.errors import ClientError, RemotingError, RmqError
 from rmqfast.message import Message, MessageQueue
-from rmqfast.store.writer import ArrowBatch, ArrowStream
+from rmqfast.store.frames import Frame
 from rmqfast.system import monotonic
 
 
@@ -96,7 +96,7 @@ class Sender:
 
     def begun_batch(
         self,
-        messages: Sequence[Message] | ArrowStream | ArrowBatch,
+        messages: Sequence[Message] | Frame,
         queue: MessageQueue | None,
         timeout: float,
         topic: str | None = None,

@@ -1,12 +1,12 @@
-//! Rows of an Arrow record batch: nothing is copied but keys that are joined.
+//! Rows of an Arrow record batch: nothing is copied but keys that are joined, and properties that are no maps.
 use super::columns::SinkColumn;
 use super::row::{Keys, Row};
 use crate::error::Result;
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use rmqfast_store::store::append::values::{Bytes, Pairs, integers};
-use std::ops::Range;
+use rmqfast_store::store::append::lists::joined_texts;
+use rmqfast_store::store::append::pairs::Pairs;
+use rmqfast_store::store::append::values::{Bytes, integers};
 
 /// The columns of a batch that are sent.
 #[derive(Debug)]
@@ -19,16 +19,8 @@ pub struct ArrowRows {
 #[derive(Debug)]
 enum Values {
     Bytes(Bytes),
-    Lists(Lists),
     Pairs(Box<Pairs>),
     Numbers(Int64Array),
-}
-
-/// Where the texts of each row stand among all of them.
-#[derive(Debug)]
-struct Lists {
-    ranges: Vec<Option<Range<usize>>>,
-    texts: Bytes,
 }
 
 impl ArrowRows {
@@ -64,8 +56,7 @@ impl ArrowRows {
             match column {
                 SinkColumn::Body => row.body = values.bytes(index),
                 SinkColumn::Tags => row.tags = values.bytes(index),
-                SinkColumn::Keys => row.keys = values.bytes(index).map(Keys::Text),
-                SinkColumn::KeyList => row.keys = values.list(index).map(Keys::joined),
+                SinkColumn::Keys | SinkColumn::KeyList => row.keys = values.bytes(index).map(Keys::Text),
                 SinkColumn::Properties => row.properties = values.pairs(index).map(Iterator::collect),
                 SinkColumn::Topic => row.topic = values.bytes(index),
                 SinkColumn::BrokerName => row.broker_name = values.bytes(index),
@@ -83,8 +74,8 @@ impl Values {
         use SinkColumn::{Body, BrokerName, DelayLevel, Flag, KeyList, Keys, Properties, QueueId, Tags, Topic};
         let name = column.name();
         Ok(match column {
-            Body | Tags | Keys | Topic | BrokerName => Self::Bytes(Bytes::new(name, array)?),
-            KeyList => Self::Lists(Lists::new(name, array)?),
+            Body | Tags | Topic | BrokerName => Self::Bytes(Bytes::new(name, array)?),
+            Keys | KeyList => Self::Bytes(joined_texts(name, array)?),
             Properties => Self::Pairs(Box::new(Pairs::new(array)?)),
             QueueId | DelayLevel | Flag => Self::Numbers(integers(name, array)?),
         })
@@ -98,32 +89,9 @@ impl Values {
         if let Self::Numbers(numbers) = self { numbers.is_valid(index).then(|| numbers.value(index)) } else { None }
     }
 
-    fn list(&self, index: usize) -> Option<impl Iterator<Item = Option<&[u8]>>> {
-        let Self::Lists(Lists { ranges, texts }) = self else { return None };
-        ranges[index].clone().map(|range| range.map(|at| texts.value(at)))
-    }
-
     fn pairs(&self, index: usize) -> Option<impl Iterator<Item = (&[u8], Option<&[u8]>)>> {
         let Self::Pairs(pairs) = self else { return None };
         (!pairs.is_null(index)).then(|| pairs.of_row(index).map(|at| pairs.pair(at)))
-    }
-}
-
-impl Lists {
-    fn new(name: &'static str, array: &dyn Array) -> Result<Self> {
-        let (ends, texts): (Vec<usize>, _) = match array.data_type() {
-            DataType::LargeList(_) => {
-                let lists = array.as_list::<i64>();
-                (lists.value_offsets().iter().map(|end| *end as usize).collect(), lists.values())
-            }
-            DataType::List(_) => {
-                let lists = array.as_list::<i32>();
-                (lists.value_offsets().iter().map(|end| *end as usize).collect(), lists.values())
-            }
-            other => return Err(rmqfast_store::Error::invalid(name, "a column of lists", other).into()),
-        };
-        let ranges = ends.windows(2).enumerate().map(|(row, ends)| array.is_valid(row).then(|| ends[0]..ends[1]));
-        Ok(Self { ranges: ranges.collect(), texts: Bytes::new(name, texts)? })
     }
 }
 
@@ -197,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_column_of_another_type_is_refused() {
-        let batch = RecordBatch::try_from_iter([("keys", Arc::new(StringArray::from(vec!["k"])) as ArrayRef)]);
-        let text = ArrowRows::new(&batch.expect("a column"), &[SinkColumn::KeyList]).expect_err("no lists").to_string();
-        assert_eq!(text, "keys: expected a column of lists, got Utf8");
+        let batch = RecordBatch::try_from_iter([("keys", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
+        let text = ArrowRows::new(&batch.expect("a column"), &[SinkColumn::KeyList]).expect_err("no texts").to_string();
+        assert_eq!(text, "keys: expected a column of text or bytes, got Int64");
     }
 }

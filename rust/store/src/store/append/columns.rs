@@ -1,6 +1,8 @@
 //! Rows to append from the columns of an Arrow record batch.
+use super::lists::joined_texts;
+use super::pairs::Pairs;
 use super::row::{Pair, Row, Rows};
-use super::values::{Bytes, Pairs, integers};
+use super::values::{Bytes, integers};
 use crate::format::compression::TYPE_MASK;
 use crate::format::host::Host;
 use crate::format::message::COMPRESSED;
@@ -71,7 +73,7 @@ impl Columns {
             topic: bytes("topic")?.ok_or_else(|| missing("topic"))?,
             body: bytes("body")?.ok_or_else(|| missing("body"))?,
             tags: bytes("tags")?,
-            keys: bytes("keys")?,
+            keys: column(batch, "keys").map(|array| joined_texts("keys", array)).transpose()?,
             properties: column(batch, "properties").map(|array| Pairs::new(array)).transpose()?,
             queue_id: integers("queue_id")?,
             flag: integers("flag")?,
@@ -94,11 +96,12 @@ impl Rows for Columns {
         let integer = |column: &Option<Int64Array>| {
             column.as_ref().filter(|array| array.is_valid(index)).map(|array| array.value(index))
         };
+        // an empty tag or key is none, as Java's `Message` has it
         Row {
             topic: self.topic.value(index),
             body: self.body.value(index),
-            tags: self.tags.as_ref().and_then(|column| column.value(index)),
-            keys: self.keys.as_ref().and_then(|column| column.value(index)),
+            tags: self.tags.as_ref().and_then(|column| column.value(index)).filter(|tag| !tag.is_empty()),
+            keys: self.keys.as_ref().and_then(|column| column.value(index)).filter(|keys| !keys.is_empty()),
             pairs: self.properties.as_ref().map_or(0..0, |pairs| pairs.of_row(index)),
             queue_id: integer(&self.queue_id).unwrap_or(0),
             flag: integer(&self.flag).unwrap_or(0),
@@ -143,9 +146,18 @@ fn check_names(batch: &RecordBatch) -> Result<()> {
     let schema = batch.schema_ref();
     for field in schema.fields() {
         let name = field.name().as_str();
+        if is_unnamed_index(name) {
+            continue;
+        }
         if !STORED.contains(&name) && !GIVEN_ANEW.contains(&name) {
             return Err(Error::unknown("column", name, STORED));
         }
     }
     Ok(())
+}
+
+/// What pandas calls an index without a name, as a frame has that was filtered or sorted: the numbers of its rows.
+fn is_unnamed_index(name: &str) -> bool {
+    let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
+    level.is_some_and(|level| !level.is_empty() && level.bytes().all(|digit| digit.is_ascii_digit()))
 }

@@ -1,7 +1,7 @@
 //! Appending to a store: check, allocate, then write; commit log first, consume queues and index behind it.
 //!
 //! ```text
-//! columns, messages    rows as they were given; values: those of Arrow
+//! columns, messages    rows as they were given; values, lists, pairs: those of Arrow
 //! row_check            what a row may be
 //! plan                 every row checked, its size, place and properties known; nothing is written yet
 //! batch, status        what a producer may send as one; what a broker tells of what it refuses
@@ -33,10 +33,12 @@ pub mod flusher;
 pub mod harm;
 pub mod index_name;
 pub mod index_writer;
+pub mod lists;
 pub mod log_writer;
 pub mod messages;
 pub mod options;
 pub mod owned_store;
+pub mod pairs;
 pub mod plan;
 pub mod properties;
 pub mod queue_table;

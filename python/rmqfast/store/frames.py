@@ -1,0 +1,118 @@
+"""Rows that users have in a data frame: as what gives Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, cast
+
+from rmqfast.errors import ArgumentTypeError, UnknownColumnError
+from rmqfast.message import Message
+
+__all__ = ["ArrowBatch", "ArrowStream", "Frame", "arrow_rows", "index_explained", "messages_of"]
+
+
+class ArrowStream(Protocol):
+    """What has the Arrow PyCapsule interface for streams: tables, readers, data frames, scans."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow C stream."""
+
+
+class ArrowBatch(Protocol):
+    """What has the Arrow PyCapsule interface for one batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """The Arrow C schema and array."""
+
+
+class LazyRows(Protocol):
+    """A query of Polars that has not run."""
+
+    def collect(self) -> Any:
+        """The rows."""
+
+    def collect_schema(self) -> Any:
+        """The columns."""
+
+
+class Scannable(Protocol):
+    """A data set of pyarrow."""
+
+    def scanner(self) -> Any:
+        """What reads it."""
+
+
+class Readable(Protocol):
+    """A scanner of pyarrow."""
+
+    def to_reader(self) -> Any:
+        """What gives its batches."""
+
+
+Frame = ArrowStream | ArrowBatch | LazyRows | Scannable | Readable
+"""Rows of a data frame, a table, a query: all that gives Arrow record batches."""
+
+
+def arrow_rows(source: object) -> Any | None:
+    """What gives the record batches of a frame; None for what is none.
+
+    Example:
+        >>> import polars as pl
+        >>> arrow_rows(pl.LazyFrame({"body": [b"paid"]})).shape
+        (1, 1)
+        >>> arrow_rows(["paid"]) is None
+        True
+    """
+    rows: Any = source
+    if hasattr(rows, "collect") and hasattr(rows, "collect_schema") and not hasattr(rows, "__arrow_c_stream__"):
+        return rows.collect()
+    if hasattr(rows, "scanner"):
+        rows = rows.scanner()
+    if hasattr(rows, "to_reader") and not hasattr(rows, "__arrow_c_stream__"):
+        rows = rows.to_reader()
+    return rows if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__") else None
+
+
+def messages_of(given: Iterable[Message] | Frame) -> list[Message]:
+    """Messages that are no frame.
+
+    Raises:
+        ArgumentTypeError: Something else; says how to write it.
+    """
+    if isinstance(given, Message):
+        raise ArgumentTypeError("messages: expected several, got one Message: write [message], or append it")
+    if isinstance(given, dict):
+        raise ArgumentTypeError("messages: expected messages or a frame, got a dict: write pyarrow.table(columns)")
+    try:
+        messages = list(cast("Iterable[Any]", given))
+    except TypeError:
+        got = type(given).__name__
+        text = f"messages: expected messages, or what has __arrow_c_stream__ as frames and tables do, got a {got}"
+        raise ArgumentTypeError(text) from None
+    for row, message in enumerate(messages):
+        if isinstance(message, Message):
+            continue
+        if isinstance(message, dict):
+            got = f"message {row}: expected a Message, got a dict"
+            raise ArgumentTypeError(f"{got}: write Message(**row), or pyarrow.Table.from_pylist(rows) for all of them")
+        if arrow_rows(message) is not None:
+            got = f"message {row}: expected a Message, got a {type(message).__name__}"
+            raise ArgumentTypeError(
+                f"{got}: write pyarrow.Table.from_batches(batches), or hand over one after the other"
+            )
+    return messages
+
+
+@contextmanager
+def index_explained(source: object) -> Iterator[None]:
+    """Says of an unknown column that it is the index of a frame of pandas, where it is."""
+    try:
+        yield
+    except UnknownColumnError as error:
+        names = getattr(getattr(source, "index", None), "names", ())
+        for name in names:
+            if name is not None and f"'{name}'" in str(error):
+                text = f"{error}; {name!r} is the index of the frame: write frame.reset_index(drop=True)"
+                raise UnknownColumnError(text) from None
+        raise

@@ -1,0 +1,76 @@
+//! Columns of lists: where those of each row stand among the values of all rows.
+use super::values::Bytes;
+use crate::{Error, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, OffsetSizeTrait};
+use arrow_schema::DataType;
+use std::ops::Range;
+
+/// Lists of any kind.
+#[derive(Debug)]
+pub struct Lists<'a> {
+    /// Of each row; `None` for null.
+    pub ranges: Vec<Option<Range<usize>>>,
+    /// What all of them hold.
+    pub values: &'a ArrayRef,
+}
+
+impl<'a> Lists<'a> {
+    /// The lists of a column, whose name is for errors.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: it has none.
+    pub fn new(name: &'static str, array: &'a dyn Array) -> Result<Self> {
+        let (ranges, values): (Vec<Range<usize>>, _) = match array.data_type() {
+            DataType::List(_) => between(array.as_list::<i32>().value_offsets(), array.as_list::<i32>().values()),
+            DataType::LargeList(_) => between(array.as_list::<i64>().value_offsets(), array.as_list::<i64>().values()),
+            DataType::FixedSizeList(_, size) => {
+                let size = usize::try_from(*size).unwrap_or_default();
+                let ranges = (0..array.len()).map(|row| row * size..(row + 1) * size);
+                (ranges.collect(), array.as_fixed_size_list().values())
+            }
+            DataType::ListView(_) => {
+                let lists = array.as_list_view::<i32>();
+                (at(lists.value_offsets(), lists.value_sizes()), lists.values())
+            }
+            DataType::LargeListView(_) => {
+                let lists = array.as_list_view::<i64>();
+                (at(lists.value_offsets(), lists.value_sizes()), lists.values())
+            }
+            other => return Err(Error::invalid(name, "a column of lists", other)),
+        };
+        let ranges = ranges.into_iter().enumerate().map(|(row, range)| array.is_valid(row).then_some(range));
+        Ok(Self { ranges: ranges.collect(), values })
+    }
+
+    /// Whether columns of a type hold lists.
+    pub fn are_in(kind: &DataType) -> bool {
+        use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView};
+        matches!(kind, List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_))
+    }
+}
+
+/// Texts of a column; the items of a list are joined by a space each, as keys are, without those that are null.
+///
+/// # Errors
+/// [`Error::Invalid`]: it has neither texts nor lists of texts.
+pub fn joined_texts(name: &'static str, array: &dyn Array) -> Result<Bytes> {
+    if !Lists::are_in(array.data_type()) {
+        return Bytes::new(name, array);
+    }
+    let lists = Lists::new(name, array)?;
+    let texts = Bytes::new(name, lists.values)?;
+    let joined = lists.ranges.into_iter().map(|range| {
+        let items: Vec<_> = range?.filter_map(|at| texts.value(at)).collect();
+        Some(items.join(&b' '))
+    });
+    Ok(Bytes::Small(joined.collect::<BinaryArray>()))
+}
+
+fn between<'a, O: OffsetSizeTrait>(ends: &[O], values: &'a ArrayRef) -> (Vec<Range<usize>>, &'a ArrayRef) {
+    (ends.windows(2).map(|ends| ends[0].as_usize()..ends[1].as_usize()).collect(), values)
+}
+
+fn at<O: OffsetSizeTrait>(starts: &[O], sizes: &[O]) -> Vec<Range<usize>> {
+    starts.iter().zip(sizes).map(|(start, size)| start.as_usize()..start.as_usize() + size.as_usize()).collect()
+}
