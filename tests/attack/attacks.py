@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attack import accounts, bodies, clocks, disk, everything, files, full_disk, kills, names
+from tests.attack import accounts, bodies, clocks, disk, everything, files, filters, full_disk, kills, names
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
 
@@ -52,6 +52,7 @@ ATTACKS = (
         is_quick=True,
     ),
     Attack("rights", accounts.trespasses, accounts.STRANGERS, accounts.make_strangers, is_quick=True),
+    Attack("filters", filters.large_filters),
     Attack("kills", kills.kills, is_for_real=False),
     Attack("paused", clocks.paused, is_for_real=False),
     Attack("clock", clocks.clock_set, is_for_real=False),

@@ -3,6 +3,7 @@
 //! Source: `BrokerController`.
 use crate::counters::{Counter, Counters};
 use crate::group_commit::{GroupCommit, NotFlushed, SlaveWait};
+use crate::heavy_pulls::HeavyPulls;
 use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
 use crate::parked_pulls::ParkedPulls;
@@ -39,6 +40,8 @@ pub struct BrokerState {
     pub new_offsets: Quota,
     /// Pulls that cannot be answered yet.
     pub parked_pulls: ParkedPulls,
+    /// Pulls by filters that cost much.
+    pub heavy_pulls: HeavyPulls,
     /// By name, and by topic or group.
     pub counters: Counters,
     /// Answers that wait for the disk, or for a slave.
@@ -82,6 +85,7 @@ impl BrokerState {
             offsets: Offsets::default(),
             new_offsets: Quota::new(options.new_names.0, options.new_names.1),
             parked_pulls: ParkedPulls::default(),
+            heavy_pulls: HeavyPulls::default(),
             group_commit: GroupCommit::default(),
             replicas: Arc::default(),
             puts: of_cluster("BROKER_PUT"),

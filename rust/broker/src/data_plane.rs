@@ -4,8 +4,8 @@
 use crate::broker_state::BrokerState;
 use crate::offset_requests;
 use crate::options::BrokerOptions;
-use crate::parked_pulls::Message;
-use crate::pull::{self, Look, Pulling};
+use crate::parked_pulls::{Look, Message};
+use crate::pull::{self, Pulling};
 use crate::reply::{HandOver, Reply};
 use crate::send::{self, Prepared, Sending};
 use rmqfast_remoting::code::{request, response};
@@ -25,7 +25,7 @@ const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 /// A broker's data plane.
 pub struct DataPlane {
     state: Arc<BrokerState>,
-    group_commit: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     ha: Mutex<Option<HaService>>,
 }
 
@@ -56,8 +56,21 @@ impl DataPlane {
             let wait_replicated = |position, since| committing.wait_replicated(position, since);
             committing.group_commit.run(&committing.options, wait_flushed, wait_replicated);
         };
-        let thread = std::thread::Builder::new().name("rmqfast-group-commit".into()).spawn(commit)?;
-        Ok(Self { state, group_commit: Some(thread).into(), ha: Mutex::default() })
+        let filtering = state.clone();
+        let filter = move || {
+            filtering.heavy_pulls.run(|pull, look| pull::answer_aside(&filtering, pull, look));
+        };
+        let plane = Self { state, threads: Mutex::default(), ha: Mutex::default() };
+        plane.spawn("rmqfast-group-commit", commit)?;
+        // where it cannot be started, dropping the plane ends the other one
+        plane.spawn("rmqfast-filters", filter)?;
+        Ok(plane)
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        let thread = std::thread::Builder::new().name(name.into()).spawn(work)?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
     }
 
     /// What requests share.
@@ -101,7 +114,8 @@ impl DataPlane {
         // producers are gone by now: nobody hears whether a slave has it
         self.state.replicas.close();
         self.state.group_commit.close();
-        if let Some(thread) = self.group_commit.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        self.state.heavy_pulls.close();
+        for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // a panic of it has been printed by then
             let _ = thread.join();
         }
@@ -125,7 +139,7 @@ impl DataPlane {
             request::PULL_MESSAGE | request::LITE_PULL_MESSAGE
                 if state.options.vip_port != Some(connection.local().port()) =>
             {
-                Pulling { state, connection, request, look: Look::First }.answer(out)
+                Pulling { state, connection, request, look: Look::First, is_aside: false }.answer(out)
             }
             request::QUERY_CONSUMER_OFFSET
             | request::UPDATE_CONSUMER_OFFSET

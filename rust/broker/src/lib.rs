@@ -8,6 +8,7 @@ mod broker_state;
 mod counters;
 mod data_plane;
 mod group_commit;
+mod heavy_pulls;
 mod offset_requests;
 mod offsets;
 mod options;

@@ -11,6 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Which look at a pull this is; each may wait only for what no earlier one has waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It has just come in: it may wait for its heartbeat, then for a message.
+    First,
+    /// It has waited for its heartbeat.
+    AfterHeartbeat,
+    /// It has waited for a message: now it is answered in any case.
+    Last,
+}
+
 /// A pull that waits.
 #[derive(Debug)]
 pub struct ParkedPull {

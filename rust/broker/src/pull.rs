@@ -2,7 +2,7 @@
 //!
 //! Source: `PullMessageProcessor.processRequest`.
 use crate::broker_state::BrokerState;
-use crate::parked_pulls::{Message, ParkedPull};
+use crate::parked_pulls::{Look, Message, ParkedPull};
 use crate::pull_header::PullHeader;
 use crate::pull_status::code_of;
 use crate::reply::{HandOver, Reply};
@@ -14,11 +14,16 @@ use rmqfast_store::Result as StoreResult;
 use rmqfast_store::store::get::GetMessageStatus;
 use rmqfast_store::store::serve::{Places, Pulled};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Parked pulls beyond this number are answered on another thread, so that whoever woke them need not wait for it.
 const FEW: usize = 16;
+/// Bytes of a subscription in a pull that are parsed on any thread.
+const LARGE_TEXT: usize = 16 << 10;
+/// Compiled filters of pulls that bring large ones along, kept for the next pull; at most so many.
+const KEPT_FILTERS: usize = 8;
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
 
 const MASTER_ID: i64 = 0;
@@ -26,20 +31,13 @@ const MASTER_ID: i64 = 0;
 /// Why nothing is looked for: a code and what a person reads.
 type Refusal = (i32, String);
 
+/// Kind and text of an expression, and what became of it.
+type Kept = (Option<Box<str>>, Box<str>, Arc<Subscription>);
+
 thread_local! {
+    static KEPT: RefCell<VecDeque<Kept>> = const { RefCell::new(VecDeque::new()) };
     // The header of an answer stands before the records, and says what only they tell: first they are found, then copied.
     static RECORDS: RefCell<Places> = RefCell::default();
-}
-
-/// Which look at a pull this is; each may wait only for what no earlier one has waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// It has just come in: it may wait for its heartbeat, then for a message.
-    First,
-    /// It has waited for its heartbeat.
-    AfterHeartbeat,
-    /// It has waited for a message: now it is answered in any case.
-    Last,
 }
 
 /// One request to pull.
@@ -52,6 +50,8 @@ pub struct Pulling<'a> {
     pub request: &'a Command<'a>,
     /// Which look at it this is.
     pub look: Look,
+    /// Whether this thread is the one for filters that cost much.
+    pub is_aside: bool,
 }
 
 /// Answers the pulls of a queue that want a message that arrived; without one, all that are behind `max`.
@@ -86,10 +86,20 @@ fn answer_elsewhere(state: &Arc<BrokerState>, pulls: Vec<ParkedPull>, look: Look
 }
 
 fn answer_parked(state: &Arc<BrokerState>, pulls: &[ParkedPull], look: Look) {
-    for ParkedPull { answer, request, .. } in pulls {
-        if answer.connection.is_open() {
-            Pulling { state, connection: &answer.connection, request: &request.borrow(), look }.answer_later();
-        }
+    for pull in pulls {
+        answer_waiting(state, pull, look, false);
+    }
+}
+
+/// Answers a pull by a filter that costs much; nobody else waits for this thread.
+pub fn answer_aside(state: &Arc<BrokerState>, pull: &ParkedPull, look: Look) {
+    answer_waiting(state, pull, look, true);
+}
+
+fn answer_waiting(state: &Arc<BrokerState>, pull: &ParkedPull, look: Look, is_aside: bool) {
+    let ParkedPull { answer, request, .. } = pull;
+    if answer.connection.is_open() {
+        Pulling { state, connection: &answer.connection, request: &request.borrow(), look, is_aside }.answer_later();
     }
 }
 
@@ -111,7 +121,12 @@ impl Pulling<'_> {
             // the control plane makes the group, if it may (`autoCreateSubscriptionGroup`), and asks again
             return Err(HandOver);
         }
+        if !self.is_aside && header.subscription.is_some_and(|text| text.len() > LARGE_TEXT) {
+            self.set_aside(&mut reply);
+            return Ok(());
+        }
         match self.subscription(&header) {
+            Ok(subscription) if subscription.is_heavy() && !self.is_aside => self.set_aside(&mut reply),
             Err((response::SUBSCRIPTION_NOT_LATEST, _)) if self.look == Look::First => self.park_early(&header),
             Err((code, remark)) => reply.end(code, &remark),
             Ok(subscription) => self.pull(&header, subscription, &mut reply),
@@ -125,6 +140,17 @@ impl Pulling<'_> {
             Ok(()) => self.connection.send_frames(out),
             Err(HandOver) => self.state.hand_over(self.connection, self.request),
         };
+    }
+
+    /// Leaves the request to the thread for filters that cost much.
+    fn set_aside(&self, reply: &mut Reply<'_>) {
+        let pull = ParkedPull::new(self.connection, self.request, Duration::ZERO);
+        if !self.state.heavy_pulls.push(pull, self.look) {
+            reply.end(
+                response::SYSTEM_BUSY,
+                "[OVERLOAD]too many pulls by large filters wait, start flow control for a while",
+            );
+        }
     }
 
     /// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat that
@@ -339,10 +365,30 @@ impl Pulling<'_> {
 
 fn of_request(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
     let text = header.subscription.unwrap_or_default();
-    let parsed = Subscription::parse(header.expression_type, text, header.sub_version);
-    parsed
-        .map(Arc::new)
-        .ok_or_else(|| (response::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed".into()))
+    let parsed = if text.len() > LARGE_TEXT { kept_filter(header, text) } else { compiled(header, text) };
+    parsed.ok_or_else(|| (response::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed".into()))
+}
+
+fn compiled(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
+    Subscription::parse(header.expression_type, text, header.sub_version).map(Arc::new)
+}
+
+/// A large filter of an earlier pull, or compiled now.
+fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
+    let kind = header.expression_type;
+    KEPT.with_borrow_mut(|kept| {
+        if let Some(at) = kept.iter().position(|(of_kind, of_text, _)| of_kind.as_deref() == kind && **of_text == *text)
+        {
+            let found = kept.remove(at)?;
+            kept.push_back(found);
+        } else {
+            if kept.len() == KEPT_FILTERS {
+                kept.pop_front();
+            }
+            kept.push_back((kind.map(Into::into), text.into(), compiled(header, text)?));
+        }
+        kept.back().map(|(_, _, subscription)| subscription.clone())
+    })
 }
 
 fn fields(pulled: &Pulled, suggested_broker: i64) -> [(&'static str, Value<'static>); 4] {

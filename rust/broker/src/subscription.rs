@@ -10,6 +10,9 @@ use rmqfast_store::store::serve::{PullFilter, TagCodes};
 /// Expressions of this type are SQL92; all others are tags.
 pub const SQL92: &str = "SQL92";
 
+/// Parts of an expression that anybody's thread may evaluate for a message: some 50 µs.
+const HEAVY: usize = 512;
+
 /// A group's subscription to a topic.
 #[derive(Debug)]
 pub struct Subscription {
@@ -60,9 +63,16 @@ impl Subscription {
         matches!(self.filter, Filter::BrokenSql)
     }
 
-    /// Whether a message that arrived is worth a look: by its tags code, then by its properties.
+    /// Whether its pulls are answered aside from the threads of the sockets.
+    pub fn is_heavy(&self) -> bool {
+        self.cost(0) > HEAVY
+    }
+
+    /// Whether a message that arrived is worth a look: by its tags code, then by its properties. What would cost much is not
+    /// asked: whoever stores messages waits for it.
     pub fn matches_arrival(&self, tags_code: i64, properties: &[u8]) -> bool {
         match &self.filter {
+            Filter::Sql(_) if self.cost(properties.len()) > HEAVY => true,
             Filter::Sql(sql) => {
                 let value = |name: &str| std::str::from_utf8(properties::get(properties, name)?).ok();
                 sql.matches(value)
@@ -94,6 +104,13 @@ impl PullFilter for Subscription {
         match &self.filter {
             Filter::Sql(sql) => sql.matches_message(message),
             _ => true,
+        }
+    }
+
+    fn cost(&self, properties: usize) -> usize {
+        match &self.filter {
+            Filter::Sql(sql) => sql.cost(properties),
+            _ => 0,
         }
     }
 }

@@ -77,6 +77,8 @@ class ClientProcessor:
         # refusals come before anybody is registered: a heartbeat is taken whole or not at all
         self._consumers.check_room(client.channel, (data.group_name for data in heartbeat.consumers))
         self._producers.check_room(client.channel, heartbeat.producers)
+        for data in heartbeat.consumers:
+            self._filters.check_room(data.group_name, data.subscriptions)
         new = {data.group_name for data in heartbeat.consumers if not self._is_known(data.group_name)}
         self._names.take(client.channel, len(new))
         configs = [self._find_group(data.group_name) for data in heartbeat.consumers]

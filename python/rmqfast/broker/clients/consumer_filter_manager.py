@@ -5,12 +5,14 @@ Source: `ConsumerFilterManager`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from rmqfast.broker.clients.bloom_filter import BITS, bit_positions
 from rmqfast.broker.metadata import Metadata
+from rmqfast.errors import ResponseError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFilterTable
@@ -19,6 +21,8 @@ from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFi
 CheckSql = Callable[[str], str | None]
 
 _log = limited(logger_of("rmqfast.broker"))
+#: Characters of all expressions, at most: compiled, they take ten times as much memory.
+MAX_EXPRESSIONS = 64 << 20
 
 
 class ConsumerFilterManager:
@@ -31,6 +35,7 @@ class ConsumerFilterManager:
         self._table = ConsumerFilterTable()
         self._topics_by_group: dict[str, set[str]] = {}
         self._changed: set[str] = set()
+        self._size = 0
 
     def load(self, *, now: int) -> None:
         """Takes what is kept; none of the subscriptions has a consumer yet.
@@ -44,6 +49,7 @@ class ConsumerFilterManager:
         with self._lock:
             # as if their consumers had gone 30 seconds ago: after 24 hours without one they are forgotten
             self._table = table.restarted(now=now)
+            self._size = sum(len(filter_data.expression) for filter_data in self._table.values())
             self._changed = {topic for topic, _ in table}
             for topic, group in self._table:
                 self._topics_by_group.setdefault(group, set()).add(topic)
@@ -77,6 +83,28 @@ class ConsumerFilterManager:
                     self._register(group, subscription, now)
             for topic in self._topics_by_group.get(group, set()) - topics:
                 self._die(group, topic, now)
+
+    def check_room(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
+        """Refuses expressions beyond what a broker keeps; those without a consumer make room first.
+
+        Raises:
+            ResponseError: They are too long, with those that are there.
+        """
+        wanted = {it.topic: it.sub_string for it in subscriptions if not it.is_tag_type}
+        with self._lock:
+            if self._size_with(group, wanted) <= MAX_EXPRESSIONS:
+                return
+            for topic, name in [key for key, filter_data in self._table.items() if filter_data.dead]:
+                self._remove(topic, name)
+            size = self._size_with(group, wanted)
+        if size > MAX_EXPRESSIONS:
+            remark = f"expressions of all groups: expected at most {MAX_EXPRESSIONS} characters, got {size}"
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+
+    def _size_with(self, group: str, wanted: Mapping[str, str]) -> int:
+        before = (self._table.get((topic, group)) for topic in wanted)
+        replaced = sum(len(filter_data.expression) for filter_data in before if filter_data is not None)
+        return self._size - replaced + sum(map(len, wanted.values()))
 
     def unregister(self, group: str, *, now: int) -> None:
         """Notes that a group has no consumer any more.
@@ -140,11 +168,14 @@ class ConsumerFilterManager:
         )
 
     def _put(self, filter_data: ConsumerFilterData) -> None:
+        old = self._table.get((filter_data.topic, filter_data.consumer_group))
+        self._size += len(filter_data.expression) - (0 if old is None else len(old.expression))
         self._table.put(filter_data)
         self._topics_by_group.setdefault(filter_data.consumer_group, set()).add(filter_data.topic)
         self._changed.add(filter_data.topic)
 
     def _remove(self, topic: str, group: str) -> None:
+        self._size -= len(self._table[topic, group].expression)
         self._table.remove(topic, group)
         self._topics_by_group[group].discard(topic)
         if not self._topics_by_group[group]:

@@ -25,6 +25,10 @@ pub trait PullSource {
     fn behind_hole(&mut self, offset: i64) -> i64;
     /// Whether a unit's tags code is asked for.
     fn matches_code(&self, tags_code: i64) -> bool;
+    /// Whether the filter has cost as much as it may in one pull, which then ends with what it has.
+    fn is_spent(&self) -> bool {
+        false
+    }
     /// Told of a unit that is none, or whose message is passed over with others of its file.
     fn skip(&mut self, _queue_offset: i64, _unit: Unit) {}
     /// Takes the message of a unit along.
@@ -150,6 +154,9 @@ impl Run {
         let most = offset.saturating_add(UNITS.max(pull.max_messages) as i64);
         let end = file_end.min(source.bounds().1).min(most);
         for at in offset..end {
+            if source.is_spent() {
+                return Ok(at);
+            }
             let Some(unit) = source.unit(at)? else { return Ok(at) };
             self.looked_at = Some(unit.physical_offset);
             // its file of the log is gone: the others of that file are not looked for one by one
@@ -215,6 +222,7 @@ mod tests {
         min: i64,
         gone_before: i64,
         taken: Vec<i64>,
+        budget: usize,
     }
 
     impl PullSource for Made {
@@ -233,6 +241,9 @@ mod tests {
         fn matches_code(&self, tags_code: i64) -> bool {
             tags_code != 7
         }
+        fn is_spent(&self) -> bool {
+            self.taken.len() >= self.budget
+        }
         fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
             if unit.tags_code == 8 {
                 return Ok(Taken::Unmatched);
@@ -249,7 +260,13 @@ mod tests {
         let unit = |(n, code): (usize, &i64)| {
             (*code >= 0).then_some(Unit { physical_offset: 100 * n as i64, size: 100, tags_code: *code })
         };
-        Made { units: codes.iter().enumerate().map(unit).collect(), min: 0, gone_before: 0, taken: Vec::new() }
+        Made {
+            units: codes.iter().enumerate().map(unit).collect(),
+            min: 0,
+            gone_before: 0,
+            taken: Vec::new(),
+            budget: 100,
+        }
     }
 
     fn pull(source: &mut Made, offset: i64, max_messages: usize) -> (GetMessageStatus, i64, usize) {
@@ -278,6 +295,13 @@ mod tests {
         assert_eq!(pull(&mut queue, 10, 32), (Found, 12, 2));
         assert_eq!(pull(&mut queue, 12, 32), (OffsetFoundNull, 20, 0));
         assert_eq!(queue.taken, [2, 3, 4, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    }
+
+    #[test]
+    fn a_pull_whose_filter_has_cost_enough_ends_with_what_it_has() {
+        let mut queue = made(&[1; 9]);
+        queue.budget = 4;
+        assert_eq!(pull(&mut queue, 1, 32), (GetMessageStatus::Found, 5, 4));
     }
 
     #[test]

@@ -21,8 +21,8 @@ use tree::Tree;
 
 use crate::error::{Error, Result};
 
-/// The longest expression that is read, in bytes.
-pub const MAX_LEN: usize = 1 << 20;
+/// The longest expression that is read, in bytes: what a heartbeat has room for.
+pub const MAX_LEN: usize = 4 << 20;
 
 /// A compiled SQL92 expression.
 #[derive(Debug, Clone)]
@@ -61,6 +61,11 @@ impl Sql92 {
     /// The names of the properties used, each once, in the order of their first use.
     pub fn properties(&self) -> impl Iterator<Item = &str> {
         self.tree.names.iter().map(AsRef::as_ref)
+    }
+
+    /// How many conditions, values and operators it has.
+    pub fn parts(&self) -> usize {
+        self.tree.nodes.len()
     }
 
     /// The expression as it was given.

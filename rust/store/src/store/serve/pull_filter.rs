@@ -23,6 +23,12 @@ pub trait PullFilter {
     fn matches_message(&self, _message: &Message<'_>) -> bool {
         true
     }
+
+    /// What it costs to ask [`matches_message`](Self::matches_message) of a message with so many bytes of properties, in parts
+    /// of an expression that look at a short one each.
+    fn cost(&self, _properties: usize) -> usize {
+        0
+    }
 }
 
 /// Takes every message.
@@ -63,9 +69,17 @@ impl PullFilter for TagExpression {
     }
 }
 
+/// Bytes of properties that a part of an expression looks through at no cost.
+const SHORT: usize = 256;
+
 impl PullFilter for Sql92 {
     fn reads_messages(&self) -> bool {
         true
+    }
+
+    fn cost(&self, properties: usize) -> usize {
+        // each part looks for its property from the start, and may read all of it as a number
+        self.parts().saturating_mul(1 + properties / SHORT)
     }
 
     fn matches_message(&self, message: &Message<'_>) -> bool {

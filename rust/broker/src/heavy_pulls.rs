@@ -1,0 +1,72 @@
+//! Pulls by filters that cost much: a thread of their own answers them one after the other, so that no socket waits for them.
+use crate::parked_pulls::{Look, ParkedPull};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of requests that wait, at most.
+const MAX_BYTES: usize = 64 << 20;
+/// What a request counts for beside its fields.
+const OF_REQUEST: usize = 1 << 10;
+
+/// The pulls that wait for the thread.
+#[derive(Debug, Default)]
+pub struct HeavyPulls {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    pulls: VecDeque<(ParkedPull, Look)>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+impl HeavyPulls {
+    /// Adds a pull. Returns false where too many wait already, or none is answered any more.
+    pub fn push(&self, pull: ParkedPull, look: Look) -> bool {
+        let mut waiting = self.lock();
+        let bytes = bytes_of(&pull);
+        if waiting.is_closed || waiting.bytes + bytes > MAX_BYTES {
+            return false;
+        }
+        waiting.bytes += bytes;
+        waiting.pulls.push_back((pull, look));
+        self.changed.notify_one();
+        true
+    }
+
+    /// Answers pulls until it is closed; runs in a thread of its own.
+    pub fn run(&self, answer: impl Fn(&ParkedPull, Look)) {
+        while let Some((pull, look)) = self.next() {
+            answer(&pull, look);
+        }
+    }
+
+    /// Ends [`run`](Self::run) after the pull that is being answered; those that wait are dropped.
+    pub fn close(&self) {
+        let mut waiting = self.lock();
+        waiting.is_closed = true;
+        waiting.pulls.clear();
+        self.changed.notify_all();
+    }
+
+    fn next(&self) -> Option<(ParkedPull, Look)> {
+        let mut waiting = self.lock();
+        while waiting.pulls.is_empty() && !waiting.is_closed {
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let (pull, look) = waiting.pulls.pop_front()?;
+        waiting.bytes -= bytes_of(&pull);
+        Some((pull, look))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bytes_of(pull: &ParkedPull) -> usize {
+    let fields = &pull.request.borrow().fields;
+    OF_REQUEST + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
+}
