@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from rmqfast import ClientConfig, PushConsumer
 from rmqfast.client.consumer import LocalFileOffsetStore, ReadOffsetType
-from rmqfast.errors import ClientError
+from rmqfast.errors import ArgumentError, ClientError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.hash_map import java_hash
 from tests.client.consumer.local_offsets import (
@@ -272,3 +273,32 @@ def test_two_threads_that_store_leave_a_sound_file(tmp_path: Path, caplog: pytes
 
 def test_the_file_is_where_java_has_it(tmp_path: Path) -> None:
     assert store_in(tmp_path).path.relative_to(tmp_path) == Path("10.0.0.1@lab/g/offsets.json")
+
+
+@pytest.mark.parametrize("name", ["../../../x", "a/../../..", "..", "/etc/x", "a\0b"])
+def test_a_name_that_leads_out_of_the_directory_is_refused(tmp_path: Path, name: str) -> None:
+    for client_id, group in (
+        (f"10.0.0.1@{name}" if name not in {"..", "/etc/x"} else name, "g"),
+        ("10.0.0.1@lab", name),
+    ):
+        with pytest.raises(ArgumentError, match="expected a path below"):
+            LocalFileOffsetStore(tmp_path / "offsets", client_id, group)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["lab", "a/b", "..lab..", "x y", "%RETRY%", "列"])
+def test_a_name_that_stays_in_the_directory_has_the_place_that_java_gives_it(tmp_path: Path, name: str) -> None:
+    store = LocalFileOffsetStore(tmp_path, f"10.0.0.1@{name}", "g")
+    store.update_offset(Q0, 5)
+    store.persist_all([Q0])
+    assert (tmp_path / f"10.0.0.1@{name}" / "g" / "offsets.json").exists()
+
+
+def test_a_broadcasting_consumer_whose_instance_name_leads_elsewhere_does_not_start(tmp_path: Path) -> None:
+    config = ClientConfig(name_server="127.0.0.1:1", local_offset_dir=tmp_path / "offsets", instance_name="../../../x")
+    consumer = PushConsumer("g", config=config, message_model="BROADCASTING")
+    consumer.subscribe("t")
+    consumer.register_message_listener(lambda _messages, _context: None)
+    with pytest.raises(ArgumentError, match="instance_name"):
+        consumer.start()
+    assert list(tmp_path.iterdir()) == []

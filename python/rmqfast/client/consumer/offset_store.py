@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from rmqfast.client.instance import ClientInstance
-from rmqfast.errors import ClientError, RemotingError, RemotingProtocolError, ResponseError
+from rmqfast.errors import ArgumentError, ClientError, RemotingError, RemotingProtocolError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import fastjson
@@ -208,6 +208,9 @@ class RemoteBrokerOffsetStore:
 class LocalFileOffsetStore:
     """Keeps offsets in memory, and regularly in one file that Java's clients read, too; for `BROADCASTING`.
 
+    Raises:
+        ArgumentError: The client id or the group leads out of the directory; Java's client would write there.
+
     Example:
         >>> import tempfile
         >>> store = LocalFileOffsetStore(Path(tempfile.mkdtemp()), "10.0.0.1@DEFAULT", "news")
@@ -219,6 +222,11 @@ class LocalFileOffsetStore:
     """
 
     def __init__(self, directory: Path, client_id: str, group: str) -> None:
+        # an id with a separator is a directory in another one, as for Java
+        for kind, name in (("client id, which has instance_name in it", client_id), ("group", group)):
+            path = Path(name)
+            if not name or "\0" in name or path.anchor or ".." in path.parts:
+                raise ArgumentError(f"{kind}: expected a path below {directory}, where offsets are kept, got {name!r}")
         self.path: Final = directory / client_id / group / "offsets.json"
         self._table, self._writing = OffsetTable(), new_lock()
 
