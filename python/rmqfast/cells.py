@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["one_line", "size_text", "table_cell", "time_text"]
+__all__ = ["escaped", "one_line", "size_text", "table_cell", "time_text"]
 
 PREVIEW_BYTES = 160
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,6 +33,18 @@ def one_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(" " if c in "\n\r\t" else c for c in text if c in "\n\r\t" or _is_visible(c))
+
+
+def escaped(text: str) -> str:
+    r"""`text` in which all that a terminal would act on is written as in a literal of Python.
+
+    Example:
+        >>> escaped("a\x1b[2Jb")
+        'a\\x1b[2Jb'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def time_text(milliseconds: int) -> str:

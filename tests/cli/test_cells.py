@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqfast.cells import one_line, size_text, table_cell, time_text
-from rmqfast.cli.csv_cells import csv_cell
+from rmqfast.cli.csv_cells import csv_cell, screen_cell
 from rmqfast.store.json_lines import json_text
 
 HOSTILE = [
@@ -64,6 +65,52 @@ def test_json_is_one_line_of_printable_text_and_reads_back(properties: dict[str,
 def test_bytes_are_base64_in_json_and_csv() -> None:
     assert json_text({"body": b"\xff\x00"}) == '{"body":"/wA="}'
     assert csv_cell(b"\xff\x00") == "/wA="
+
+
+#: What moves a cursor, turns a line around, hides, or is half a character.
+HOSTILE = [
+    "\x1b[2J",
+    "a\u202eb",
+    "\u2066x",
+    "\u200b",
+    "\ufeff",
+    "\U000e0041",
+    "\x9b31m",
+    "\ud800",
+    "\u2028",
+    "\r",
+    "\x7f",
+    "\xad",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_json_has_nothing_that_a_terminal_would_act_on_and_is_the_same_text(text: str) -> None:
+    line = json_text({"keys": text})
+    assert all(character.isprintable() for character in line)
+    assert line.encode()
+    assert json.loads(line) == {"keys": text}
+
+
+def test_json_leaves_no_character_that_is_not_visible() -> None:
+    hidden = [
+        chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    ]
+    assert not set(hidden) & set(json_text("".join(hidden)))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_csv_escapes_on_a_terminal_only(text: str) -> None:
+    assert csv_cell(f"a{text}") == f"a{text}"
+    shown = screen_cell(f"a{text}")
+    assert isinstance(shown, str)
+    assert shown == "a" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    assert shown.isprintable()
+
+
+@pytest.mark.parametrize("value", ["plain", "列 é", 5, None, b"\x1b", "=1+1"])
+def test_csv_is_the_same_on_a_terminal_where_nothing_is_hidden(value: object) -> None:
+    assert screen_cell(value) == csv_cell(value)
 
 
 def test_what_is_no_json_value_is_refused() -> None:

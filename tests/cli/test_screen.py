@@ -47,3 +47,33 @@ def test_columns_begin_behind_the_widest_of_the_first_rows(store: Path) -> None:
         "0             a                         0",
         "1             a-tag-of-many-characters  0",
     ]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    with open_store(tmp_path / "hostile", mode="a") as writable:
+        writable.append(Message("t", b"x", keys=["k\x1b[2J\u202ek"]))
+    return tmp_path / "hostile"
+
+
+def test_csv_is_as_it_is_in_a_file_and_harmless_on_a_terminal(hostile: Path) -> None:
+    command = ("store", "scan", hostile, "--columns", "keys", "-o", "csv")
+    assert run(*command).stdout == "keys\nk\x1b[2J\u202ek\n"
+    _, written = run_on_terminal("stdout", *command)
+    assert written.decode().splitlines() == ["keys", "k\\x1b[2J\\u202ek"]
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_json_is_the_same_in_a_file_and_on_a_terminal(hostile: Path, form: str) -> None:
+    command = ("store", "scan", hostile, "--columns", "keys", "-o", form)
+    in_file = run(*command).stdout
+    _, written = run_on_terminal("stdout", *command)
+    assert written.decode().splitlines() == in_file.splitlines()
+    assert '"k\\u001b[2J\\u202ek"' in in_file
+
+
+def test_a_table_leaves_out_what_a_terminal_would_act_on(hostile: Path) -> None:
+    command = ("store", "scan", hostile, "--columns", "keys")
+    _, written = run_on_terminal("stdout", *command, NO_COLOR="1")
+    assert "k[2Jk" in written.decode()
+    assert "k[2Jk" in run(*command).stdout

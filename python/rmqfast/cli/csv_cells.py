@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rmqfast.cells import escaped
 from rmqfast.store.json_lines import base64_text, json_text
 
-__all__ = ["csv_cell"]
+__all__ = ["csv_cell", "screen_cell"]
 
 # A spreadsheet takes a cell that begins so for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -19,3 +20,9 @@ def csv_cell(value: object) -> object:
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return value
+
+
+def screen_cell(value: object) -> object:
+    """As `csv_cell`, for a terminal: control and format characters are escaped."""
+    cell = csv_cell(value)
+    return escaped(cell) if isinstance(cell, str) else cell

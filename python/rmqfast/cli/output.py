@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TextIO
 
 from rmqfast.cells import one_line
-from rmqfast.cli.csv_cells import csv_cell
+from rmqfast.cli.csv_cells import csv_cell, screen_cell
 from rmqfast.store import COLUMNS, Scan
 from rmqfast.store.json_lines import json_lines, json_text, plain_rows
 
@@ -69,10 +69,12 @@ def _write_json_lines(stream: TextIO, columns: Sequence[str], chunks: Chunks) ->
 
 
 def _write_csv(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:
+    # a file gets each text as it is; on a terminal it would move the cursor, or turn the rest of the line around
+    cell = screen_cell if stream.isatty() else csv_cell
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
     for rows in chunks:
-        writer.writerows([csv_cell(value) for value in row] for row in rows)
+        writer.writerows([cell(value) for value in row] for row in rows)
 
 
 WRITERS: dict[Form, Callable[[TextIO, Sequence[str], Chunks], None]] = {

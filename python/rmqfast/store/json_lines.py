@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -14,14 +15,19 @@ from rmqfast.store.scan import Scan
 
 __all__ = ["base64_text", "batch_rows", "json_lines", "json_text", "plain_rows"]
 
-# Legal in JSON, but a terminal obeys C1 codes, and many readers of lines break at the separators.
-ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+# Legal in JSON, but a terminal obeys C1 codes and those that turn a line around, many readers of lines break at the
+# separators, and half a pair is no UTF-8. Escaped they are the same text.
+HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
+    "\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e007f]"
+)
 
 
 def json_text(value: object) -> str:
     """A value as JSON in one line; bytes in base64."""
     text = json.dumps(value, ensure_ascii=False, default=base64_text, separators=(",", ":"))
-    return text.translate(ESCAPED)
+    return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def base64_text(value: object) -> str:
