@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rmqfast.remoting import RemotingServer, Request, RequestCode, Response
-from rmqfast.remoting.server import Processor
+from rmqfast.remoting import Processor, RemotingServer, Request, RequestCode, Response
 
 
 @contextmanager
