@@ -72,7 +72,7 @@ def test_every_command_takes_account_and_tls_by_options_by_the_environment_and_b
     cluster: EmbeddedCluster, authority: Authority, profiles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = everything(cluster, authority)
-    sent = run("produce", "guarded", "one", *options(given), "-o", "json")
+    sent = run("produce", "guarded", "one", "--create", *options(given), "-o", "json")
     assert sent.exit_code == 0, sent.output
     with monkeypatch.context() as environment:
         for name, value in given.items():
@@ -198,7 +198,7 @@ def test_what_is_refused_says_the_next_step(
 ) -> None:
     values = everything(cluster, authority) | changed
     write(profiles, {name: value for name, value in values.items() if value is not None})
-    for words in (("produce", "refused", "x"), ("consume", "TBW102", "--group", "refused")):
+    for words in (("produce", "refused", "x", "--create"), ("consume", "TBW102", "--group", "refused")):
         result = run(*words)
         assert result.exit_code != 0
         assert said in result.stderr

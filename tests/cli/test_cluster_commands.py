@@ -82,7 +82,7 @@ def test_messages_are_sent_and_shown_by_id_key_and_place(cluster: EmbeddedCluste
 
 
 def test_lines_of_standard_input_are_messages(cluster: EmbeddedCluster) -> None:
-    words = ["produce", "cli_lines", "-n", cluster.name_server, "--ordered", "k", "-o", "jsonl"]
+    words = ["produce", "cli_lines", "--create", "-n", cluster.name_server, "--ordered", "k", "-o", "jsonl"]
     result = CliRunner().invoke(app, words, input="one\ntwo\n\n")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert result.exit_code == 1, result.output  # the third line is empty, and no broker takes an empty body

@@ -27,7 +27,7 @@ def producer_of(_pid: int) -> rmqfast.Producer:
     return producer
 
 
-@app.task  # type: ignore[untyped-decorator]
+@app.task  # type: ignore[untyped-decorator]  # Celery ships no types
 def send(body: str) -> list[Any]:
     """How a send and an asynchronous one ended, and in which process."""
     producer = producer_of(os.getpid())

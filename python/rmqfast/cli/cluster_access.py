@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from rmqfast.admin import Admin
+from rmqfast.cli.near_names import suggestion
 from rmqfast.cli.output import Form, write
 from rmqfast.cli.profiles import load_profile, profile_file
 from rmqfast.client.instance import ClientConfig
@@ -158,7 +159,8 @@ class Access:
 def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options of `AccessOptions`; it gets what they say as its argument `access`.
 
-    What a guarded cluster refuses gets the next step as a note, which the root of the command line prints.
+    What a guarded cluster refuses, and a name that nobody has, get the next step as a note, which the root of the
+    command line prints.
     """
     # typer reads annotations as objects, and `from __future__ import annotations` leaves texts
     own = inspect.signature(command, eval_str=True)
@@ -175,7 +177,7 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**arguments, access=access)
         except RmqError as error:
-            if step := access.next_step(error):
+            if step := access.next_step(error) or suggestion(error, arguments, access.config()):
                 error.add_note(step)
             raise
 

@@ -11,6 +11,7 @@ import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.completion import complete_group
+from rmqfast.cli.near_names import unknown_topic
 from rmqfast.cli.output import Form, Row, chosen_columns, write
 from rmqfast.cli.shared_options import Output, Tags, Topic
 from rmqfast.cli.signals import ended_by_signals
@@ -52,6 +53,7 @@ def consume(
     beginning: Annotated[Beginning, typer.Option("--from", help="Where a new group begins.")] = Beginning.LAST,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Ends after so many messages.")] = None,
     idle: Annotated[float | None, typer.Option(min=0, help="Ends after so many seconds without any.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Waits for a topic that nobody has yet.")] = False,
     columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
     access: Access,
     output: Output = Form.TABLE,
@@ -64,24 +66,29 @@ def consume(
     consumer = LitePullConsumer(group, config=access.config(), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
     with ended_by_signals(), consumer:
-        _look_in(consumer, topic)
+        _look_in(consumer, topic, is_awaited=wait)
         write(output, names, _batches(consumer, names, most, idle), whole=columns is not None)
 
 
-def _look_in(consumer: LitePullConsumer, topic: str) -> None:
+def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> None:
     """Asks for offsets, so that name server and broker can refuse: the consumer itself would ask again and again.
 
     Raises:
         RemotingError: One of them refuses the account.
-        ClientError: It does not tell an offset of the group; a warning in the log says why.
+        ClientError: Nobody has the topic, and it is not awaited; no name server answers; or the broker does not tell an
+            offset of the group, and a warning in the log says why.
     """
     try:
         queues = consumer.fetch_message_queues(topic)
     except ClientError as error:
         refusal = error.__cause__
-        if isinstance(refusal, ResponseError) and refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+        if not isinstance(refusal, ResponseError):
+            raise
+        if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise refusal from None
-        return  # nobody has the topic yet
+        if not is_awaited:
+            raise unknown_topic(topic, "--wait waits for it") from None
+        return
     for queue in queues[:1]:
         try:
             consumer.offset_for_timestamp(queue, 0)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cluster_access import Access, reaches_cluster
+from rmqfast.cli.cluster_access import Access, administration, reaches_cluster
+from rmqfast.cli.near_names import unknown_topic
 from rmqfast.cli.output import Form, Row, write
 from rmqfast.cli.shared_options import Output, Topic, pairs
+from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.producer import Producer
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import Message, MessageQueue
+from rmqfast.remoting import ResponseCode
 
 __all__ = ["produce"]
 
@@ -36,6 +40,7 @@ def produce(
     broker: Annotated[str | None, typer.Option(help="Name of the broker, with --queue.")] = None,
     queue: Annotated[int | None, typer.Option(min=0, help="The queue, with --broker.")] = None,
     group: Annotated[str, typer.Option(help="The producer group.")] = "rmqfast_produce",
+    create: Annotated[bool, typer.Option("--create", help="Makes the topic where nobody has it.")] = False,
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
@@ -61,6 +66,7 @@ def produce(
             yield [[place.topic, place.broker_name, place.queue_id, result.queue_offset, *ids]]
 
     with Producer(group, config=access.config()) as producer:
+        _look_for_topic(producer, topic, access, create=create)
         chunks = rows(producer)
         try:
             write(output, COLUMNS, chunks)
@@ -70,6 +76,26 @@ def produce(
             raise
 
 
+def _look_for_topic(producer: Producer, topic: str, access: Access, *, create: bool) -> None:
+    """Makes sure that a cluster has the topic, as brokers make one for each name that somebody mistypes.
+
+    Raises:
+        ClientError: Nobody has the topic, and it is not to be made.
+        RemotingError: The name server does not say.
+    """
+    instance = producer.member.instance
+    try:
+        instance.api.topic_route(wrap(instance.config.namespace, topic))
+    except ResponseError as error:
+        if error.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        if not create:
+            raise unknown_topic(topic, "--create makes it") from None
+        # an account may send and not make topics: then the first message makes it, where brokers let it
+        with administration(access) as admin, suppress(ResponseError):
+            admin.create_topic(topic)
+
+
 def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
@@ -77,9 +103,21 @@ def _moment(text: str) -> datetime:
         raise ArgumentError(f"--deliver-at: expected a time as 2026-01-31T12:00:00, got {text}") from None
 
 
+def _input_lines() -> Iterator[bytes]:
+    lines = iter(sys.stdin.buffer)
+    while True:
+        try:
+            line = next(lines, None)
+        except OSError as error:
+            raise ArgumentError(f"standard input: expected lines, got {error.strerror}") from error
+        if line is None:
+            return
+        yield line
+
+
 def _bodies(texts: list[str] | None) -> Iterator[bytes]:
     for text in texts or ["-"]:
         if text == "-":
-            yield from (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+            yield from (line.rstrip(b"\r\n") for line in _input_lines())
         else:
             yield text.encode("utf-8", "surrogateescape")

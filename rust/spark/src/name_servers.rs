@@ -14,10 +14,12 @@ const INSTANCE: &str = "MQ_INST_";
 pub fn name_servers(text: &str) -> Result<Vec<String>> {
     let mut addresses: Vec<String> = Vec::new();
     for part in text.split(';').map(trim).filter(|part| !part.is_empty()) {
-        let address = part.strip_prefix(HTTP).unwrap_or(part);
+        // of other addresses that begin so, a server of HTTP answers, which tells where name servers are
+        let address = part.strip_prefix(HTTP).filter(|rest| rest.starts_with(INSTANCE)).unwrap_or(part);
         if !is_address(address) {
             let got = quoted(address);
-            let text = format!("name_server: expected host:port, several separated by ';', got {got}");
+            let step = if address.contains("://") { "; write it without what stands before the host" } else { "" };
+            let text = format!("name_server: expected host:port, several separated by ';', got {got}{step}");
             return Err(Error::argument(text));
         }
         if !addresses.iter().any(|other| other == address) {
@@ -45,7 +47,7 @@ fn is_address(text: &str) -> bool {
     let ipv6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let is_host = match ipv6 {
         Some(host) => !host.is_empty() && host.chars().all(|c| c.is_ascii_hexdigit() || ":.%".contains(c)),
-        None => !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || ":/[]".contains(c)),
+        None => !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || ":/[]@".contains(c)),
     };
     is_host && is_digits(port) && port.len() <= 5 && port.parse::<u32>().is_ok_and(|port| (1..65_536).contains(&port))
 }
@@ -60,9 +62,14 @@ mod tests {
         assert_eq!(name_servers("http://MQ_INST_1_x.host:80").expect("one"), ["MQ_INST_1_x.host:80"]);
         assert_eq!(name_servers("[::1%25]:1; ").expect("one"), ["[::1%25]:1"]);
         assert!(name_servers(" ; ").expect("none").is_empty());
-        for wrong in ["a", "a:0", "a:65536", "a:b", ":1", "a:1,b:1", "a b:1", "::1:80", "[]:1", "a:000001", "a/b:1"] {
+        for wrong in ["a", "a:0", "a:65536", "a:b", ":1", "a:1,b:1", "a b:1", "::1:80", "[]:1", "a:000001", "a/b:1", "u@a:1"] {
             let text = name_servers(wrong).expect_err("no address").to_string();
             assert_eq!(text, format!("name_server: expected host:port, several separated by ';', got '{wrong}'"));
+        }
+        for wrong in ["http://a:9876", "https://a:1", "a:1;tcp://b:1", "http://"] {
+            let text = name_servers(wrong).expect_err("no address").to_string();
+            assert!(text.contains("expected host:port"), "{text}");
+            assert!(text.ends_with("write it without what stands before the host"), "{text}");
         }
     }
 

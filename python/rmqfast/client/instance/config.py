@@ -17,6 +17,7 @@ from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode, TlsOptions
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.credentials import STREAM_FIELDS, Credentials
+from rmqfast.system import home_directory
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
 #: The environment variable of the default name servers.
@@ -48,6 +49,8 @@ class ClientConfig:
         rebalance_interval: Between regular rebalances.
         request_timeout: How long to wait for an answer.
         connect_timeout: How long to wait for a connection.
+        start_timeout: How long `start` waits for the first answer of a name server, and fails without one; unless
+            given, a client starts whether one answers or not, and warns.
         translate_address: Maps a broker's address in a route to the one that is reachable from here.
         local_offset_dir: Where broadcasting consumers keep their offsets.
         callback_threads: Threads that run the callbacks of asynchronous requests.
@@ -82,6 +85,7 @@ class ClientConfig:
     rebalance_interval: float = 20.0
     request_timeout: float = 3.0
     connect_timeout: float = 3.0
+    start_timeout: float | None = None
     translate_address: Callable[[str], str] | None = None
     local_offset_dir: str | os.PathLike[str] | None = None
     callback_threads: int = 2
@@ -93,7 +97,7 @@ class ClientConfig:
         text = servers if isinstance(servers, str) else ";".join(servers)
         object.__setattr__(self, "namespace", self.namespace or namespace_of_endpoint(text) or "")
         object.__setattr__(self, "name_server", ";".join(parse_name_servers(text)))
-        for name in _INTERVALS:
+        for name in _INTERVALS if self.start_timeout is None else (*_INTERVALS, "start_timeout"):
             if not 0 < getattr(self, name) < _LONGEST:
                 raise ArgumentError(f"{name}: expected seconds above 0, got {getattr(self, name)}")
         if (self.access_key is None) != (self.secret_key is None):
@@ -150,9 +154,17 @@ class ClientConfig:
     def offset_dir(self) -> Path:
         """The directory of broadcasting consumers' offsets.
 
+        Raises:
+            ArgumentError: None is given, and the account has no home directory.
+
         Source: `LocalFileOffsetStore.LOCAL_OFFSET_STORE_DIR`.
         """
-        return Path(self.local_offset_dir) if self.local_offset_dir else Path.home() / ".rocketmq_offsets"
+        if self.local_offset_dir:
+            return Path(self.local_offset_dir)
+        home = home_directory()
+        if home is None:
+            raise ArgumentError("local_offset_dir: expected a directory, as this account has no home, got none")
+        return home / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
         """The function that adds the account, the signature and a pull consumer's fields to a request's header.

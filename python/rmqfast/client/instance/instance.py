@@ -17,7 +17,7 @@ from rmqfast.client.instance.heartbeats import Heartbeats, Reconnects
 from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Members, ProducerInner
 from rmqfast.client.instance.name_servers import NameServers
 from rmqfast.client.instance.request_futures import RequestFutures
-from rmqfast.client.instance.route_updater import MissingRoutes, RouteUpdater
+from rmqfast.client.instance.route_updater import AUTO_CREATE_TOPIC, MissingRoutes, RouteUpdater, unreachable
 from rmqfast.client.instance.routes import FoundBroker, RouteTable
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
@@ -25,7 +25,7 @@ from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Again, Connections, Later, Processor, Request, RequestCode, Response
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.system import after_fork, monotonic
-from rmqfast.threads import new_thread
+from rmqfast.threads import new_thread, sleep
 
 _log = logger_of(__name__)
 
@@ -86,7 +86,8 @@ class ClientInstance:
         """Starts timers and rebalance; nothing if they run.
 
         Raises:
-            ClientError: No name server is configured (10004), or it was shut down.
+            ClientError: No name server is configured (10004), none answers in `start_timeout` (10001), or it was shut
+                down.
             ForkError: It belongs to the parent process.
 
         Source: `MQClientInstance.start`.
@@ -101,6 +102,8 @@ class ClientInstance:
             if self._is_started:
                 return
             self.api.name_servers.check()
+            if self.config.start_timeout is not None:
+                self._wait_for_answer(self.config.start_timeout)
             self._start_timers()
             EXITS.add(self)
             self._is_started = True
@@ -296,6 +299,25 @@ class ClientInstance:
         if os.getpid() != self._pid:
             raise ForkError(f"the client {self.client_id} is that of a parent process: make another one in this one")
 
+    def _wait_for_answer(self, timeout: float) -> None:
+        """Asks name servers until one answers, whatever it says.
+
+        Raises:
+            ClientError: None did in time (10001).
+        """
+        until = monotonic() + timeout
+        while True:
+            try:
+                self.api.topic_route(AUTO_CREATE_TOPIC, timeout=max(_AGAIN, until - monotonic()))
+            except ResponseError:
+                return
+            except RemotingError as error:
+                if monotonic() + _AGAIN >= until:
+                    raise unreachable(error) from error
+                sleep(_AGAIN)
+            else:
+                return
+
     def _start_timers(self) -> None:
         config, every = self.config, self.scheduler.every
         # first runs as in Java: after 10 ms, 1 s and 10 s
@@ -415,3 +437,5 @@ class Registry(Generic[_T]):
 _INSTANCES: Registry[ClientInstance] = Registry()
 #: Seconds that a shutdown waits for a rebalance in flight.
 _LONGEST_STOP = 5.0
+#: Seconds between two questions at the start.
+_AGAIN = 0.1

@@ -124,7 +124,7 @@ class RouteUpdater:
             self._failures[topic] = error
             return None
         except RemotingError as error:
-            raise _unreachable(error) from error
+            raise unreachable(error) from error
         self._failures.pop(topic, None)
         return route
 
@@ -152,7 +152,8 @@ def _told(group: str, topic: str, tell: Callable[[], None]) -> None:
         _log.exception("group %s did not take the route of topic %s", group, topic)
 
 
-def _unreachable(error: RemotingError) -> ClientError:
+def unreachable(error: RemotingError) -> ClientError:
+    """The error for name servers of which none answers."""
     return ClientError(
         str(error),
         response_code=ClientErrorCode.CONNECT_BROKER_EXCEPTION,

@@ -1,0 +1,61 @@
+"""Suggests topics and groups whose names are near to one that nobody has."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from rmqfast.admin import Admin
+from rmqfast.client.instance import ClientConfig, ClientErrorCode
+from rmqfast.errors import ClientError, ResponseError, RmqError
+from rmqfast.remoting import ResponseCode
+
+__all__ = ["near_names", "suggestion", "unknown_topic"]
+
+_UNKNOWN = frozenset({ResponseCode.TOPIC_NOT_EXIST, ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION})
+_RETRY, _DEAD = "%RETRY%", "%DLQ%"
+_MOST = 3
+
+
+def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientConfig) -> str | None:
+    """The near names of a cluster where an error says that nobody has a topic; `None` for all other errors.
+
+    Args:
+        error: What a command ended with.
+        arguments: Those of the command: its `topic`, its `group`.
+        config: How the cluster is reached.
+    """
+    code = error.code if isinstance(error, ResponseError) else getattr(error, "response_code", None)
+    if code not in _UNKNOWN or not isinstance(error, ResponseError | ClientError):
+        return None
+    is_group = _RETRY in str(error) or _DEAD in str(error)
+    wanted = arguments.get("group" if is_group else "topic")
+    if not isinstance(wanted, str):
+        return None
+    try:
+        with Admin(config=config) as admin:
+            topics = admin.topics.all()
+    except RmqError:
+        return None  # an account may use a topic and not list all of them
+    names = (topic.removeprefix(_RETRY) for topic in topics if topic.startswith("%") == is_group)
+    near = near_names(wanted, names)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return None if is_group else "`rmqfast topic list` lists the topics"
+
+
+def unknown_topic(topic: str, step: str) -> ClientError:
+    """The error of a command whose topic nobody has."""
+    code = ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
+    return ClientError(f"no broker of this cluster has the topic {topic}", response_code=code, next_step=step)
+
+
+def near_names(wanted: str, names: Iterable[str]) -> list[str]:
+    """The names that are most like one, three at most.
+
+    Example:
+        >>> near_names("Ordrs", ["orders", "orders-eu", "bills"])
+        ['orders', 'orders-eu']
+    """
+    by_folded = {name.casefold(): name for name in names}
+    return [by_folded[each] for each in difflib.get_close_matches(wanted.casefold(), by_folded, _MOST)]
