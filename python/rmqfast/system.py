@@ -23,6 +23,7 @@ else:
 
 __all__ = [
     "after_fork",
+    "home_directory",
     "local_addresses",
     "lock_file",
     "milliseconds_since_boot",
@@ -111,6 +112,18 @@ def after_fork(callback: Callable[[], None]) -> None:
     """
     if sys.platform != "win32":
         os.register_at_fork(after_in_child=callback)
+
+
+def home_directory() -> Path | None:
+    """The home directory of the account; `None` for one that has none, as in a container.
+
+    Example:
+        >>> directory = home_directory()
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 def set_mode(descriptor: int, mode: int) -> None:

@@ -41,6 +41,7 @@ from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupMa
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import TransactionService
+from rmqfast.errors import ArgumentError
 from rmqfast.store import GetLimits, LiveStore, open_store
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
@@ -71,7 +72,10 @@ class BrokerTables:
         progress: Callable[[int, int], object] | None = None,
         store: WritableStore | None = None,
     ) -> None:
-        self.root: Final = Path(config.text("storePathRootDir"))
+        root = config.text("storePathRootDir")
+        if not root:
+            raise ArgumentError("storePathRootDir: expected a directory, got none; without a home there is no default")
+        self.root: Final = Path(root)
         self.now = now
         self._steady = steady
         self.configuration: Final = Configuration(config, now=now())

@@ -27,7 +27,13 @@ def main() -> None:
         >>> callable(main)
         True
     """
-    words = sys.argv[1:]
+    from rmqfast.cli.streams import standard_streams
+
+    with standard_streams():
+        _run(sys.argv[1:])
+
+
+def _run(words: list[str]) -> None:
     if words == ["--version"]:  # before anything is imported that it does not need
         print(f"rmqfast {__version__}")
         return

@@ -9,11 +9,10 @@ from dataclasses import asdict
 
 import typer
 
-from rmqfast.cli.output import Form, say, write, write_facts
+from rmqfast.cli.output import Form, print_json, say, write, write_facts
 from rmqfast.errors import DamageWarning
 from rmqfast.message import Damage
 from rmqfast.store import VerifyReport
-from rmqfast.store.json_lines import json_text
 
 __all__ = ["damage_reported", "end_with_damage", "write_report"]
 
@@ -54,7 +53,7 @@ def write_report(form: Form, report: VerifyReport) -> None:
     facts = {"ok": report.ok} | {name: v for name, v in asdict(report).items() if name != "damage"}
     damage = [place._asdict() for place in report.damage]
     if form is Form.JSON:
-        print(json_text(facts | {"damage": damage}))
+        print_json(facts | {"damage": damage})
         return
     if form is Form.TABLE:
         write_facts(form, facts)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rmqfast.cli.output import say
+from rmqfast.cli.streams import standard_streams
 from rmqfast.client.instance import ClientErrorCode
 from rmqfast.errors import (
     ArgumentError,
@@ -60,10 +59,8 @@ def ended_by_errors() -> Iterator[None]:
         SystemExit: What went wrong was said; the code tells what kind of trouble it was.
     """
     try:
-        try:
+        with standard_streams():
             yield
-        finally:
-            sys.stdout.flush()  # at the end of the interpreter nobody could handle a closed pipe
     except RmqError as error:
         say(f"error: {described(error)}")
         raise SystemExit(exit_code(error)) from None
@@ -73,10 +70,9 @@ def ended_by_errors() -> Iterator[None]:
             raise
         say(f"error: {error.name} is needed for this: pip install 'rmqfast[{extra}]'")
         raise SystemExit(UNREACHABLE) from None
-    except BrokenPipeError:
-        # whoever read had enough; the interpreter must not flush into the closed pipe when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+    except OSError as error:
+        say(f"error: {': '.join(filter(None, (error.filename and str(error.filename), error.strerror or str(error))))}")
+        raise SystemExit(UNREACHABLE) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import say
 from rmqfast.cli.progress import bar
 from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, StartTime, Tags, TopicsOption
+from rmqfast.cli.streams import data_output
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ExportReport, open_store
 
@@ -55,7 +55,7 @@ def export(
     topics = None if topic is None else topic[0] if len(topic) == 1 else topic
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, bar("exporting") as progress:
         report = store.export(
-            sys.stdout if is_printed else out,
+            data_output() if is_printed else out,
             topics,
             queue_ids=queue,
             tags=tags,

@@ -18,13 +18,12 @@ from rmqfast.cli.cluster_access import (
     reaches_cluster,
     write_values,
 )
-from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.cli.output import Form, Row, print_json, say, write
 from rmqfast.cli.shared_options import Group, Output
 from rmqfast.cli.watch import watchable
 from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
-from rmqfast.store.json_lines import json_text
 
 __all__ = ["app"]
 
@@ -74,7 +73,7 @@ def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
             "subscriptions": _records(SUBSCRIPTION_COLUMNS, subscriptions),
             "sentences": list(explanation.sentences),
         }
-        print(json_text(facts))
+        print_json(facts)
     else:
         write(output, SHOW_COLUMNS, [queues])
         if output is Form.TABLE and subscriptions:

@@ -13,12 +13,11 @@ from rmqfast.cells import one_line
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
 from rmqfast.cli.completion import complete_group, complete_topic
 from rmqfast.cli.message import write_messages
-from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.cli.output import Form, Row, print_json, say, write
 from rmqfast.cli.shared_options import Output
 from rmqfast.client.trace import TRACE_TOPIC
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
-from rmqfast.store.json_lines import json_text
 
 __all__ = ["app", "explain"]
 
@@ -156,7 +155,7 @@ def _write(form: Form, explanation: Explanation) -> None:
         for line in str(explanation).splitlines():
             print(line[: len(line) - len(line.lstrip())] + one_line(line.lstrip()))
     elif form is Form.JSON:
-        print(json_text(_plain(explanation)))
+        print_json(_plain(explanation))
     else:
         rows: list[Row] = [
             [part.subject, part.group and part.group.group, part.outcome and part.outcome.value, list(part.sentences)]

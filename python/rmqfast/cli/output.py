@@ -11,10 +11,11 @@ from typing import TextIO
 
 from rmqfast.cells import one_line
 from rmqfast.cli.csv_cells import csv_cell, screen_cell
+from rmqfast.cli.streams import data_output
 from rmqfast.store import COLUMNS, Scan
 from rmqfast.store.json_lines import json_lines, json_text, plain_rows
 
-__all__ = ["TABLE_COLUMNS", "Form", "Row", "chosen_columns", "say", "scan_rows", "write", "write_facts"]
+__all__ = ["TABLE_COLUMNS", "Form", "Row", "chosen_columns", "print_json", "say", "scan_rows", "write", "write_facts"]
 
 Row = Sequence[object]
 Chunks = Iterable[Sequence[Row]]
@@ -36,7 +37,7 @@ def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = F
 
         screen.print_table(sys.stdout, columns, chunks, whole=whole)
     else:
-        WRITERS[form](sys.stdout, columns, chunks)
+        WRITERS[form](data_output(), columns, chunks)
     sys.stdout.flush()
 
 
@@ -48,6 +49,11 @@ def write_facts(form: Form, facts: Mapping[str, object]) -> None:
     from rmqfast.cli import screen
 
     screen.print_facts(facts)
+
+
+def print_json(value: object) -> None:
+    """Writes a value as JSON, in one line."""
+    print(json_text(value), file=data_output())
 
 
 def say(text: str) -> None:

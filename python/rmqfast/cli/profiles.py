@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rmqfast.cli.output import say
 from rmqfast.errors import ArgumentError
+from rmqfast.system import home_directory
 
 __all__ = ["DEFAULT", "Profile", "load_profile", "profile_file"]
 
@@ -61,11 +62,14 @@ def profile_file() -> Path:
     """Where profiles are: below `XDG_CONFIG_HOME`, or `~/.config`."""
     # a relative path counts as none, as the XDG specification has it
     home = os.environ.get("XDG_CONFIG_HOME") or ""
-    return (Path(home) if home.startswith("/") else Path.home() / ".config") / "rmqfast.toml"
+    folder = Path(home) if home.startswith("/") else (home_directory() or Path("~")) / ".config"
+    return folder / "rmqfast.toml"
 
 
 def _read(file: Path) -> Mapping[str, object]:
     """The profiles of the file, not looked at yet; none where there is no file."""
+    if not file.is_absolute():
+        return {}  # of an account without a home
     try:
         with file.open("rb") as stream:
             # of the file that is read: its name may lead to another one by now
@@ -96,4 +100,9 @@ def _values(profile: object, place: str, folder: Path) -> dict[str, str | bool]:
         kind, expected = (bool, "true or false") if key in FLAGS else (str, "a text in quotes")
         if not isinstance(value, kind):  # the value may be a secret
             raise ArgumentError(f"{place}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
-    return {key: str(folder / Path(value).expanduser()) if key in PATHS else value for key, value in profile.items()}
+    try:
+        return {
+            key: str(folder / Path(value).expanduser()) if key in PATHS else value for key, value in profile.items()
+        }
+    except RuntimeError as error:
+        raise ArgumentError(f"{place}: expected a path, got one below a home that is not there") from error

@@ -11,7 +11,7 @@ from rmqfast.cli import export
 from rmqfast.cli.completion import complete_topic
 from rmqfast.cli.damage import damage_reported, end_with_damage, write_report
 from rmqfast.cli.message import write_messages
-from rmqfast.cli.output import Form, chosen_columns, say, scan_rows, write, write_facts
+from rmqfast.cli.output import Form, chosen_columns, print_json, say, scan_rows, write, write_facts
 from rmqfast.cli.progress import bar
 from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Output, StartTime, Tags, TopicOption
 from rmqfast.cli.tail import tail
@@ -29,7 +29,6 @@ from rmqfast.store import (
     plan_clean,
 )
 from rmqfast.store import repair as repair_store
-from rmqfast.store.json_lines import json_text
 
 __all__ = ["app", "clean"]
 
@@ -45,7 +44,7 @@ def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output:
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
         facts, topics = store_facts(store), topic_rows(store)
     if output is Form.JSON:
-        print(json_text(facts | {"topics": [dict(zip(TOPIC_COLUMNS, row, strict=True)) for row in topics]}))
+        print_json(facts | {"topics": [dict(zip(TOPIC_COLUMNS, row, strict=True)) for row in topics]})
         return
     if output is Form.TABLE:
         write_facts(output, facts)

@@ -16,13 +16,19 @@ from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode, properties
 from rmqfast.remoting.text_file import read_text, write_text
 from rmqfast.remoting.tls_properties import TLS_KEYS
+from rmqfast.system import home_directory
 
 _LOG = logger_of("rmqfast.nameserver")
 _INT = 1 << 31
 
 
 def _below_home(name: str) -> str:
-    return str(Path.home() / "namesrv" / name)
+    home = home_directory()
+    if home is None:
+        raise ArgumentError(
+            "kvConfigPath, configStorePath: expected paths in a file (--config), as this account has no home, got none"
+        )
+    return str(home / "namesrv" / name)
 
 
 @dataclass(kw_only=True)

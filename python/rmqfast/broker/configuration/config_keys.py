@@ -9,14 +9,16 @@ import os
 import re
 import socket
 from enum import Enum
-from pathlib import Path
 from typing import NamedTuple
 
 from rmqfast.errors import ArgumentError
+from rmqfast.system import home_directory
 
 _CPUS = os.cpu_count() or 1
 _HOST_NAME = socket.gethostname() or "DEFAULT_BROKER"
-_STORE = str(Path.home() / "store")
+_HOME = home_directory()
+#: Nothing for an account without a home: whoever opens the store says so.
+_STORE = "" if _HOME is None else str(_HOME / "store")
 
 
 class Effect(Enum):

@@ -1,0 +1,72 @@
+"""Standard input and output of the command line: what is closed, full, or cannot show a character."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from rmqfast.errors import RmqError
+
+__all__ = ["data_output", "discard_output", "standard_streams"]
+
+_CANNOT_WRITE = 3
+_OF_OUTPUT = frozenset({errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Prepares the streams for a command, and ends it with a line where standard output cannot be written.
+
+    Raises:
+        SystemExit: 0 where nobody reads standard output any more, 3 where it cannot be written.
+    """
+    _open_closed()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # at the end of the interpreter nobody could handle a closed pipe
+    except OSError as error:
+        # who cannot open or read a file names it
+        if isinstance(error, RmqError) or error.filename is not None or error.errno not in _OF_OUTPUT:
+            raise
+        discard_output()
+        if error.errno == errno.EPIPE:
+            raise SystemExit(0) from None  # whoever read had enough
+        print(f"error: standard output: {error.strerror}", file=sys.stderr)
+        raise SystemExit(_CANNOT_WRITE) from None
+
+
+def discard_output() -> None:
+    """Throws away what standard output did not take: the interpreter must not try again as it ends."""
+    with suppress(io.UnsupportedOperation):  # of tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def data_output() -> TextIO:
+    """Standard output for programs: UTF-8 whatever a terminal shows."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() not in {"utf-8", "utf8"}:
+        sys.stdout.reconfigure(encoding="utf-8")
+    return sys.stdout
+
+
+def _open_closed() -> None:
+    """Opens what is closed so that its use fails: without, the next file that is opened would take its place."""
+    for number, (name, flags, mode) in enumerate(
+        (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
+    ):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, flags)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            raw = io.FileIO(number, mode, closefd=False)
+            buffer = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
+            setattr(sys, name, io.TextIOWrapper(buffer, encoding="utf-8"))
