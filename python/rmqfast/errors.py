@@ -33,11 +33,14 @@ RmqError
 └── MissingExtraError           a library that an optional feature needs (also an ImportError)
 
 DamageWarning                   a scan or look-up passed over bytes that it could not use
+ExpressionWarning               a SQL92 expression names a column of the row, which it does not see
 ```
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Final
 
 #: `ClientErrorCode.REQUEST_TIMEOUT_EXCEPTION`.
@@ -283,3 +286,15 @@ class DamageWarning(UserWarning):
         >>> caught[0].category.__name__
         'DamageWarning'
     """
+
+
+class ExpressionWarning(UserWarning):
+    """A SQL92 expression names a column of the row: it sees the properties of messages alone."""
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warns, at the line of the caller outside of this package."""
+    frame, level = sys._getframe(1), 2  # noqa: SLF001 - what `warnings` itself goes by
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "rmqfast":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)

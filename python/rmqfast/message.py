@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
-from rmqfast.errors import ArgumentError
+from rmqfast.arguments import Duration, Number, Time, integer, milliseconds_of, seconds, text, unknown_argument, whole
+from rmqfast.errors import ArgumentError, ArgumentTypeError
 from rmqfast.html import MOST_ROWS, facts, table
 
 __all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt", "MessageQueue"]
@@ -20,7 +20,6 @@ _set = object.__setattr__
 _State = tuple[dict[str, Any], dict[str, Any]]
 #: Of messages in a table.
 _FEW_COLUMNS = ("queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Damage(NamedTuple):
@@ -162,25 +161,28 @@ class Message:
 
     Args:
         topic: 1 to 127 bytes of `%|a-zA-Z0-9_-`.
-        body: Bytes; at most 4 MiB unless the store or the producer was told another limit.
-        tags: The tag, one.
+        body: Bytes, or a text, which becomes UTF-8; at most 4 MiB unless the store or the producer was told another
+            limit.
+        tags: The tag, one; without `||`, which separates tags where they are asked for.
         keys: Index keys: one text, separated by spaces, or several texts.
-        properties: Further properties; names and values without 0x01 and 0x02. What has an argument of its own wins.
+        properties: Further properties, a mapping or pairs; names and values without 0x01 and 0x02, an integer becomes a
+            text. What has an argument of its own wins.
         delay_level: 1 to 18, as the broker has them: the message is delivered later; 0 for at once.
         wait_store: Whether a broker that waits for its disk or its slaves does so for this message.
         queue_id: Queue of the topic; a producer chooses one itself.
         flag: The user's 32 bits.
-        born_timestamp: Milliseconds since 1970; the time of the append or the send unless given.
+        born_timestamp: Milliseconds since 1970, or a datetime; the time of the append or the send unless given.
         delay: How long the broker keeps the message, to the millisecond: seconds or a timedelta; 0 for not at all. It
             becomes the property `TIMER_DELAY_MS`, for brokers of 5.x with `timerWheelEnable=true`, their default, and
             up to `timerMaxDelaySec`, three days. A producer refuses it for brokers that are older; a store that it is
             appended to delays nothing.
-        deliver_at: The moment at which the broker delivers the message, in place of a delay: a datetime, of UTC if it
-            has no zone. It becomes the property `TIMER_DELIVER_MS`; a moment that is over is at once.
+        deliver_at: The moment at which the broker delivers the message, in place of a delay: a time as of
+            `MessageStore.scan`, of UTC if it has no zone. It becomes the property `TIMER_DELIVER_MS`; a moment that is
+            over is at once.
 
     Raises:
-        TypeError: Keys of which one is no text.
         ArgumentError: A delay that is negative or no number; more than one of `delay_level`, `delay`, `deliver_at`.
+        ArgumentTypeError: A value of another type, or an argument that there is not; says what to write.
 
     Example:
         >>> Message("orders", b"paid", tags="paid", keys=["42", "eu"], delay_level=3).keys
@@ -205,33 +207,39 @@ class Message:
     def __init__(  # noqa: PLR0917 - only what is in the contract is meant to be given by position
         self,
         topic: str,
-        body: bytes,
+        body: bytes | bytearray | memoryview | str,
         tags: str | None = None,
         keys: str | Iterable[str] | None = None,
-        properties: Mapping[str, str] | None = None,
-        delay_level: int = 0,
+        properties: Mapping[str, str] | Mapping[str, str | Number] | Iterable[tuple[str, str | Number]] | None = None,
+        delay_level: Number = 0,
         wait_store: bool = True,  # noqa: FBT001, FBT002 - a field among fields
-        queue_id: int = 0,
-        flag: int = 0,
-        born_timestamp: int | None = None,
+        queue_id: Number = 0,
+        flag: Number = 0,
+        born_timestamp: Time | None = None,
         *,
-        delay: float | timedelta | None = None,
-        deliver_at: datetime | None = None,
+        delay: Duration | None = None,
+        deliver_at: Time | None = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            raise unknown_argument(next(iter(unknown)), _ARGUMENTS, of="Message")
         # Setting a field of a frozen class is a call each; of a draft, whose slots are the same, it is none.
         draft: Any = self if self.__class__ is Message else _Draft()
         _set(draft, "__class__", _Draft)
-        draft.topic = topic
-        draft.body = body
-        draft.tags = tags
+        draft.topic = topic if topic.__class__ is str else text("topic", topic)
+        draft.body = body if body.__class__ is bytes else _bytes(body)
+        draft.tags = tags if tags is None else _tag(tags)
         draft.keys = keys if keys is None or keys.__class__ is str else _joined(keys)
-        draft.properties = _NO_PROPERTIES if properties is None else properties
+        draft.properties = _NO_PROPERTIES if properties is None else _texts(properties)
         if delay is not None or deliver_at is not None:
             draft.properties = {**draft.properties, **_timer(delay, deliver_at, delay_level)}
-        draft.delay_level = delay_level
+        draft.delay_level = delay_level if delay_level.__class__ is int else integer("delay_level", delay_level)
         draft.wait_store = wait_store
-        draft.queue_id = queue_id
-        draft.flag = flag
+        draft.queue_id = queue_id if queue_id.__class__ is int else integer("queue_id", queue_id)
+        draft.flag = flag if flag.__class__ is int else integer("flag", flag)
+        # a number is taken as it is: it may be copied from a message whose producer had no clock
+        if born_timestamp is not None and born_timestamp.__class__ is not int:
+            born_timestamp = milliseconds_of("born_timestamp", born_timestamp)
         draft.born_timestamp = born_timestamp
         if draft is self:
             draft.__class__ = Message
@@ -249,23 +257,71 @@ class Message:
         return facts("Message", {name: getattr(self, name) for name in Message.__slots__})
 
 
-def epoch_milliseconds(when: datetime) -> int:
-    """Milliseconds since 1970 of a datetime; without a zone UTC is meant."""
-    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)  # `timestamp()` is a float, for some times a little less
-
-
-def _timer(delay: float | timedelta | None, deliver_at: datetime | None, delay_level: int) -> dict[str, str]:
+def _timer(delay: Duration | None, deliver_at: Time | None, delay_level: Any) -> dict[str, str]:
     """The property that delays a message."""
     if delay_level or (delay is not None and deliver_at is not None):
         got = f"{delay_level}, {delay!r} and {deliver_at!r}"
         raise ArgumentError(f"delay_level, delay, deliver_at: expected one of them, got {got}")
     if deliver_at is not None:
-        return {"TIMER_DELIVER_MS": str(epoch_milliseconds(deliver_at))}
-    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0
-    if not 0 <= seconds < float("inf"):
-        raise ArgumentError(f"delay: expected seconds or a timedelta from 0 on, got {delay!r}")
-    return {"TIMER_DELAY_MS": str(max(1, round(seconds * 1000)))} if seconds else {}
+        return {"TIMER_DELIVER_MS": str(milliseconds_of("deliver_at", deliver_at))}
+    wait = 0.0 if delay is None else seconds("delay", delay)
+    return {"TIMER_DELAY_MS": str(max(1, round(wait * 1000)))} if wait else {}
+
+
+def _bytes(body: object) -> bytes:
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, bytearray | memoryview):
+        return bytes(body)
+    write = "b'' for none" if body is None else "json.dumps(body)"
+    raise ArgumentTypeError(f"body: expected bytes or a text, got a {type(body).__name__}: write {write}")
+
+
+def _tag(tag: object) -> str:
+    if tag.__class__ is not str:
+        if isinstance(tag, Iterable) and not isinstance(tag, str):
+            got = f"got {tag!r}: a message has one tag, a text; further words are keys=[...]"
+            raise ArgumentTypeError(f"tags: expected one tag, {got}")
+        tag = text("tags", tag)
+    if "||" in tag:
+        why = "no consumer could ask for it, as || separates tags there; a message has one tag"
+        raise ArgumentError(f"tags: expected one tag, got {tag!r}: {why}")
+    return tag
+
+
+def _texts(properties: object) -> Mapping[str, str]:
+    """Properties as a mapping of texts."""
+    if not isinstance(properties, Mapping):
+        properties = _of_pairs(properties)
+    for name, value in properties.items():
+        if name.__class__ is not str or value.__class__ is not str:
+            return {text("properties", n): _property(n, v) for n, v in properties.items()}
+    return properties
+
+
+def _of_pairs(properties: Any) -> Mapping[Any, Any]:
+    try:
+        if not isinstance(properties, str | bytes):
+            return dict(properties)
+    except (TypeError, ValueError):
+        pass
+    raise ArgumentTypeError(f"properties: expected a mapping of texts, got {properties!r}: write {{'name': 'value'}}")
+
+
+def _property(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    number = whole(value)
+    if number is None:
+        got = f"got {value!r} ({type(value).__name__}) for {name!r}"
+        write = "leave it out" if value is None else f"write the text that consumers shall read, as {str(value)!r}"
+        raise ArgumentTypeError(f"properties: expected texts or integers, {got}: {write}")
+    return str(number)
+
+
+_ARGUMENTS = (*Message.__slots__, "delay", "deliver_at")
 
 
 class _Draft:
@@ -285,8 +341,12 @@ def _restore(message: Message | MessageExt, state: _State) -> None:
         _set(message, name, value)
 
 
-def _joined(keys: Iterable[str]) -> str:
-    return keys if isinstance(keys, str) else " ".join(keys)
+def _joined(keys: object) -> str | None:
+    if isinstance(keys, str):
+        return keys
+    if isinstance(keys, bytes) or not isinstance(keys, Iterable):
+        raise ArgumentTypeError(f"keys: expected a text or several, got {keys!r} ({type(keys).__name__})")
+    return " ".join(text("keys", key) for key in keys) or None
 
 
 @dataclass(frozen=True, slots=True, order=True)

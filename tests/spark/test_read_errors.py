@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
     "partitions": ({"min_partitions": 0}, errors.ArgumentError, "min_partitions: expected 1 to 1000000, got 0"),
     "bytes": ({"partition_bytes": 0}, errors.ArgumentError, "partition_bytes: expected 1 to"),
     "bodies": ({"max_body_bytes": 0}, errors.ArgumentError, "max_body_bytes: expected 1 to"),
-    "time": ({"start_time": "noon"}, errors.ArgumentError, "time: expected ISO 8601"),
+    "time": ({"start_time": "noon"}, errors.ArgumentError, "start_time: expected ISO 8601"),
     "path": ({"path": "hdfs://nn/store"}, errors.ArgumentError, "a directory that every executor sees"),
     "store": ({"path": "/nowhere/store"}, errors.StoreNotFoundError, "/nowhere/store"),
 }

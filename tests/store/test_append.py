@@ -207,7 +207,6 @@ def test_a_delayed_message_waits_in_the_queue_of_its_level(tmp_path: Path, messa
         ("topic", "SCHEDULE_TOPIC_XXXX"),
         ("body", None),
         ("body", b"x" * 1001),
-        ("tags", ""),
         ("tags", "a\x01b"),
         ("keys", "a\x02b"),
         ("queue_id", -1),

@@ -49,7 +49,7 @@ def test_columns_and_filters_see_all_properties(golden_store: PathOf) -> None:
     [
         ([], "property_names: expected at least one name, got none"),
         (["color", ""], "property_names: expected names of properties, got an empty one"),
-        ("color", "property_names: expected a sequence, got the one value 'color'"),
+        ("color", "property_names: expected a sequence, got the one value 'color': write property_names=['color']"),
     ],
 )
 def test_names_that_choose_nothing_are_refused(golden_store: PathOf, names: Any, text: str) -> None:

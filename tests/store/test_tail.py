@@ -161,7 +161,7 @@ def test_wrong_arguments_say_what_they_may_be(filled: WritableStore) -> None:
     for options in ({"start": -1}, {"last": -1}, {"last": 1, "start": "begin"}, {"stop": -5}, {"poll_interval": -1.0}):
         with pytest.raises(ArgumentError, match="expected"):
             filled.tail(**options)
-    with pytest.raises(ArgumentError, match="time: expected ISO 8601"):
+    with pytest.raises(ArgumentError, match="start: expected ISO 8601"):
         filled.tail(start="beginning")
     with pytest.raises(UnknownTopicError, match="did you mean T"):
         filled.tail("TT")

@@ -18,11 +18,13 @@ from rmqfast.admin.groups import Groups
 from rmqfast.admin.messages import Messages
 from rmqfast.admin.offsets import Offsets
 from rmqfast.admin.topics import Topics
+from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.pickling import not_picklable
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class Admin:
     """Looks into a cluster, and changes it; threads may share it.
@@ -71,13 +73,13 @@ class Admin:
         name_server: str | Sequence[str] | None = None,
         instance_name: str = DEFAULT_INSTANCE_NAME,
         config: ClientConfig | None = None,
-        timeout: float = TIMEOUT,
+        timeout: Duration = TIMEOUT,
     ) -> None:
         changes: dict[str, Any] = {} if name_server is None else {"name_server": name_server}
         if instance_name != DEFAULT_INSTANCE_NAME:
             changes["instance_name"] = instance_name
         config = ClientConfig(**changes) if config is None else replace(config, **changes)
-        self._client = client = AdminClient(config, timeout)
+        self._client = client = AdminClient(config, seconds("timeout", timeout))
         self.clusters: Final = Clusters(client)
         self.brokers: Final = Brokers(client)
         self.topics: Final = Topics(client)

@@ -14,6 +14,7 @@ from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, SLOW, AdminClie
 from rmqfast.admin.groups import Groups
 from rmqfast.admin.messages import LATEST, WHOLE, pull
 from rmqfast.admin.topics import TopicOffset, Topics
+from rmqfast.arguments import Time, milliseconds_of
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
@@ -47,15 +48,15 @@ class DeadLetters:
         group: str,
         *,
         max_messages: int | None = 64,
-        begin_timestamp: int = 0,
-        end_timestamp: int = LATEST,
+        begin_timestamp: Time = 0,
+        end_timestamp: Time = LATEST,
     ) -> list[Any]:
         """The dead letters of a group, the oldest of each broker first; those that were resent are among them.
 
         Args:
             group: The group.
             max_messages: How many at most; `None` for all of them, which have to fit into memory.
-            begin_timestamp: Dead since this time or later, in milliseconds since 1970.
+            begin_timestamp: Dead since this time or later, a time as of `MessageStore.scan`.
             end_timestamp: Dead since this time or earlier.
 
         Returns:
@@ -79,7 +80,8 @@ class DeadLetters:
             if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in self._groups.all():
                 raise
             return []
-        letters = (each for row in rows for each in self._dead_letters_of(row, begin_timestamp, end_timestamp))
+        between = milliseconds_of("begin_timestamp", begin_timestamp), milliseconds_of("end_timestamp", end_timestamp)
+        letters = (each for row in rows for each in self._dead_letters_of(row, *between))
         return list(islice(letters, max_messages))
 
     def resend(self, message: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
 from rmqfast.admin.groups import Groups, consumers_at
 from rmqfast.admin.message_track import MessageTrack, track_of
+from rmqfast.arguments import Time, milliseconds_of
 from rmqfast.client.instance.broker_requests import decode_message, decode_messages
 from rmqfast.client.trace import TRACE_TOPIC, TraceView, trace_views
 from rmqfast.errors import ArgumentError, ResponseError, UnknownMessageError
@@ -89,7 +90,7 @@ class Messages:
         return self.by_unique_key(topic, message_id)
 
     def by_key(
-        self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: int = 0, end_timestamp: int = LATEST
+        self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: Time = 0, end_timestamp: Time = LATEST
     ) -> list[Any]:
         """The messages with a key, of all brokers, the oldest first.
 
@@ -97,7 +98,7 @@ class Messages:
             topic: The topic.
             key: One of the keys.
             max_messages: How many at most, of each broker.
-            begin_timestamp: Stored at this time or later, in milliseconds since 1970.
+            begin_timestamp: Stored at this time or later, a time as of `MessageStore.scan`.
             end_timestamp: Stored at this time or earlier.
 
         Returns:
@@ -112,8 +113,8 @@ class Messages:
             key,
             is_unique_key=False,
             max_messages=max_messages,
-            begin_timestamp=begin_timestamp,
-            end_timestamp=end_timestamp,
+            begin_timestamp=milliseconds_of("begin_timestamp", begin_timestamp),
+            end_timestamp=milliseconds_of("end_timestamp", end_timestamp),
         )
         # the index has hashes: messages with other keys of the same one come, too
         return [message for message in messages if message.topic == topic and key in (message.keys or "").split(" ")]
@@ -157,8 +158,8 @@ class Messages:
         *,
         trace_topic: str = TRACE_TOPIC,
         max_messages: int = 64,
-        begin_timestamp: int = 0,
-        end_timestamp: int = LATEST,
+        begin_timestamp: Time = 0,
+        end_timestamp: Time = LATEST,
     ) -> list[TraceView]:
         """What became of a message by the traces of those that sent and consumed it, step by step.
 
@@ -168,7 +169,7 @@ class Messages:
             message_id: The id that the producer gave; also one of a batch of this package's.
             trace_topic: Where the clients send traces.
             max_messages: Of the trace topic, how many at most, of each broker; each may have several steps.
-            begin_timestamp: Traces stored at this time or later, in milliseconds since 1970.
+            begin_timestamp: Traces stored at this time or later, a time as of `MessageStore.scan`.
             end_timestamp: Traces stored at this time or earlier.
 
         Returns:

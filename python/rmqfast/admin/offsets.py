@@ -13,6 +13,7 @@ from rmqfast.admin.consume_stats import stats_at
 from rmqfast.admin.groups import Groups
 from rmqfast.admin.members import online_at
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_offsets_of_body
+from rmqfast.arguments import Time, integer
 from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
@@ -29,9 +30,7 @@ class Offsets:
     def __init__(self, client: AdminClient, groups: Groups) -> None:
         self._client, self._groups = client, groups
 
-    def reset_by_time(
-        self, group: str, topic: str, when: datetime | int, *, force: bool = True
-    ) -> dict[MessageQueue, int]:
+    def reset_by_time(self, group: str, topic: str, when: Time, *, force: bool = True) -> dict[MessageQueue, int]:
         """Has a group go on with the messages of a time, on all brokers of a topic.
 
         Members that are online are notified by the broker, and go on there ten seconds later; without members the
@@ -40,7 +39,7 @@ class Offsets:
         Args:
             group: The group.
             topic: The topic.
-            when: A time, or milliseconds since 1970; -1 for the end of the queues.
+            when: A time with a zone, or milliseconds since 1970; -1 for the end of the queues.
             force: Whether to go forward, too, not only back.
 
         Returns:
@@ -85,8 +84,7 @@ class Offsets:
 
         Source: `DefaultMQAdminExtImpl.updateConsumeOffset`.
         """
-        if offset < 0:
-            raise ArgumentError(f"offset: expected 0 or more, got {offset}")
+        offset = integer("offset", offset, 0)
         address = self._client.broker_of(queue.topic, queue.broker_name)
         if not force and (members := online_at(self._client, address, group).client_ids):
             raise ClientError(
@@ -156,16 +154,15 @@ class Offsets:
         return sorted(item.queue for item in topic_offsets_of_body(body))
 
 
-def _milliseconds(when: datetime | int) -> int:
+def _milliseconds(when: Time) -> int:
     """Milliseconds since 1970.
 
     Raises:
-        ArgumentError: A time without a zone, or one before 1970.
+        ArgumentError: A time without a zone, one before 1970, or none.
     """
-    if isinstance(when, datetime):
-        if when.tzinfo is None:
-            raise ArgumentError(f"when: expected a time with a zone, got {when.isoformat()}")
-        return milliseconds(when)
-    if when < END:
+    if isinstance(when, datetime) and when.tzinfo is None and when == when:  # noqa: PLR0124 - NaT does not
+        raise ArgumentError(f"when: expected a time with a zone, got {when.isoformat()}")
+    timestamp = milliseconds(when, name="when")
+    if timestamp < END:
         raise ArgumentError(f"when: expected milliseconds since 1970, or -1 for the end, got {when}")
-    return when
+    return timestamp

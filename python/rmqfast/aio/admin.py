@@ -12,9 +12,11 @@ from rmqfast.admin import clusters, dead_letters, explain, groups, messages, off
 from rmqfast.aio import calls
 from rmqfast.aio.awaited import awaited, made_as
 from rmqfast.aio.calls import Calls
+from rmqfast.arguments import suggests_names
 from rmqfast.pickling import not_picklable
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class Admin:
     """Looks into a cluster, and changes it; the tasks of one loop may share it.

@@ -17,6 +17,7 @@ from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.offset_store import OffsetStore
 from rmqfast.aio.on_loop import told_later
+from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client import lite_pull as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.lite_pull import LitePullOptions, TopicMessageQueueChangeListener
@@ -27,6 +28,7 @@ from rmqfast.pickling import not_picklable
 T = TypeVar("T")
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class LitePullConsumer:
     """Pulls in the background, and gives what came when it is asked; the tasks of one loop may share it.
@@ -114,12 +116,12 @@ class LitePullConsumer:
         self._twin.auto_commit = is_on
 
     @as_of(blocking.LitePullConsumer.poll)
-    async def poll(self, timeout: float | None = None) -> list[MessageView]:
+    async def poll(self, timeout: Duration | None = None) -> list[MessageView]:
         """Awaits what came with one pull of one queue."""
         return await self._taken(self._twin.poll, timeout) or []
 
     @as_of(blocking.LitePullConsumer.poll_arrow)
-    async def poll_arrow(self, timeout: float | None = None, columns: Sequence[str] | None = None) -> Any:
+    async def poll_arrow(self, timeout: Duration | None = None, columns: Sequence[str] | None = None) -> Any:
         """Awaits what came, as one Arrow batch."""
         return await self._taken(partial(self._twin.poll_arrow, columns=columns), timeout)
 
@@ -144,10 +146,10 @@ class LitePullConsumer:
         on_loop: Any = told_later(lambda: loop, listener)
         await self._calls.ask(self._twin.register_topic_message_queue_change_listener, topic, on_loop)
 
-    async def _taken(self, take: Callable[[float], T], timeout: float | None) -> T | None:
+    async def _taken(self, take: Callable[[float], T], timeout: Duration | None) -> T | None:
         """What is there, or comes in time; it is taken on the loop's thread, so that no cancellation comes between."""
         loop = self._calls.here()
-        wait = self.options.poll_timeout if timeout is None else timeout
+        wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         deadline = loop.time() + wait
         await asyncio.sleep(0)  # others have a turn even where there always is something
         while True:

@@ -13,6 +13,7 @@ from rmqfast.aio import calls
 from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls, OnEnd
 from rmqfast.aio.turns import Turns
+from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.instance import ServiceState
@@ -37,6 +38,7 @@ LARGE = 32 << 10
 _IN_A_TURN = 200
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class Producer:
     """Sends messages; the tasks of one loop may share it.
@@ -88,14 +90,14 @@ class Producer:
         self,
         message: Message,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> SendResult:
         """Sends a message; a selector is called on the loop, and must not wait."""
         self._calls.here()
-        deadline = monotonic() + timeout
+        deadline = monotonic() + seconds("timeout", timeout)
         # the time of the send runs while it waits for its turn
         await self._turns.take()
 
@@ -107,7 +109,7 @@ class Producer:
         return await self._sent(await self._begun_send((message,), begin))
 
     @as_of(blocking.Producer.send_ordered)
-    async def send_ordered(self, message: Message, key: str | int, timeout: float = SEND_TIMEOUT) -> SendResult:
+    async def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
         """Sends a message to the queue of all with its key; in order are those that are awaited one by one."""
         return await self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
 
@@ -117,7 +119,7 @@ class Producer:
         message: Message,
         callback: SendCallback | None = None,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -131,7 +133,7 @@ class Producer:
         self,
         message: Message,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -145,7 +147,7 @@ class Producer:
             # always on a thread: it may have to wait for a route, a connection or room
             return await self._calls.ended(lambda _: False, begin, self._senders)
         except RequestTimeoutError as error:
-            raise not_replied(message.topic, timeout) from error
+            raise not_replied(message.topic, seconds("timeout", timeout)) from error
 
     @as_of(blocking.Producer.request_async)
     def request_async(
@@ -153,7 +155,7 @@ class Producer:
         message: Message,
         on_done: OnReply,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -167,13 +169,13 @@ class Producer:
         self,
         messages: Sequence[Message] | Frame,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         topic: str | None = None,
     ) -> SendResult:
         """Sends several messages in one request to one queue: all of them are stored, or none."""
         self._calls.here()
-        deadline = monotonic() + timeout
+        deadline = monotonic() + seconds("timeout", timeout)
         if isinstance(messages, Sequence):
             await self._turns.take()
 

@@ -15,6 +15,7 @@ from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls, OnEnd
 from rmqfast.aio.offset_store import OffsetStore
 from rmqfast.aio.on_loop import told_later
+from rmqfast.arguments import Duration, suggests_names
 from rmqfast.client import pull as blocking
 from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.pull import PullCallback, PullOptions, PullResult
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class PullConsumer:
     """Pulls queue by queue, from where its application says; the tasks of one loop may share it.
@@ -104,7 +106,7 @@ class PullConsumer:
         expression: str | MessageSelector | None,
         offset: int,
         max_messages: int,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> PullResult:
         """Pulls, and awaits the answer."""
         pull = self._twin.pull_async
@@ -127,7 +129,7 @@ class PullConsumer:
         offset: int,
         max_messages: int,
         callback: PullCallback | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> asyncio.Task[PullResult]:
         """Begins `pull`, whether it is awaited or not; a callback is called on the loop with the result or the error.
 

@@ -11,6 +11,7 @@ from rmqfast.aio import calls
 from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.on_loop import OnLoop
+from rmqfast.arguments import suggests_names
 from rmqfast.client import push as blocking
 from rmqfast.client.push import ConcurrentListener, OrderlyListener, PushOptions
 from rmqfast.client.push.consume_status import is_in_order
@@ -18,6 +19,7 @@ from rmqfast.errors import ArgumentError
 from rmqfast.pickling import not_picklable
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class PushConsumer:
     """Has a listener called with messages, as they come.

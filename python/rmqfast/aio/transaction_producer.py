@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from rmqfast.aio.awaited import as_of, awaited
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.aio.producer import Producer
+from rmqfast.arguments import Duration, suggests_names
 from rmqfast.client import producer as blocking
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
@@ -59,6 +60,7 @@ class TransactionListener(Protocol):
         """Says what became of a transaction, of this producer or another one of the group."""
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class TransactionProducer(Producer):
     """Sends messages that consumers see once a transaction was committed.
@@ -119,7 +121,7 @@ class TransactionProducer(Producer):
 
     @as_of(blocking.TransactionProducer.send_in_transaction)
     async def send_in_transaction(
-        self, message: Message, argument: Any = None, timeout: float = SEND_TIMEOUT
+        self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
     ) -> TransactionSendResult:
         """Stores a message, has the listener carry the transaction out, and tells the broker how it ended.
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from rmqfast.arguments import suggests_names
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.html import facts
@@ -39,6 +40,7 @@ _SMALL = {
 }
 
 
+@suggests_names
 @not_picklable("hand on its name_server")
 class EmbeddedCluster:
     """A name server and one broker or several, on loopback; any client of RocketMQ 4.9 or 5.x may use them.

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.admin.topics import Topics
+from rmqfast.arguments import suggests_names
 from rmqfast.broker.topics.topic_names import WAITING_TOPICS
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import MirrorError
@@ -24,6 +25,7 @@ from rmqfast.store.replica import newest_copy
 __all__ = ["Mirror"]
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class Mirror:
     """Copies the logs of a cluster's masters into store directories, and goes on as they grow.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Any, Literal, SupportsIndex, cast
 
+from rmqfast.arguments import check_fields, integer, milliseconds_of, suggests_names
 from rmqfast.errors import ArgumentError
 from rmqfast.store.config.file import checked_name
 from rmqfast.store.retention import RetentionOptions
@@ -17,6 +18,7 @@ IfBroken = Literal["stop", "withdraw", "anew"]
 Start = Literal["earliest", "latest"] | int | datetime
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True)
 class MirrorOptions:
     """How a broker is mirrored.
@@ -53,6 +55,8 @@ class MirrorOptions:
     max_record: int = 64 << 20
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "start", _start(self.start))
         for name, least in (("cold_rate", 0), ("max_record", 1 << 10)):
             if getattr(self, name) < least:
                 raise ArgumentError(f"{name}: expected {least} or more, got {getattr(self, name)}")
@@ -76,3 +80,12 @@ class MirrorOptions:
                 "if_broken: expected stop or anew for a mirror of some topics, got withdraw: where the master lost the "
                 "end of its log, nothing tells which messages of the mirror's own log those were"
             )
+
+
+def _start(start: Any) -> Start:
+    if isinstance(start, str):
+        return cast("Start", start)
+    if isinstance(start, SupportsIndex):
+        return integer("start", start)
+    when = milliseconds_of("start", start)
+    return start if isinstance(start, datetime) else datetime.fromtimestamp(when / 1000, UTC)

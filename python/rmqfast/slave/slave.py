@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
+from rmqfast.arguments import suggests_names
 from rmqfast.broker import BrokerConfig, ConfigFile
 from rmqfast.broker.access import credentials_of
 from rmqfast.broker.options_of_config import retention_options
@@ -30,6 +31,7 @@ from rmqfast.slave.served_copy import ServedCopy
 __all__ = ["Slave"]
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class Slave:
     """A broker with `brokerRole=SLAVE`: follows the master of its name, RocketMQ's or ours, and serves its messages.

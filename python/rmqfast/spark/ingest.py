@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError, CorruptError, StoreError
 from rmqfast.message import Damage
 from rmqfast.spark.columnar import plain_error
@@ -35,6 +36,7 @@ TASKS_PER_CORE = 4
 DAY_MS = 86_400_000
 
 
+@suggests_names
 def ingest(
     spark: SparkSession,
     path: str | os.PathLike[str],

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from rmqfast.arguments import check_fields, suggests_names
+
 __all__ = ["SHIPPED_DELAY_LEVELS", "AppendOptions", "zone_offset_ms"]
 
 #: Seconds by level, from 1, as RocketMQ ships.
 SHIPPED_DELAY_LEVELS = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True)
 class AppendOptions:
     """Sizes and limits of a store that is appended to. Sizes are for a new store: one that has files keeps theirs.
@@ -63,6 +66,9 @@ class AppendOptions:
     delay_levels: tuple[int, ...] = SHIPPED_DELAY_LEVELS
     zone_offset_ms: int | None = None
     file_permission: int = 0o600
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
         """The same with another `flush`, unless that is None."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.errors import ArgumentError
 from rmqfast.system import physical_memory
 
 __all__ = ["GetLimits"]
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True)
 class GetLimits:
     """The caps of a broker on one pull.
@@ -44,6 +46,7 @@ class GetLimits:
 
     def __post_init__(self) -> None:
         """Checks what Rust's types do not."""
+        check_fields(self)
         for name in ("count_in_memory", "bytes_in_memory", "count_in_disk", "bytes_in_disk", "access_ratio"):
             value = getattr(self, name)
             if not 0 <= value <= (1 << 31) - 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rmqfast.errors import ArgumentError
+from rmqfast.arguments import Number, integer
 from rmqfast.message import MessageExt
 from rmqfast.store.damage_warning import CallerLine, described
 
@@ -19,11 +19,10 @@ def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, st
     return [MessageExt(**row) for row in rows]
 
 
-def check_count(max_messages: int) -> None:
-    """Refuses a number of messages that a look-up cannot give.
+def check_count(max_messages: Number) -> int:
+    """The number of messages that a look-up shall give at most.
 
     Raises:
         ArgumentError: It is less than 1, or more than 2^20.
     """
-    if not 1 <= max_messages <= 1 << 20:
-        raise ArgumentError(f"max_messages: expected 1 to {1 << 20}, got {max_messages}")
+    return integer("max_messages", max_messages, 1, 1 << 20)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from rmqfast import _native
+from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import RetentionOptions
@@ -44,6 +45,7 @@ def open_store(
 ) -> WritableStore: ...
 
 
+@suggests_names
 def open_store(
     path: StorePath,
     mode: Literal["r", "a"] = "r",
@@ -115,6 +117,7 @@ def open_store(
     return MessageStore(native, Path(path), broker_name)
 
 
+@suggests_names
 def repair(
     path: StorePath, *, options: AppendOptions | None = None, progress: Callable[[int, int], object] | None = None
 ) -> RecoveryReport:

@@ -14,13 +14,14 @@ from pathlib import Path
 from queue import LifoQueue
 from typing import Literal, NamedTuple
 
+from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError, CorruptError, DamageWarning
 from rmqfast.message import Damage
 from rmqfast.store.new_directory import Mode, new_directory
 from rmqfast.store.partition_files import PartitionFiles
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import Ingested
-from rmqfast.store.request import ScanRequest, Time, one_or_several, time_range
+from rmqfast.store.request import ScanArguments, ScanRequest, Time
 from rmqfast.store.scan import Scan, imported
 from rmqfast.system import usable_cores
 
@@ -46,12 +47,13 @@ class PieceResult(NamedTuple):
     damage: list[Damage]
 
 
+@suggests_names
 def write_parquet(
     store: MessageStore,
     out: str | os.PathLike[str],
     topics: Sequence[str] | None = None,
     *,
-    tags: str = "*",
+    tags: str | Sequence[str] = "*",
     start_time: Time | None = None,
     end_time: Time | None = None,
     mode: Mode = "error",
@@ -69,7 +71,7 @@ def write_parquet(
         out: Where to write: a directory of this machine.
         topics: Topics; None is all.
         tags: Tag expression, as "A || B".
-        start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
+        start_time: Store timestamps from here on: a time as of `MessageStore.scan`.
         end_time: Store timestamps before this.
         mode: What to do where `out` exists; "append" leaves all files as they are.
         on_damage: "fail" ends with an error when bytes of the log cannot be used, "warn" writes what is left.
@@ -98,18 +100,15 @@ def write_parquet(
     imported("pyarrow", "arrow")
     _check_apart(store.path, Path(out), mode)
     started = time.monotonic()
-    first_time, last_time = time_range(start_time, end_time)
-    topic, among = one_or_several(topics[0] if topics and len(topics) == 1 else topics)
-    request = ScanRequest(
-        topic=topic,
-        among=among,
-        tags=tags,
-        start_time=first_time,
-        end_time=last_time,
-        microseconds=True,
-        batch_rows=PIECE_ROWS,
-        batch_bytes=PIECE_BYTES,
-    )
+    wanted: ScanArguments = {
+        "tags": tags,
+        "start_time": start_time,
+        "end_time": end_time,
+        "batch_rows": PIECE_ROWS,
+        "batch_bytes": PIECE_BYTES,
+    }
+    one_or_more = topics[0] if topics and len(topics) == 1 else topics
+    request = ScanRequest.of(one_or_more, wanted, broker_name=None, microseconds=True)
     pieces, _, _ = store.plan(request, cut_bytes=PIECE_BYTES, readers=_threads())
     position, total = 0, sum(end - start for _, start, end, _ in pieces)
     rows, size, damage = 0, 0, set[Damage]()

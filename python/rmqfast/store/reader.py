@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self, TextIO, Unpack
+from typing import TYPE_CHECKING, Literal, NoReturn, Self, TextIO, Unpack, cast
 
 from rmqfast import _native
+from rmqfast.arguments import Duration, Number, Time, integer, seconds, suggests_names, text
 from rmqfast.errors import ArgumentError, UnknownMessageError
 from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, MessageExt
 from rmqfast.pickling import not_picklable
@@ -28,10 +28,9 @@ from rmqfast.store.request import (
     MessageArguments,
     ScanArguments,
     ScanRequest,
-    Time,
     check_names,
     milliseconds,
-    one_or_several,
+    tag_expression,
     time_range,
 )
 from rmqfast.store.scan import Scan
@@ -41,6 +40,14 @@ __all__ = ["MessageStore"]
 
 Way = Literal["log", "queue"]
 OnDamage = Literal["warn", "fail"]
+
+
+#: What a store has that is opened for appending.
+_APPENDING = frozenset({"append", "append_batch", "append_many", "clean", "flush", "recovery", "live", "last_clean"})
+
+
+class _ReadOnlyError(ArgumentError, AttributeError):
+    """An attribute of stores that are opened for appending; `hasattr` says no."""
 
 
 @not_picklable("open the store where it is used, by rmqfast.open_store(path)")
@@ -75,6 +82,13 @@ class MessageStore:
     def _repr_html_(self) -> str:
         return store_html(type(self).__name__, self.path, self.info, self.topics)
 
+    if not TYPE_CHECKING:  # a checker says of itself that a store for reading has no such method
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in _APPENDING:
+                raise _ReadOnlyError(f"mode: expected 'a' for {name}, got 'r': write open_store(path, mode='a')")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def close(self) -> None:
         """Ends the use of the store, and of its scans and tails: to go on with one is an error.
 
@@ -108,7 +122,7 @@ class MessageStore:
         self,
         topic: str | Sequence[str] | None = None,
         *,
-        threads: int = 1,
+        threads: Number = 1,
         way: Way | None = None,
         on_damage: OnDamage = "warn",
         **arguments: Unpack[ScanArguments],
@@ -141,9 +155,10 @@ class MessageStore:
         if on_damage not in ("warn", "fail"):
             raise ArgumentError(f"on_damage: expected 'warn' or 'fail', got {on_damage!r}")
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
-        fails = on_damage == "fail"
-        return Scan(partial(self._native.scan, request, way=way, threads=threads, fails_on_damage=fails), request)
+        fails, count = on_damage == "fail", integer("threads", threads)
+        return Scan(partial(self._native.scan, request, way=way, threads=count, fails_on_damage=fails), request)
 
+    @suggests_names
     def plan(
         self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
     ) -> tuple[list[tuple[str, int, int, bool]], int, str]:
@@ -166,6 +181,7 @@ class MessageStore:
         """
         return self._native.plan(request, way=way, cut_bytes=cut_bytes, readers=readers)
 
+    @suggests_names
     def partitions(
         self,
         request: ScanRequest,
@@ -211,10 +227,10 @@ class MessageStore:
         self,
         topic: str | None = None,
         *,
-        start: int | str | datetime = "end",
-        last: int = 0,
-        stop: Literal["end"] | int | None = None,
-        poll_interval: float = 0.1,
+        start: Time = "end",
+        last: Number = 0,
+        stop: Literal["end"] | Number | None = None,
+        poll_interval: Duration = 0.1,
         batch_rows: int = BATCH_ROWS,
         batch_bytes: int = BATCH_BYTES,
         **arguments: Unpack[MessageArguments],
@@ -253,25 +269,24 @@ class MessageStore:
         Source: `ReputMessageService.doReput`, which follows the log within a broker.
         """
         check_names(arguments, MessageArguments)
-        request = ScanRequest(
-            topic=topic, broker_name=self._broker_name, batch_rows=batch_rows, batch_bytes=batch_bytes, **arguments
-        )
-        if last < 0 or (last and start != "end"):
+        wanted = cast("ScanArguments", {**arguments, "batch_rows": batch_rows, "batch_bytes": batch_bytes})
+        request = ScanRequest.of(topic, wanted, broker_name=self._broker_name)
+        count = integer("last", last)
+        if count < 0 or (count and not (isinstance(start, str) and start == "end")):
             raise ArgumentError(f"last: expected 0 or more, and start 'end', got {last} and {start!r}")
-        if isinstance(stop, int) and stop < 0:
-            raise ArgumentError(f"stop: expected a position from 0 on, 'end' or None, got {stop}")
-        end = -1 if stop == "end" else stop
-        position = start_of(start)
-        return Tail(self._native.tail(request, start=position, last=last, stop=end, poll_interval=poll_interval))
+        end = None if stop is None else -1 if stop == "end" else _position("stop", stop)
+        interval = seconds("poll_interval", poll_interval)
+        return Tail(self._native.tail(request, start=start_of(start), last=count, stop=end, poll_interval=interval))
 
+    @suggests_names
     def get(
         self,
         topic: str,
-        queue_id: int,
-        offset: int,
+        queue_id: Number,
+        offset: Number,
         *,
-        max_messages: int = 32,
-        tags: str = "*",
+        max_messages: Number = 32,
+        tags: str | Sequence[str] = "*",
         max_body_bytes: int = MAX_BODY_BYTES,
         limits: GetLimits | None = None,
     ) -> GetMessageResult:
@@ -306,17 +321,21 @@ class MessageStore:
 
         Source: `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
         """
-        check_count(max_messages)
         options = (self._broker_name, max_body_bytes)
         caps = None if limits is None else limits.completed()
         status, (next_offset, low, high), from_slave, rows, damage = self._native.get(
-            (topic, queue_id), offset, max_messages=max_messages, tags=tags, options=options, limits=caps
+            _queue(topic, queue_id),
+            integer("offset", offset),
+            max_messages=check_count(max_messages),
+            tags=tag_expression(tags),
+            options=options,
+            limits=caps,
         )
         messages = [MessageExt(**row) for row in rows]
         places = [Damage(*entry) for entry in damage]
         return GetMessageResult(GetMessageStatus(status), next_offset, low, high, messages, places, from_slave)
 
-    def check_in_disk(self, topic: str, queue_id: int, offset: int, *, limits: GetLimits | None = None) -> bool:
+    def check_in_disk(self, topic: str, queue_id: Number, offset: Number, *, limits: GetLimits | None = None) -> bool:
         """Whether a broker would take a message to be on the disk alone, as it lies far behind the log's end.
 
         Args:
@@ -336,9 +355,12 @@ class MessageStore:
 
         Source: `DefaultMessageStore.checkInDiskByConsumeOffset`.
         """
-        return self._native.check_in_disk((topic, queue_id), offset, limits=(limits or GetLimits()).completed())
+        return self._native.check_in_disk(
+            _queue(topic, queue_id), integer("offset", offset), limits=(limits or GetLimits()).completed()
+        )
 
-    def earliest_time(self, topic: str | None = None, queue_id: int | None = None) -> int | None:
+    @suggests_names
+    def earliest_time(self, topic: str | None = None, queue_id: Number | None = None) -> int | None:
         """The store time of the first message that is still there, in milliseconds; None where there is none.
 
         A 4.9.4 broker says -1 for the whole store unless 8 MiB of messages stand in its first file; this does not.
@@ -362,9 +384,12 @@ class MessageStore:
         """
         if topic is None and queue_id is not None:
             raise ArgumentError(f"queue_id: expected none without a topic, got {queue_id}")
-        return self._native.earliest_time(topic, queue_id)
+        return self._native.earliest_time(topic, None if queue_id is None else integer("queue_id", queue_id))
 
-    def offset_for_time(self, topic: str, queue_id: int, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x") -> int:
+    @suggests_names
+    def offset_for_time(
+        self, topic: str, queue_id: Number, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x"
+    ) -> int:
         """The queue offset for a point in time.
 
         Args:
@@ -388,9 +413,10 @@ class MessageStore:
 
         Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` (4.9.4).
         """
-        return self._native.offset_for_time(topic, queue_id, milliseconds(when) or 0, rule=rule)
+        return self._native.offset_for_time(*_queue(topic, queue_id), milliseconds(when, name="when"), rule=rule)
 
-    def message_at(self, physical_offset: int, *, max_body_bytes: int = MAX_BODY_BYTES) -> MessageExt:
+    @suggests_names
+    def message_at(self, physical_offset: Number, *, max_body_bytes: int = MAX_BODY_BYTES) -> MessageExt:
         """The message whose record starts at a physical offset.
 
         Args:
@@ -409,16 +435,16 @@ class MessageStore:
 
         Source: `DefaultMessageStore.lookMessageByOffset`.
         """
-        if physical_offset < 0:
-            raise ArgumentError(f"physical offset: expected at least 0, got {physical_offset}")
-        return messages_of(self._native.message_at(physical_offset, options=(self._broker_name, max_body_bytes)))[0]
+        position = integer("physical_offset", physical_offset, 0)
+        return messages_of(self._native.message_at(position, options=(self._broker_name, max_body_bytes)))[0]
 
+    @suggests_names
     def query(
         self,
         topic: str,
         key: str,
         *,
-        max_messages: int = 64,
+        max_messages: Number = 64,
         begin: Time | None = None,
         end: Time | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
@@ -451,12 +477,13 @@ class MessageStore:
 
         Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `MQAdminImpl.queryMessage`.
         """
-        check_count(max_messages)
-        last = milliseconds(end)
-        between = (milliseconds(begin) or 0, (1 << 63) - 1 if last is None else last)
+        count = check_count(max_messages)
+        first, last = time_range(begin, end, names=("begin", "end"))
+        between = (first or 0, (1 << 63) - 1 if last is None else last)
         options = (self._broker_name, max_body_bytes)
-        return messages_of(self._native.query(topic, key, max_messages=max_messages, between=between, options=options))
+        return messages_of(self._native.query(topic, key, max_messages=count, between=between, options=options))
 
+    @suggests_names
     def message_by_id(
         self, message_id: str, *, topic: str | None = None, max_body_bytes: int = MAX_BODY_BYTES
     ) -> MessageExt:
@@ -488,17 +515,18 @@ class MessageStore:
             raise UnknownMessageError(f"unknown message {message_id!r}")
         return messages[0]
 
+    @suggests_names
     def export(
         self,
         out: str | os.PathLike[str] | TextIO,
         topic: str | Sequence[str] | None = None,
         *,
-        queue_ids: Sequence[int] | None = None,
-        tags: str = "*",
+        queue_ids: Number | Sequence[Number] | None = None,
+        tags: str | Sequence[str] = "*",
         sql: str | None = None,
         keys: Sequence[str] | None = None,
-        start_offset: int | Mapping[int, int] | None = None,
-        end_offset: int | Mapping[int, int] | None = None,
+        start_offset: Number | Mapping[int, Number] | None = None,
+        end_offset: Number | Mapping[int, Number] | None = None,
         start_time: Time | None = None,
         end_time: Time | None = None,
         format: ExportFormat | None = None,  # noqa: A002  (what it is called elsewhere, too)
@@ -524,7 +552,8 @@ class MessageStore:
             keys: Only messages that have one of these keys, or one as UNIQ_KEY.
             start_offset: Queue offsets from here on: one number, or one by queue.
             end_offset: Queue offsets before this.
-            start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
+            start_time: Store timestamps from here on: a datetime, a date, ISO 8601, milliseconds since 1970, or NumPy's
+                or pandas' of these.
             end_time: Store timestamps before this.
             format: "store" or "jsonl" (rows as `rmqfast store scan -o jsonl` prints them); unless given, "jsonl" for an
                 open file and for names that end in .jsonl or .ndjson.
@@ -550,22 +579,18 @@ class MessageStore:
 
         Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `ConsumeQueue.fillPreBlank`.
         """
-        one_topic, several = one_or_several(topic)
-        first_time, last_time = time_range(start_time, end_time)
-        request = ScanRequest(
-            topic=one_topic,
-            among=several,
-            queue_ids=queue_ids,
-            tags=tags,
-            sql=sql,
-            keys=keys,
-            start_offset=start_offset,
-            end_offset=end_offset,
-            start_time=first_time,
-            end_time=last_time,
-            broker_name=self._broker_name,
-            verify_crc=True,
-        )
+        wanted: ScanArguments = {
+            "queue_ids": queue_ids,
+            "tags": tags,
+            "sql": sql,
+            "keys": keys,
+            "start_offset": start_offset,
+            "end_offset": end_offset,
+            "start_time": start_time,
+            "end_time": end_time,
+            "verify_crc": True,
+        }
+        request = ScanRequest.of(topic, wanted, broker_name=self._broker_name)
         return export(self._native, request, out, form=format, options=options, progress=progress)
 
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]:
@@ -622,6 +647,7 @@ class MessageStore:
         """
         return {key: dict(queues) for key, queues in ConsumerOffsetTable.load(self.path).items()}
 
+    @suggests_names
     def verify(self, *, crc: bool = True, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
         """Checks the whole store; writes nothing.
 
@@ -670,3 +696,13 @@ class MessageStore:
     def _with_lost_offsets(self, notes: list[str]) -> list[str]:
         note = lost_offsets_note(self.path)
         return notes if note is None else [*notes, note]
+
+
+def _queue(topic: str, queue_id: Number) -> tuple[str, int]:
+    return text("topic", topic), integer("queue_id", queue_id)
+
+
+def _position(name: str, given: Number | str) -> int:
+    if isinstance(given, str):
+        raise ArgumentError(f"{name}: expected a position from 0 on, 'end' or None, got {given!r}")
+    return integer(name, given, 0)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TypedDict, cast, overload
 
 from rmqfast import _native
 from rmqfast._native import COLUMNS
-from rmqfast.errors import ArgumentError, UnknownColumnError
-from rmqfast.message import epoch_milliseconds
+from rmqfast.arguments import (
+    Number,
+    Time,
+    check_fields,
+    integer,
+    milliseconds_of,
+    suggests_names,
+    unknown_argument,
+    whole,
+)
+from rmqfast.errors import ArgumentError, ArgumentTypeError, ExpressionWarning, UnknownColumnError, warn
 
 __all__ = [
     "BATCH_BYTES",
@@ -26,15 +34,23 @@ __all__ = [
     "check_names",
     "milliseconds",
     "one_or_several",
+    "queue_ids_of",
+    "tag_expression",
     "time_range",
+    "warn_of_columns",
 ]
-
-Time = int | float | str | datetime
-"""Milliseconds since 1970, an ISO 8601 text, or a datetime; without a zone both are UTC."""
 
 BATCH_ROWS = 16_384
 BATCH_BYTES = 2 << 20
 MAX_BODY_BYTES = 64 << 20
+_INSTEAD = {
+    "topic": "topic=",
+    "queue_id": "queue_ids=",
+    "queue_offset": "start_offset= and end_offset=",
+    "tags": "tags=",
+    "keys": "keys=",
+    "store_timestamp": "start_time= and end_time=",
+}
 _LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 << 30}
 
 
@@ -42,17 +58,18 @@ class MessageArguments(TypedDict, total=False):
     """Which messages, and what of them: keyword arguments of everything that reads.
 
     Attributes:
-        queue_ids: Only these queues.
-        tags: Tag expression, as "A || B"; "*" is all. Compared by hash first, then exactly.
-        sql: SQL92 condition over the properties, as "a > 3 AND region IN ('eu')".
+        queue_ids: Only these queues, or this one.
+        tags: Tag expression, as "A || B", or a list of tags; "*" is all. Compared by hash first, then exactly.
+        sql: SQL92 condition over the properties, as "a > 3 AND region IN ('eu')". It does not see the columns of the
+            row: one that names a column gets an `ExpressionWarning`.
         keys: Only messages that have one of these keys, or one as UNIQ_KEY.
         columns: Columns of the row, in this order; fewer cost less.
         property_names: The column `properties` has only these, in the order of the record; None is all.
         max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage says so. 64 MiB unless given.
     """
 
-    queue_ids: Sequence[int] | None
-    tags: str
+    queue_ids: Number | Sequence[Number] | None
+    tags: str | Sequence[str]
     sql: str | None
     keys: Sequence[str] | None
     columns: Sequence[str] | None
@@ -64,7 +81,8 @@ class ReadArguments(MessageArguments, total=False):
     """Keyword arguments of what reads to an end.
 
     Attributes:
-        start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
+        start_time: Store timestamps from here on: a datetime, a date, ISO 8601, milliseconds since 1970, or NumPy's or
+            pandas' of these.
         end_time: Store timestamps before this.
         verify_crc: Check every body. Records of a store that no consume queue lists yet are always checked.
 
@@ -100,8 +118,8 @@ class StoreArguments(ReadArguments, total=False):
     """
 
     keys_prefix: str | None
-    start_offset: int | Mapping[int, int] | None
-    end_offset: int | Mapping[int, int] | None
+    start_offset: Number | Mapping[int, Number] | None
+    end_offset: Number | Mapping[int, Number] | None
 
 
 class ScanArguments(StoreArguments, total=False):
@@ -124,6 +142,7 @@ class ScanArguments(StoreArguments, total=False):
     batch_bytes: int
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
     """Which messages, which columns, in batches of what size. See `ScanArguments` for the meaning of each.
@@ -172,7 +191,7 @@ class ScanRequest:
 
         Raises:
             ArgumentError: A value out of range.
-            TypeError: An argument that there is not.
+            ArgumentTypeError: An argument that there is not; the likest name is told.
 
         Example:
             >>> ScanRequest.of("orders", {"start_time": "1970-01-01T00:00:01"}, broker_name=None).start_time
@@ -187,20 +206,33 @@ class ScanRequest:
     def __post_init__(self) -> None:
         """Checks what Rust's types do not."""
         for name, most in _LIMITS.items():
-            value = getattr(self, name)
-            if not 1 <= value <= most:
-                raise ArgumentError(f"{name}: expected 1 to {most}, got {value}")
+            object.__setattr__(self, name, integer(name, getattr(self, name), 1, most))
+        for name in ("start_time", "end_time"):
+            object.__setattr__(self, name, milliseconds(getattr(self, name), name=name))
+        for name in ("start_offset", "end_offset"):
+            object.__setattr__(self, name, _offsets(name, getattr(self, name)))
+        object.__setattr__(self, "queue_ids", queue_ids_of(self.queue_ids))
+        object.__setattr__(self, "tags", tag_expression(self.tags))
         if not isinstance(self.topic, str | None):  # a list of them would mean another scan where it is handed on
             raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
+        check_fields(self)
+        self._check_sequences()
+        self._check_columns()
+        warn_of_columns(self.sql)
+
+    def _check_sequences(self) -> None:
         # a text is a sequence of its characters, and would be taken for many values
-        for name in ("among", "keys", "columns", "property_names", "queue_ids"):
+        for name in ("among", "keys", "columns", "property_names"):
             value = getattr(self, name)
             if isinstance(value, str | bytes):
-                raise ArgumentError(f"{name}: expected a sequence, got the one value {value!r}")
+                raise ArgumentError(
+                    f"{name}: expected a sequence, got the one value {value!r}: write {name}=[{value!r}]"
+                )
+            if not isinstance(value, Iterable | None):
+                raise ArgumentTypeError(f"{name}: expected a sequence, got {value!r} ({type(value).__name__})")
             if value is not None:
                 # frozen, hashable, and safe from a caller that changes its list
                 object.__setattr__(self, name, tuple(value))
-        self._check_columns()
 
     def _check_columns(self) -> None:
         if self.columns is None:
@@ -213,17 +245,81 @@ class ScanRequest:
             raise UnknownColumnError(f"unknown column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
 
 
+def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
+    """The tag expression for tags that are given as one, or as a list.
+
+    Raises:
+        ArgumentError: A list without a tag, or something else.
+
+    Example:
+        >>> tag_expression(["paid", "new"])
+        'paid || new'
+    """
+    if isinstance(tags, str):
+        return tags
+    given: Any = tags
+    words = list(given) if isinstance(given, Iterable) else None
+    if words is None or not all(isinstance(tag, str) for tag in words):
+        raise ArgumentTypeError(f"{name}: expected an expression as 'A || B', or a list of tags, got {tags!r}")
+    if not words:
+        raise ArgumentError(f"{name}: expected a tag at least, got none: write '*' for all")
+    return " || ".join(words)
+
+
+def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | None:
+    """Numbers of queues that are given as one, or as several.
+
+    Raises:
+        ArgumentError: No numbers, or a negative one.
+
+    Example:
+        >>> queue_ids_of(0), queue_ids_of([0, 1])
+        ((0,), (0, 1))
+    """
+    if given is None:
+        return None
+    if whole(given) is not None:
+        return (integer("queue_ids", cast("Number", given), 0),)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        got = f"got {given!r} ({type(given).__name__})"
+        raise ArgumentTypeError(f"queue_ids: expected numbers of queues, {got}: write queue_ids=[0]")
+    return tuple(integer("queue_ids", each) for each in given)
+
+
+def warn_of_columns(sql: str | None) -> None:
+    """Warns of an expression that names a column of the row, as it sees properties alone.
+
+    Warns:
+        ExpressionWarning: A property that has the name of a column.
+    """
+    columns = [] if sql is None else [name for name in _native.sql_properties(sql) if name in COLUMNS]
+    if columns:
+        hint = _INSTEAD.get(columns[0], "a filter on what was read")
+        text = f"sql: {columns[0]} is a column, and SQL sees properties alone: it asks for a property of that name"
+        warn(f"{text}; for the column write {hint}", ExpressionWarning)
+
+
+def _offsets(name: str, given: Number | Mapping[int, Number] | None) -> int | dict[int, int] | None:
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return {integer(name, queue): integer(name, offset) for queue, offset in given.items()}
+    if whole(given) is None:
+        raise ArgumentTypeError(f"{name}: expected a queue offset, or one by queue as {{0: 100}}, got {given!r}")
+    return integer(name, given)
+
+
 def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
     """Refuses arguments that a bundle of them does not have.
 
     Raises:
-        TypeError: There is one, as of any function.
+        ArgumentTypeError: There is one, which is a TypeError, too, as of any function.
 
     Example:
         >>> check_names({"tags": "A"}, ReadArguments)
     """
     for name in arguments.keys() - bundle.__optional_keys__:
-        raise TypeError(f"got an unexpected keyword argument {name!r}; expected {', '.join(bundle.__annotations__)}")
+        raise unknown_argument(name, bundle.__annotations__)
 
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:
@@ -237,30 +333,24 @@ def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Seque
 
 
 @overload
-def milliseconds(when: Time) -> int: ...
+def milliseconds(when: Time, *, name: str = ...) -> int: ...
 
 
 @overload
-def milliseconds(when: None) -> None: ...
+def milliseconds(when: None, *, name: str = ...) -> None: ...
 
 
-def milliseconds(when: Time | None) -> int | None:
+def milliseconds(when: Time | None, *, name: str = "time") -> int | None:
     """Milliseconds since 1970 of `when`; without a zone UTC is meant.
 
     Raises:
-        ArgumentError: A text that is no time.
+        ArgumentError: No time, a missing one such as NaT, or a number in another unit.
 
     Example:
         >>> milliseconds("1970-01-01T00:00:01")
         1000
     """
-    if when is None or isinstance(when, int):
-        return when
-    if isinstance(when, float):
-        return int(when)
-    if isinstance(when, str):
-        return _native.milliseconds(when)
-    return epoch_milliseconds(when)
+    return None if when is None else milliseconds_of(name, when)
 
 
 def time_range(
@@ -275,8 +365,8 @@ def time_range(
         >>> time_range("1970-01-01T00:00:01", None)
         (1000, None)
     """
-    first = None if start is None else milliseconds(start)
-    last = None if end is None else milliseconds(end)
+    first = None if start is None else milliseconds_of(names[0], start)
+    last = None if end is None else milliseconds_of(names[1], end)
     if first is not None and last is not None and last < first:
         raise ArgumentError(f"{names[1]}: expected {names[0]}, {start}, or later, got {end}")
     return first, last

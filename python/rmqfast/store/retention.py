@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rmqfast import _native
+from rmqfast.arguments import check_fields, suggests_names
 
 __all__ = ["CleanReport", "CleanedFile", "RetentionOptions", "plan_clean"]
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True)
 class RetentionOptions:
     """How long the files of a store stay, and how full its disk may be.
@@ -38,6 +40,9 @@ class RetentionOptions:
     force_ratio: int = 85
     warning_ratio: int = 90
     clean_forcibly: bool = True
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class CleanReport(NamedTuple):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, SupportsIndex
 
 from rmqfast import _native
-from rmqfast.errors import ArgumentError
+from rmqfast.arguments import Time, integer
 from rmqfast.message import Damage
 from rmqfast.pickling import not_picklable
 from rmqfast.store.damage_warning import CallerLine, described
@@ -133,7 +132,7 @@ class Tail:
             CallerLine().warn(f"{described(entries, more, when=' so far')}; Tail.damage lists them")
 
 
-def start_of(start: int | str | datetime) -> tuple[str, int]:
+def start_of(start: Time) -> tuple[str, int]:
     """Where a tail starts, as a kind and a number.
 
     Raises:
@@ -143,10 +142,8 @@ def start_of(start: int | str | datetime) -> tuple[str, int]:
         >>> start_of("begin"), start_of(4096), start_of("1970-01-01T00:00:01")
         (('begin', 0), ('position', 4096), ('time', 1000))
     """
-    if start in ("end", "begin"):
-        return str(start), 0
-    if isinstance(start, int):
-        if start < 0:
-            raise ArgumentError(f"start: expected an offset from 0 on, got {start}")
-        return "position", start
-    return "time", milliseconds(start) or 0
+    if isinstance(start, str) and start in ("end", "begin"):
+        return start, 0
+    if isinstance(start, SupportsIndex):
+        return "position", integer("start", start, 0)
+    return "time", milliseconds(start, name="start")

@@ -83,8 +83,9 @@ pub fn namespace_of_endpoint(text: &str) -> Option<&str> {
 
 /// Milliseconds since 1970 of a text.
 #[pyfunction]
-pub fn milliseconds(text: &str) -> PyResult<i64> {
-    time::milliseconds(text).map_err(spark)
+#[pyo3(signature = (text, name="time"))]
+pub fn milliseconds(text: &str, name: &str) -> PyResult<i64> {
+    time::named_milliseconds(name, text).map_err(spark)
 }
 
 /// Refuses first offsets that have expired.

@@ -7,15 +7,41 @@ const DAY: i64 = 86_400_000_000;
 /// Milliseconds since 1970 of a number of them, or of an ISO 8601 text; without a zone UTC is meant.
 ///
 /// # Errors
-/// A text that is no time.
+/// A text that is no time, or a number of another unit.
 pub fn milliseconds(text: &str) -> Result<i64> {
+    named_milliseconds("time", text)
+}
+
+/// As [`milliseconds`]; `name` is what errors call the time.
+///
+/// # Errors
+/// A text that is no time, or a number of another unit.
+pub fn named_milliseconds(name: &str, text: &str) -> Result<i64> {
     // a year alone, `2026`, is a number of milliseconds
     let number = if is_digits(text.trim_start_matches('-')) { integer(text) } else { None };
+    if let Some(number) = number {
+        return check_unit(name, number).map(|()| number);
+    }
     // downwards, also before 1970: a time within a millisecond belongs to it
-    number.or_else(|| iso(text).map(|micros| micros.div_euclid(1000))).ok_or_else(|| {
+    iso(text).map(|micros| micros.div_euclid(1000)).ok_or_else(|| {
         let got = quoted(text);
-        Error::argument(format!("time: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got {got}"))
+        Error::argument(format!("{name}: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got {got}"))
     })
+}
+
+/// Refuses numbers that are a time from 2001 to 2096 in another unit: as milliseconds they would be one that no message has,
+/// and nothing, or all, would be read without a word.
+fn check_unit(name: &str, number: i64) -> Result<()> {
+    let wrong = |unit: &str, milliseconds: i64| {
+        let text = format!("expected milliseconds since 1970, got {number}, which are {unit}: write {milliseconds}");
+        Err(Error::argument(format!("{name}: {text}, or ISO 8601 as 2026-11-21T09:00:00")))
+    };
+    match number {
+        1_000_000_000..4_000_000_000 => wrong("seconds", number * 1000),
+        1_000_000_000_000_000..4_000_000_000_000_000 => wrong("microseconds", number / 1000),
+        1_000_000_000_000_000_000..4_000_000_000_000_000_000 => wrong("nanoseconds", number / 1_000_000),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses times of which the last is before the first; `names` is what errors call them.
@@ -208,6 +234,23 @@ mod tests {
         for text in ["", "-", "tomorrow", "2026-02-29", "2026-11-21T25:00", "2026-W54-1", "é026-11-21"] {
             let error = milliseconds(text).expect_err(text).to_string();
             assert!(error.starts_with("time: expected ISO 8601"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_another_unit_is_refused_and_the_right_one_named() {
+        for (number, unit) in [
+            ("1795231240", "seconds"),
+            ("1795231240903000", "microseconds"),
+            ("1795231240903000000", "nanoseconds"),
+            ("1000000000", "seconds"),
+        ] {
+            let error = named_milliseconds("start", number).expect_err(number).to_string();
+            let expected = format!("start: expected milliseconds since 1970, got {number}, which are {unit}: write 1");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        for number in ["0", "-1", "1", "86400000", "999999999", "4000000000", "1795231240903", "9223372036854775807"] {
+            assert_eq!(milliseconds(number).expect(number).to_string(), number);
         }
     }
 }

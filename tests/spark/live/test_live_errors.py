@@ -203,7 +203,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
     ),
     "damage": ({"on_damage": "skip"}, errors.ArgumentError, "on_damage: expected 'fail' or 'warn', got 'skip'"),
     "no column": ({"columns": []}, errors.ArgumentError, "columns: expected at least one, got none"),
-    "time": ({"start_time": "noon"}, errors.ArgumentError, "time: expected ISO 8601"),
+    "time": ({"start_time": "noon"}, errors.ArgumentError, "start_time: expected ISO 8601"),
     "topic": ({"topic": "a b"}, errors.ClientError, "The specified topic[a b] contains illegal characters"),
 }
 

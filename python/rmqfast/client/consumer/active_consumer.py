@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, Self
 
+from rmqfast.arguments import Time, milliseconds_of
 from rmqfast.client.consumer.active_options import ActiveOptions
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks
 from rmqfast.client.consumer.offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
@@ -162,12 +163,12 @@ class ActiveConsumer(ABC):
         self._check_running()
         return self._admin.min_offset(self._wrapped(queue))
 
-    def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+    def search_offset(self, queue: MessageQueue, timestamp: Time) -> int:
         """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
 
         Args:
             queue: The queue.
-            timestamp: Milliseconds since 1970.
+            timestamp: A time as of `MessageStore.scan`, such as a datetime or milliseconds since 1970.
 
         Raises:
             ClientError: As `max_offset`.
@@ -175,7 +176,7 @@ class ActiveConsumer(ABC):
         Source: `MQAdminImpl.searchOffset`.
         """
         self._check_running()
-        return self._admin.search_offset(self._wrapped(queue), timestamp)
+        return self._admin.search_offset(self._wrapped(queue), milliseconds_of("timestamp", timestamp))
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
         """When a queue's first message was stored, in milliseconds since 1970; -1 for an empty queue.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from rmqfast.arguments import check_fields
 from rmqfast.client.consumer.offset_store import OffsetStore
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
 from rmqfast.client.instance import MessageModel
@@ -39,6 +40,7 @@ class ActiveOptions:
     pull_timeout: float = 10.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.message_model not in get_args(MessageModel):
             raise ArgumentError(f"message_model: expected one of {get_args(MessageModel)}, got {self.message_model!r}")
         for name in ("broker_suspend", "suspend_timeout", "pull_timeout"):

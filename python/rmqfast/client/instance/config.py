@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.client.instance.ids import build_client_id, pid_instance_name
 from rmqfast.client.instance.name_servers import namespace_of_endpoint, parse_name_servers
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, ArgumentTypeError
 from rmqfast.remoting import RequestCode, TlsOptions
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.credentials import STREAM_FIELDS, Credentials
@@ -24,11 +25,12 @@ DEFAULT_INSTANCE_NAME = "DEFAULT"
 NAME_SERVER_VARIABLE = "NAMESRV_ADDR"
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClientConfig:
     """How to reach a cluster, with all intervals and timeouts.
 
-    Intervals and timeouts are seconds. Name servers are never looked up by HTTP.
+    Intervals and timeouts are seconds, or timedeltas. Name servers are never looked up by HTTP.
 
     Attributes:
         name_server: `host:port`, several separated by `;` or as a sequence; by default the environment's
@@ -93,7 +95,14 @@ class ClientConfig:
     verify_crc: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         servers = os.environ.get(NAME_SERVER_VARIABLE, "") if self.name_server is None else self.name_server
+        several: object = servers
+        if not isinstance(several, Sequence) or not all(isinstance(each, str) for each in several):
+            got = f"got {several!r} ({type(several).__name__})"
+            raise ArgumentTypeError(
+                f"name_server: expected 'host:port', several separated by ;, or a list of them, {got}"
+            )
         text = servers if isinstance(servers, str) else ";".join(servers)
         object.__setattr__(self, "namespace", self.namespace or namespace_of_endpoint(text) or "")
         object.__setattr__(self, "name_server", ";".join(parse_name_servers(text)))

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from rmqfast._native import Fetched, MessageView, Puller, fetched_to_arrow, messages_to_arrow
+from rmqfast.arguments import Duration, Time, seconds, suggests_names
 from rmqfast.client.consumer import UNREACHABLE, MessageSelector, OffsetStore, ReadOffsetType, build_subscription_data
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.consumer.hooks import ConsumeTraceHook
@@ -58,6 +59,7 @@ class SubscriptionType(Enum):
     ASSIGN = "ASSIGN"
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class LitePullConsumer(ActiveConsumer):
     """Pulls in the background, and gives what came when it is asked.
@@ -204,7 +206,7 @@ class LitePullConsumer(ActiveConsumer):
         """Messages that came and wait for `poll`."""
         return self._queues.backlog
 
-    def poll(self, timeout: float | None = None) -> list[MessageView]:
+    def poll(self, timeout: Duration | None = None) -> list[MessageView]:
         """What came with one pull of one queue; nothing where nothing came in time.
 
         Args:
@@ -223,7 +225,7 @@ class LitePullConsumer(ActiveConsumer):
                     return messages
         return []
 
-    def poll_arrow(self, timeout: float | None = None, columns: Sequence[str] | None = None) -> Any:
+    def poll_arrow(self, timeout: Duration | None = None, columns: Sequence[str] | None = None) -> Any:
         """What came, as one Arrow batch, without an object for each message.
 
         Args:
@@ -298,12 +300,12 @@ class LitePullConsumer(ActiveConsumer):
         """
         self.seek(queue, self.max_offset(queue))
 
-    def seek_to_time(self, queue: MessageQueue, timestamp: int) -> None:
+    def seek_to_time(self, queue: MessageQueue, timestamp: Time) -> None:
         """Goes on at the message of a time: `seek` to `offset_for_timestamp`.
 
         Args:
             queue: The queue.
-            timestamp: Milliseconds since 1970.
+            timestamp: A time as of `MessageStore.scan`, such as a datetime or milliseconds since 1970.
 
         Raises:
             ClientError: As `seek`.
@@ -377,12 +379,12 @@ class LitePullConsumer(ActiveConsumer):
             )
         return offset
 
-    def offset_for_timestamp(self, queue: MessageQueue, timestamp: int) -> int:
+    def offset_for_timestamp(self, queue: MessageQueue, timestamp: Time) -> int:
         """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
 
         Args:
             queue: The queue.
-            timestamp: Milliseconds since 1970.
+            timestamp: A time as of `MessageStore.scan`, such as a datetime or milliseconds since 1970.
 
         Raises:
             ClientError: It is not running, or the broker is not known or does not answer.
@@ -565,11 +567,9 @@ class LitePullConsumer(ActiveConsumer):
             if each.consume_offset >= 0:
                 self._offsets.update_offset(each.queue, each.consume_offset)
 
-    def _before_poll(self, timeout: float | None) -> float:
+    def _before_poll(self, timeout: Duration | None) -> float:
         self._check_running()
-        wait = self.options.poll_timeout if timeout is None else timeout
-        if wait < 0:
-            raise ArgumentError("Timeout must not be negative")
+        wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         now = monotonic()
         if self._auto_commit and now >= self._next_commit:  # as `DefaultLitePullConsumerImpl.maybeAutoCommit`
             self._commit()

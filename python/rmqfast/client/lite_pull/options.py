@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from rmqfast.arguments import suggests_names
 from rmqfast.client.consumer import ConsumeFromWhere, half_an_hour_ago, parse_consume_timestamp
 from rmqfast.client.consumer.active_options import ActiveOptions, check_range
 from rmqfast.errors import ClientError
@@ -26,6 +27,7 @@ _INT = (1 << 31) - 1
 _DAY = 86_400.0
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LitePullOptions(ActiveOptions):
     """How a lite pull consumer pulls; times are seconds.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.client.instance.route_updater import AUTO_CREATE_TOPIC
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import ResponseCode
@@ -24,6 +25,7 @@ RETRY_RESPONSE_CODES = frozenset(
 )
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProducerOptions:
     """How a producer sends.
@@ -71,6 +73,7 @@ class ProducerOptions:
     max_in_flight_bytes: int = 100 << 20
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ArgumentError(f"{name}: expected at least {least}, got {getattr(self, name)}")

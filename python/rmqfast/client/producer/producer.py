@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, Self, overload
 
 from rmqfast._native import MessageView
+from rmqfast.arguments import Duration, integer, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.request_futures import OnReply
@@ -35,6 +36,7 @@ SEND_TIMEOUT = 3.0
 _RUNNING = ServiceState.RUNNING
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class Producer:
     """Sends messages; threads may share it.
@@ -148,7 +150,7 @@ class Producer:
         self,
         message: Message,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -161,7 +163,7 @@ class Producer:
         Args:
             message: What to send.
             queue: Where it goes, of the message's topic.
-            timeout: For all attempts together, in seconds.
+            timeout: For all attempts together: seconds, or a timedelta.
             selector: Chooses the queue, called with the topic's queues, the message and `argument`.
             argument: What the selector goes by.
 
@@ -178,9 +180,9 @@ class Producer:
         if member.state is not _RUNNING:
             member.check_running()
         sender = member.sender
-        return sender.wait(sender.begun(message, queue, timeout, selector, argument))
+        return sender.wait(sender.begun(message, queue, seconds("timeout", timeout), selector, argument))
 
-    def send_ordered(self, message: Message, key: str | int, timeout: float = SEND_TIMEOUT) -> SendResult:
+    def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
         """Sends a message to the queue of all messages with that key; as `send` with a selector.
 
         Args:
@@ -198,7 +200,7 @@ class Producer:
         message: Message,
         callback: None = None,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -210,7 +212,7 @@ class Producer:
         message: Message,
         callback: SendCallback,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -221,7 +223,7 @@ class Producer:
         message: Message,
         callback: SendCallback | None = None,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -245,7 +247,7 @@ class Producer:
 
         Source: `DefaultMQProducer.send` with a `SendCallback`; back-pressure as of 5.x.
         """
-        member = self.member
+        member, timeout = self.member, seconds("timeout", timeout)
         if member.state is not _RUNNING:
             member.check_running()
         queues = member.topics.queues_for(message)
@@ -289,7 +291,7 @@ class Producer:
         self,
         message: Message,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -331,15 +333,15 @@ class Producer:
         Source: `DefaultMQProducer.request`. That of 4.9.4 without a queue gives back the request itself as soon as it
             is sent; this one waits for the reply.
         """
-        sending = self._send_request(message, queue, selector, argument)
-        return request(sending, self.member.instance.requests, self.client_id, message.topic, timeout)
+        sending, wait = self._send_request(message, queue, selector, argument), seconds("timeout", timeout)
+        return request(sending, self.member.instance.requests, self.client_id, message.topic, wait)
 
     def request_async(
         self,
         message: Message,
         on_done: OnReply,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         selector: QueueSelector | None = None,
         argument: Any = None,
@@ -354,14 +356,14 @@ class Producer:
 
         Source: `DefaultMQProducer.request` with a `RequestCallback`.
         """
-        sending = self._send_request(message, queue, selector, argument)
-        request_async(sending, self.member.instance.requests, self.client_id, message.topic, timeout, on_done)
+        sending, wait = self._send_request(message, queue, selector, argument), seconds("timeout", timeout)
+        request_async(sending, self.member.instance.requests, self.client_id, message.topic, wait, on_done)
 
     def send_batch(
         self,
         messages: Sequence[Message] | Frame,
         queue: MessageQueue | None = None,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         topic: str | None = None,
     ) -> SendResult:
@@ -394,12 +396,12 @@ class Producer:
         """
         self.member.check_running()
         sender = self.member.sender
-        return sender.wait(sender.begun_batch(messages, queue, timeout, topic))
+        return sender.wait(sender.begun_batch(messages, queue, seconds("timeout", timeout), topic))
 
     def send_many(
         self,
         messages: Sequence[Message] | Frame,
-        timeout: float = SEND_TIMEOUT,
+        timeout: Duration = SEND_TIMEOUT,
         *,
         topic: str | None = None,
         batch_size: int = BATCH_SIZE,
@@ -432,7 +434,8 @@ class Producer:
             ...         [str(result.status) for result in producer.send_many(table, topic="orders", batch_size=2)]
             ['SEND_OK', 'SEND_OK']
         """
-        member = self.member
+        member, timeout = self.member, seconds("timeout", timeout)
+        batch_size, in_flight = integer("batch_size", batch_size, 1), integer("in_flight", in_flight, 1)
         member.check_running()
         made = member.sender.batches.many(messages, topic, batch_size)
         batches = [(*each, member.topics.queues_of(each[0].topic)) for each in made]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.namespaces import unwrap, wrap
@@ -31,6 +32,7 @@ _PREPARED = 4
 _UNIQUE_ID = "UNIQ_KEY"
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class TransactionProducer(Producer):
     """Sends messages that consumers see once a transaction was committed.
@@ -85,7 +87,7 @@ class TransactionProducer(Producer):
         self.member.answer_with(self._check_back)
 
     def send_in_transaction(
-        self, message: Message, argument: Any = None, timeout: float = SEND_TIMEOUT
+        self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
     ) -> TransactionSendResult:
         """Stores a message, carries the transaction out on this thread, and tells the broker how it ended.
 
@@ -106,7 +108,7 @@ class TransactionProducer(Producer):
         self.member.check_running()
         sender = self.member.sender
         message = _without_delay(message)
-        send = sender.begun(message, None, timeout, None, None)
+        send = sender.begun(message, None, seconds("timeout", timeout), None, None)
         topic = send.queues.topic
         half = send.message = sender.encoder.encode(message, topic, transaction_properties(self.group), _PREPARED)
         try:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from rmqfast.arguments import suggests_names
 from rmqfast.client.consumer.active_options import ActiveOptions, check_range
 from rmqfast.message import MessageQueue
 
@@ -16,6 +17,7 @@ from rmqfast.message import MessageQueue
 MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
 
 
+@suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PullOptions(ActiveOptions):
     """How a consumer pulls by hand; times are seconds.

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias, overload
 
 from rmqfast._native import MessageView
+from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.consumer import (
     MessageSelector,
     OffsetStore,
@@ -40,6 +41,7 @@ _SEND_BACK_TIMEOUT = 3.0
 _LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class PullConsumer(ActiveConsumer):
     """Pulls queue by queue, from where its application says; threads may share it.
@@ -144,7 +146,7 @@ class PullConsumer(ActiveConsumer):
         expression: str | MessageSelector | None,
         offset: int,
         max_messages: int,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> PullResult:
         """Pulls, and waits for the answer; where there is nothing, that is the answer.
 
@@ -186,7 +188,7 @@ class PullConsumer(ActiveConsumer):
         offset: int,
         max_messages: int,
         callback: None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> Future[PullResult]: ...
 
     @overload
@@ -197,7 +199,7 @@ class PullConsumer(ActiveConsumer):
         offset: int,
         max_messages: int,
         callback: PullCallback,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> None: ...
 
     def pull_async(  # noqa: PLR0917 - as Java has them
@@ -207,7 +209,7 @@ class PullConsumer(ActiveConsumer):
         offset: int,
         max_messages: int,
         callback: PullCallback | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> Future[PullResult] | None:
         """As `pull`, without waiting.
 
@@ -346,8 +348,8 @@ class PullConsumer(ActiveConsumer):
             shown = (frozenset(map(self._shown, queues)) for queues in (all_queues, mine))
             listener(unwrap(self._config.namespace, topic), *shown)
 
-    def _timeout(self, timeout: float | None) -> float:
-        return self.options.pull_timeout if timeout is None else timeout
+    def _timeout(self, timeout: Duration | None) -> float:
+        return self.options.pull_timeout if timeout is None else seconds("timeout", timeout)
 
     def _pulled(self, pull: Pull, timeout: float) -> PullResult:
         """Source: `DefaultMQPullConsumerImpl.pullSyncImpl`."""

@@ -6,7 +6,10 @@ Source: `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl.checkConfig`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any
 
+from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.client.consumer import ConsumeFromWhere, OffsetStore, half_an_hour_ago, parse_consume_timestamp
 from rmqfast.client.consumer.strategies import AllocateMessageQueueStrategy
 from rmqfast.client.instance import MessageModel
@@ -43,7 +46,11 @@ class PushTimings:
     longest_continuously: float = 60.0
     reset: float = 10.0
 
+    def __post_init__(self) -> None:
+        check_fields(self)
 
+
+@suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PushOptions:
     """How a push consumer consumes: Java's parameters, their values checked at the start.
@@ -108,6 +115,12 @@ class PushOptions:
     pull_time_delay_millis_when_exception: int = 1000
     pull_suspend_millis: int = 15_000
     pull_timeout_millis: int = 30_000
+
+    def __post_init__(self) -> None:
+        minutes: Any = self.consume_timeout
+        if isinstance(minutes, timedelta):
+            object.__setattr__(self, "consume_timeout", minutes / timedelta(minutes=1))
+        check_fields(self)
 
     @property
     def is_clustering(self) -> bool:

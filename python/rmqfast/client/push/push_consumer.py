@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final, Self
 
+from rmqfast.arguments import suggests_names, unknown_argument
 from rmqfast.client.consumer import MessageSelector, build_subscription_data
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks, ConsumeTraceHook, FilterHook, FilterHooks
 from rmqfast.client.instance import ClientConfig, ClientInstance
@@ -30,6 +31,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 _log = logger_of(__name__)
 
 
+@suggests_names
 @not_picklable("make one in each process")
 class PushConsumer:
     """Has a listener called with messages, as they come.
@@ -344,8 +346,11 @@ class PushConsumer:
         return self._listener
 
 
+_ARGUMENTS = ("group", "name_server", "instance_name", "namespace", "config", "options", "timings", "enable_msg_trace")
+
+
 def _changed(options: PushOptions, changed: Mapping[str, Any]) -> PushOptions:
     names = {field.name for field in fields(PushOptions)}
     if unknown := sorted(changed.keys() - names):
-        raise ArgumentError(f"expected options of {', '.join(sorted(names))}; got {', '.join(unknown)}")
+        raise unknown_argument(unknown[0], [*_ARGUMENTS, *sorted(names)], of="PushConsumer")
     return replace(options, **changed)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from rmqfast._native import TopicRead, pieces_option
+from rmqfast.arguments import Duration, integer, seconds
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import option_text
@@ -18,7 +19,7 @@ from rmqfast.spark.live.task import read_numbered_topic, read_topic_piece
 from rmqfast.spark.reader import Engine, check_engine, task_numbers
 from rmqfast.spark.schema import row_schema
 from rmqfast.store import ReadArguments, time_range
-from rmqfast.store.request import check_names
+from rmqfast.store.request import check_names, queue_ids_of, tag_expression, warn_of_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ def read_topic(
     group: str = _GROUP,
     config: ClientConfig | None = None,
     pull_batch_size: int = 32,
-    retry_timeout: float = 60.0,
+    retry_timeout: Duration = 60.0,
     via: Via = "pull",
     mirror_path: str | os.PathLike[str] | None = None,
     **arguments: Unpack[ReadArguments],
@@ -103,7 +104,9 @@ def read_topic(
     """
     check_engine(engine)
     values = _checked(arguments)
-    columns, queue_ids, keys = values.pop("columns", None), values.pop("queue_ids", None), values.pop("keys", None)
+    columns, keys = values.pop("columns", None), values.pop("keys", None)
+    queue_ids = queue_ids_of(values.pop("queue_ids", None))
+    warn_of_columns(values.get("sql"))
     if on_damage not in {"fail", "warn"}:
         raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {on_damage!r}")
     schema = row_schema(columns)
@@ -116,7 +119,7 @@ def read_topic(
             "subscribe": json.dumps([topic] if isinstance(topic, str) else list(topic)),
             "group": group,
             # an empty expression is all tags, and no text of an option is empty
-            "tags": values.get("tags") or "*",
+            "tags": tag_expression(values.get("tags", "*")) or "*",
             "sql": values.get("sql"),
             "keys": keys,
             "propertyNames": values.get("property_names"),
@@ -130,7 +133,7 @@ def read_topic(
             "failOnDataLoss": on_damage == "fail",
             "verifyCrc": values.get("verify_crc"),
             "pullBatchSize": pull_batch_size,
-            "retryTimeoutMs": round(retry_timeout * 1000),
+            "retryTimeoutMs": round(seconds("retry_timeout", retry_timeout) * 1000),
             "via": via,
             "mirrorPath": None if mirror_path is None else os.fspath(mirror_path),
             "maxBodyBytes": values.get("max_body_bytes"),
@@ -168,7 +171,7 @@ def _checked(arguments: ReadArguments) -> dict[str, Any]:
     if columns is not None and not columns:
         raise ArgumentError("columns: expected at least one, got none")
     if isinstance(keys, str):
-        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}")
+        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}: write keys=[{keys!r}]")
     if property_names is not None and not property_names:
         raise ArgumentError("property_names: expected at least one name, got none")
     return values
@@ -204,7 +207,8 @@ def _config(name_server: str | Sequence[str] | None, config: ClientConfig | None
 def _offsets(topic: str | Sequence[str], offsets: TopicOffsets) -> str:
     if isinstance(offsets, str):
         return offsets
-    return json.dumps({topic: offsets} if isinstance(topic, str) else offsets)
+    # offsets may be NumPy's, which JSON does not know
+    return json.dumps({topic: offsets} if isinstance(topic, str) else offsets, default=partial(integer, "offset"))
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:

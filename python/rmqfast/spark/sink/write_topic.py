@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rmqfast._native import SparkOptions, TopicSink, Written
+from rmqfast.arguments import unknown_argument
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.sink.task import check_topic, send_partition, sink_of
 
@@ -71,7 +72,7 @@ def _texts(arguments: dict[str, Any]) -> dict[str, str]:
     names = {argument: name for name, argument in SparkOptions.arguments("sink")}
     for argument in arguments:
         if argument not in names:
-            raise TypeError(f"write_topic() got an unexpected keyword argument {argument!r}")
+            raise unknown_argument(argument, names, of="write_topic")
     given = {names[argument]: value for argument, value in arguments.items() if value is not None}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 

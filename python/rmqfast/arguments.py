@@ -1,0 +1,312 @@
+"""Values that users give: a time, a duration, a number, each known by what it can do.
+
+NumPy's and pandas' values are taken without an import of either. What is no such value is an `ArgumentError` that says
+its name, what was expected, and what to write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
+from functools import cache, wraps
+from operator import index
+from typing import Any, Protocol, SupportsFloat, SupportsIndex, TypeGuard, TypeVar, cast
+
+from rmqfast import _native
+from rmqfast.errors import ArgumentError, ArgumentTypeError
+
+__all__ = [
+    "Duration",
+    "Number",
+    "NumpyScalar",
+    "Time",
+    "check_fields",
+    "epoch_milliseconds",
+    "integer",
+    "milliseconds_of",
+    "optional_seconds",
+    "seconds",
+    "suggests_names",
+    "text",
+    "unknown_argument",
+    "whole",
+]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NumpyScalar(Protocol):
+    """A value of NumPy."""
+
+    @property
+    def dtype(self) -> Any:
+        """Its type."""
+
+    def astype(self, dtype: Any, /) -> Any:
+        """The value as another type."""
+
+
+Time = SupportsIndex | SupportsFloat | str | date | NumpyScalar
+"""Milliseconds since 1970, an ISO 8601 text, a datetime, a date, or NumPy's or pandas' value; without a zone UTC."""
+
+Duration = SupportsFloat | SupportsIndex | timedelta | NumpyScalar
+"""Seconds, or a timedelta, also NumPy's or pandas'."""
+
+Number = SupportsIndex
+"""An integer, also NumPy's."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: More would not fit where others add it to the time: a century.
+_LONGEST = 100 * 366 * 86_400.0
+#: What other libraries call an argument of ours.
+_ELSEWHERE = {
+    "bootstrap_servers": "name_server",
+    "bootstrap_server": "name_server",
+    "brokers": "name_server",
+    "namesrv_addr": "name_server",
+    "namesrv": "name_server",
+    "namesrvaddr": "name_server",
+    "name_server_address": "name_server",
+    "endpoints": "name_server",
+    "group_id": "group",
+    "consumer_group": "group",
+    "producer_group": "group",
+    "value": "body",
+    "key": "keys",
+    "tag": "tags",
+    "headers": "properties",
+    "partition": "queue_id",
+    "partitions": "queue_ids",
+    "timeout_ms": "timeout",
+}
+
+
+def milliseconds_of(name: str, when: Time) -> int:
+    """Milliseconds since 1970 of a time; without a zone UTC is meant, a date is its midnight.
+
+    Raises:
+        ArgumentError: No time, a missing one such as NaT, or a number in another unit.
+
+    Example:
+        >>> milliseconds_of("start_time", datetime(1970, 1, 1, 0, 0, 1))
+        1000
+    """
+    if isinstance(when, str):
+        return _native.milliseconds(when, name)
+    if _is_missing(when):
+        raise ArgumentError(f"{name}: expected a time, got {when!r}, which is none: leave it out, or give None")
+    if isinstance(when, datetime):
+        return epoch_milliseconds(when)
+    if isinstance(when, date):
+        return epoch_milliseconds(datetime(when.year, when.month, when.day, tzinfo=UTC))
+    if _is_numpy(when, "M"):
+        return int(when.astype("datetime64[ms]").astype("int64"))
+    number = _floor(when)
+    if number is None:
+        raise _wrong(name, "a time: a datetime, ISO 8601 as '2026-11-21T09:00:00', or milliseconds since 1970", when)
+    return _native.milliseconds(str(number), name)  # which knows numbers of other units
+
+
+def epoch_milliseconds(when: datetime) -> int:
+    """Milliseconds since 1970 of a datetime; without a zone UTC is meant."""
+    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return int((aware - _EPOCH) // timedelta(milliseconds=1))  # `timestamp()` is a float, for some times a little less
+
+
+def seconds(name: str, duration: Duration) -> float:
+    """Seconds of a duration, from 0 on.
+
+    Raises:
+        ArgumentError: No duration, a missing one, or one that is negative or has no end.
+
+    Example:
+        >>> seconds("timeout", timedelta(minutes=1)), seconds("timeout", 3)
+        (60.0, 3.0)
+    """
+    if isinstance(duration, float) and 0.0 <= duration <= _LONGEST:
+        return float(duration)
+    if isinstance(duration, timedelta) and not _is_missing(duration):
+        value = duration.total_seconds()
+    elif _is_numpy(duration, "m"):
+        value = _seconds_of_numpy(duration)
+    elif isinstance(duration, bool) or not isinstance(duration, SupportsFloat | SupportsIndex):
+        raise _wrong(name, "seconds or a timedelta", duration)
+    else:
+        value = float(duration)
+    if not 0 <= value <= _LONGEST:
+        raise ArgumentError(f"{name}: expected seconds from 0 on, or a timedelta, got {duration!r}")
+    return value
+
+
+def optional_seconds(name: str, duration: Duration | None) -> float | None:
+    """As `seconds`; None stays None."""
+    return None if duration is None else seconds(name, duration)
+
+
+def integer(name: str, number: Number, least: int | None = None, most: int | None = None) -> int:
+    """An integer.
+
+    Args:
+        name: What errors call it.
+        number: Of Python or NumPy.
+        least: It is this at least.
+        most: It is this at most.
+
+    Raises:
+        ArgumentError: No integer, or one out of range.
+
+    Example:
+        >>> integer("queue_id", 3, 0)
+        3
+    """
+    value = whole(number)
+    if value is None:
+        raise _wrong(name, "an integer", number)
+    if (least is not None and value < least) or (most is not None and value > most):
+        span = f"{least} or more" if most is None else f"{least} to {most}"
+        raise ArgumentError(f"{name}: expected {span}, got {value}")
+    return value
+
+
+def whole(number: object) -> int | None:
+    """A value as an integer, where it is one of Python or NumPy; None for any other, True and False among them.
+
+    Example:
+        >>> whole(3), whole(3.0), whole(True)
+        (3, None, None)
+    """
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+        return None
+    try:
+        return index(number)
+    except TypeError:
+        return None  # an array of several
+
+
+def text(name: str, value: object) -> str:
+    """A text.
+
+    Raises:
+        ArgumentTypeError: Something else.
+
+    Example:
+        >>> text("topic", "orders")
+        'orders'
+    """
+    if isinstance(value, str):
+        return value
+    raise _wrong(name, "a text", value)
+
+
+def unknown_argument(name: str, known: Iterable[str], *, of: str = "") -> ArgumentTypeError:
+    """The error about a keyword argument that there is not; it names the one that is like it.
+
+    Example:
+        >>> str(unknown_argument("bootstrap_servers", ["group", "name_server"], of="Producer"))
+        "Producer: unexpected keyword argument 'bootstrap_servers': did you mean name_server?"
+    """
+    names = list(known)
+    elsewhere = _ELSEWHERE.get(name.lower())
+    near = [elsewhere] if elsewhere in names else get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(names)}"
+    return ArgumentTypeError(f"{of + ': ' if of else ''}unexpected keyword argument {name!r}: {hint}")
+
+
+def check_fields(options: Any) -> None:
+    """Brings the fields of a frozen dataclass to their types: NumPy's integers, timedeltas.
+
+    A field of type `float` is a duration in seconds.
+
+    Raises:
+        ArgumentError: A value of another type.
+    """
+    for field, kind in _kinds(options.__class__).items():
+        value = getattr(options, field)
+        if value is None or value.__class__ is _PLAIN[kind]:
+            continue
+        object.__setattr__(options, field, _as_kind(kind, field, value))
+
+
+_PLAIN = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+@cache
+def _kinds(options: Any) -> Mapping[str, str]:
+    """The fields of a class that are numbers, durations, flags or texts, or None."""
+    kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(options)}
+    return {name: kind for name, kind in kinds.items() if kind in _PLAIN}
+
+
+def _as_kind(kind: str, name: str, value: Any) -> Any:
+    if kind == "int":
+        return integer(name, value)
+    if kind == "float":
+        return seconds(name, value)
+    if kind == "bool":
+        if _is_numpy(value, "b"):
+            return bool(value)
+        raise _wrong(name, "True or False", value)
+    return text(name, value)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value is NaN, NaT or NA: none of them equals itself."""
+    try:
+        return bool(value != value)  # noqa: PLR0124
+    except (TypeError, ArithmeticError):
+        return True  # NA says neither
+    except ValueError:
+        return False  # an array says it for each of its items
+
+
+def _is_numpy(value: object, kind: str) -> TypeGuard[NumpyScalar]:
+    dtype = getattr(value, "dtype", None)
+    return getattr(dtype, "kind", None) == kind and getattr(value, "shape", ()) == ()
+
+
+def _seconds_of_numpy(duration: NumpyScalar) -> float:
+    if _is_missing(duration):
+        return math.nan
+    return int(duration.astype("timedelta64[us]").astype("int64")) / 1_000_000
+
+
+def _floor(number: object) -> int | None:
+    """A number without its fraction; None for what is none."""
+    if (integral := whole(number)) is not None or isinstance(number, bool):
+        return integral
+    if not isinstance(number, SupportsFloat) or _is_numpy(number, "m"):
+        return None
+    try:
+        return math.floor(number)  # not by `float`, which would round a Decimal of nanoseconds
+    except (TypeError, OverflowError):
+        return None  # an array of several; infinite
+
+
+def _wrong(name: str, expected: str, got: object) -> ArgumentTypeError:
+    return ArgumentTypeError(f"{name}: expected {expected}, got {got!r} ({type(got).__name__})")
+
+
+def suggests_names(function: F) -> F:
+    """Has a function, or the constructor of a class, name the argument that is like one that it does not have."""
+    if inspect.isclass(function):
+        setattr(function, "__init__", suggests_names(function.__init__))  # noqa: B010 - checkers take it for a mistake
+        return function
+
+    @wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        try:
+            return function(*positional, **named)
+        except TypeError:
+            known = inspect.signature(function).parameters
+            unknown = [name for name in named if name not in known]
+            if not unknown or any(each.kind is each.VAR_KEYWORD for each in known.values()):
+                raise
+            of = function.__qualname__.removesuffix(".__init__")
+            raise unknown_argument(unknown[0], [name for name in known if name != "self"], of=of) from None
+
+    return cast("F", call)
