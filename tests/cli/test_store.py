@@ -147,6 +147,23 @@ def flipped(store: Path) -> Path:
     return store
 
 
+def test_get_says_what_it_could_not_read(golden_store_copy: PathOf) -> None:
+    store = flipped(golden_store_copy(STORE))
+    row = next(row for row in golden_stores.expected_rows(STORE) if row["sys_flag"] == 0)
+    places = [
+        ["--id", row["offset_msg_id"]],
+        ["--topic", row["topic"], "--key", row["msg_id"]],
+        ["--topic", row["topic"], "--queue", row["queue_id"], "--offset", row["queue_offset"]],
+        # the one behind it is there, but not the first of the two
+        ["--topic", row["topic"], "--queue", row["queue_id"], "--offset", row["queue_offset"], "--max", "2"],
+    ]
+    for place in places:
+        result = run("store", "get", store, *map(str, place))
+        assert result.exit_code == 1, place
+        assert f"offset {row['physical_offset']}" in result.stderr
+        assert "damage: " in result.stderr
+
+
 def test_verify_finds_one_changed_byte_and_says_where(golden_store_copy: PathOf) -> None:
     store = flipped(golden_store_copy(STORE))
     offset = next(row for row in golden_stores.expected_rows(STORE) if row["sys_flag"] == 0)["physical_offset"]

@@ -34,6 +34,22 @@ def test_damage_ends_the_job_and_says_where(
         frame.count()
 
 
+@pytest.mark.parametrize("engine", ["columnar", "arrow"])
+def test_a_queue_that_is_gone_costs_no_row(
+    spark: SparkSession, golden_store_copy: PathOf, engine: Literal["columnar", "arrow"]
+) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    rows = [row for row in golden_stores.expected_rows("basic-4.9.4") if row["topic"] == "fx_q8"]
+    shutil.rmtree(path / "consumequeue/fx_q8/5")
+    last = max(file for file in (path / "consumequeue/fx_q8/2").iterdir() if any(file.read_bytes()))
+    last.write_bytes(bytes(last.stat().st_size))
+    frame = read_store(spark, path, "fx_q8", engine=engine)
+    assert frame.count() == len(rows)
+    places = {(row.queue_id, row.queue_offset) for row in frame.select("queue_id", "queue_offset").collect()}
+    assert places == {(row["queue_id"], row["queue_offset"]) for row in rows}
+    assert frame.where("queue_id = 5 AND queue_offset >= 70").count() == 8
+
+
 def test_damage_that_shall_not_end_the_job_is_logged(golden_store: PathOf, caplog: pytest.LogCaptureFixture) -> None:
     read = StoreRead(path=str(golden_store("damaged-4.9.4")), request=ScanRequest(), on_damage="warn")
     with caplog.at_level(logging.WARNING, "rmqfast.spark"):

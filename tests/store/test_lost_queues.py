@@ -179,6 +179,9 @@ def test_a_lost_record_within_a_lost_queue_is_told(path: Path) -> None:
         table = scan.to_arrow()
     assert table.num_rows == COUNT - 1
     assert [entry.offset for entry in scan.damage] == [place]
+    hole = rmqfast.open_store(path).get("orders", 1, 60)
+    assert (hole.messages, hole.next_begin_offset) == ([], 61)
+    assert [entry.offset for entry in hole.damage] == [place]
 
 
 def test_messages_of_a_topic_that_was_deleted_do_not_come_back(written: Path, tmp_path: Path) -> None:

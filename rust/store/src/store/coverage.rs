@@ -9,7 +9,7 @@ use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
 use super::damage::DamageLog;
 use super::log_walk::LogWalk;
-use super::message_store::MessageStore;
+use super::message_store::{MessageStore, QueueKind};
 use super::multi_dispatch::LMQ;
 use super::removed_topics::RemovedTopics;
 use super::unlisted::Unlisted;
@@ -19,6 +19,7 @@ use crate::store::config_files::{ConfigFile, TOPICS};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 /// Units read at a time.
 const UNITS: usize = 4096;
@@ -165,9 +166,42 @@ impl<'a> Coverage<'a> {
 }
 
 impl MessageStore {
+    /// Records of all queues that stand before [`dispatched_to`](Self::dispatched_to), and that the queue does not list.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn missing(&self) -> Result<Arc<Unlisted>> {
+        self.missing_from(self.log().min_offset())
+    }
+
+    /// The same for a topic, or some of its queues: others are among them only as far as they had to be looked at.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<Unlisted>> {
+        self.missing_from(self.doubted_from(topic, queue_ids)?)
+    }
+
+    fn missing_from(&self, from: u64) -> Result<Arc<Unlisted>> {
+        let mut known = self.known_missing();
+        let (known_from, behind) = match &*known {
+            Some((known_from, missing)) if *known_from <= from => return Ok(missing.clone()),
+            Some((known_from, missing)) => (*known_from, missing.clone()),
+            None => (self.dispatched_to()?, Arc::default()),
+        };
+        let mut missing = Unlisted::default();
+        if self.queue_kind() == QueueKind::Files && from < known_from {
+            Coverage::new(self)?.find((from, known_from), &mut missing)?;
+        }
+        missing.append(&behind);
+        let missing = Arc::new(missing);
+        *known = Some((from, missing.clone()));
+        Ok(missing)
+    }
+
     /// From where on the log has to be looked at for records of a topic that its queues do not list; the end of what is listed
     /// where each of them vouches for itself. Without `queue_ids` the topic's configuration tells which queues there are.
-    pub(super) fn doubted_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
+    fn doubted_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
         let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
         // nothing but the properties of other topics' messages tells of the records of a light queue
         if topic.starts_with(LMQ) {

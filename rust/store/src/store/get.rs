@@ -68,6 +68,13 @@ impl MessageStore {
         let mut records = source.records;
         // tags with the same hash are told apart by the client, as in Java
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
+        if source.met_hole {
+            // a message that no unit leads to may have been there
+            let missing = self.missing_of(topic, Some(&[queue_id]))?;
+            for unlisted in [&missing, &self.unlisted()?] {
+                source.damage.extend_from_slice(unlisted.damage().entries());
+            }
+        }
         Ok(GetMessage {
             status: pulled.status,
             next_begin_offset: pulled.next_begin_offset,
@@ -89,6 +96,7 @@ struct Source<'a> {
     store: &'a MessageStore,
     records: Vec<Vec<u8>>,
     damage: Vec<Damage>,
+    met_hole: bool,
 }
 
 impl PullSource for Source<'_> {
@@ -106,6 +114,7 @@ impl PullSource for Source<'_> {
 
     /// A broker goes on at the next file; where there is no file, at the next unit.
     fn behind_hole(&mut self, offset: i64) -> i64 {
+        self.met_hole = true;
         match self.view.units_per_file() {
             Some(units) if offset < self.view.disk_end() => {
                 let next_file = offset + units - offset % units;
@@ -144,7 +153,7 @@ impl PullSource for Source<'_> {
 impl<'a> Source<'a> {
     fn new(store: &'a MessageStore, view: &'a QueueView, tags: &'a TagExpression) -> Self {
         let log = RecordReader::new(store.log());
-        Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new() }
+        Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), met_hole: false }
     }
 
     /// Where the log begins now, if retention removed the record since the store was opened, which is no damage: the others of

@@ -4,7 +4,6 @@
 use super::commit_log::CommitLog;
 use super::config_files::{ConfigFile, TOPICS};
 use super::consume_queue::{ConsumeQueue, UnitReader, directory_names, is_directory_name, list_queues};
-use super::coverage::Coverage;
 use super::damage::DamageLog;
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
@@ -16,7 +15,7 @@ use crate::format::message::Message;
 use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What lists a store's messages by queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +57,6 @@ pub struct MessageStore {
     end: u64,
     dispatched_to: OnceLock<u64>,
     unlisted: OnceLock<Arc<Unlisted>>,
-    /// What queues have lost from an offset of the log on, as far as somebody has asked.
     missing: Mutex<Option<(u64, Arc<Unlisted>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
@@ -276,37 +274,9 @@ impl MessageStore {
         Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
     }
 
-    /// Records of all queues that stand before [`dispatched_to`](Self::dispatched_to), and that the queue does not list.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn missing(&self) -> Result<Arc<Unlisted>> {
-        self.missing_from(self.log.min_offset())
-    }
-
-    /// The same for a topic, or some of its queues: others are among them only as far as they had to be looked at.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<Unlisted>> {
-        self.missing_from(self.doubted_from(topic, queue_ids)?)
-    }
-
-    fn missing_from(&self, from: u64) -> Result<Arc<Unlisted>> {
-        let mut known = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known_from, behind) = match &*known {
-            Some((known_from, missing)) if *known_from <= from => return Ok(missing.clone()),
-            Some((known_from, missing)) => (*known_from, missing.clone()),
-            None => (self.dispatched_to()?, Arc::default()),
-        };
-        let mut missing = Unlisted::default();
-        if self.kind == QueueKind::Files && from < known_from {
-            Coverage::new(self)?.find((from, known_from), &mut missing)?;
-        }
-        missing.append(&behind);
-        let missing = Arc::new(missing);
-        *known = Some((from, missing.clone()));
-        Ok(missing)
+    /// What queues have lost, from an offset of the log on, as far as somebody has asked.
+    pub(super) fn known_missing(&self) -> MutexGuard<'_, Option<(u64, Arc<Unlisted>)>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The index files, oldest first; listed once.

@@ -5,10 +5,12 @@
 //!
 //! Source: `IndexService.buildIndex`, `queryOffset`; `DefaultMessageStore.queryMessage`; `MQAdminImpl.queryMessage`.
 use super::commit_log::RecordReader;
+use super::consume_queue::UnitReader;
 use super::damage::{Damage, DamageLog};
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
 use super::message_store::MessageStore;
+use crate::format::consume_queue::Unit;
 use crate::format::host::Host;
 use crate::format::index::index_hash;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
@@ -16,7 +18,8 @@ use crate::format::message_id::OffsetMessageId;
 use crate::format::properties;
 use crate::{Error, Result};
 use memchr::memmem::Finder;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 /// Asked between reads; its error ends the search.
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> Result<()>;
@@ -114,9 +117,23 @@ impl MessageStore {
                 let host_of = |record: &[u8]| Message::decode(record).and_then(|m| Host::decode(m.store_host()));
                 found.records.extend((host_of(&record) == Some(host)).then_some((offset, record)));
             }
-            Err(reason) => found.damage.extend(self.lost_at(offset, reason)?),
+            // an id may name any place, which is no loss
+            Err(reason) if self.is_listed_at(offset)? => found.damage.extend(self.lost_at(offset, reason)?),
+            Err(_) => {}
         }
         Ok(found)
+    }
+
+    /// Whether a queue lists a record at an offset of the log.
+    fn is_listed_at(&self, offset: u64) -> Result<bool> {
+        for queue in self.all_queues()? {
+            let at = queue.lower_bound(offset, queue.max_offset()?)?;
+            let unit = UnitReader::new(&queue).unit(at)?.filter(Unit::is_message);
+            if unit.is_some_and(|unit| unit.physical_offset as u64 == offset) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Damage where no record can be read although one led there; none before the log's begin and behind its end.
@@ -177,10 +194,10 @@ impl Search<'_> {
                     return Ok(true);
                 };
                 // after a crash a message may be indexed twice
-                if !hits.records.contains_key(&offset) {
+                if let Entry::Vacant(place) = hits.records.entry(offset) {
                     match log.try_record(offset)? {
                         Ok(record) if Message::decode(&record).is_some_and(|m| query.matches(&m)) => {
-                            hits.records.insert(offset, record);
+                            place.insert(record);
                         }
                         Ok(_) => {}
                         Err(reason) => hits.damage.extend(store.lost_at(offset, reason)?),
