@@ -4,6 +4,7 @@
 //! on: so each batch is a pair of offsets, and whoever runs it again reads the same.
 //!
 //! Source: `KafkaMicroBatchStream` of Spark.
+use crate::checkpoint::StreamOffsets;
 use crate::continuity::Break;
 use crate::error::{Error, Result};
 use crate::stream::{Limits, Log};
@@ -12,8 +13,6 @@ use rmqfast_client::puller::Queue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// An offset of each queue.
-pub type StreamOffsets = BTreeMap<Queue, i64>;
 /// The first offset of each queue, and the one behind its last.
 pub type StreamBounds = BTreeMap<Queue, Bounds>;
 

@@ -1,6 +1,5 @@
 //! Offsets as a checkpoint has them. Spark compares their texts, so that each offset has one text: that of Python's
 //! `json.dumps`, whichever engine writes it.
-use crate::admission::StreamOffsets;
 use crate::error::{Error, Result};
 use crate::offsets::FORM;
 use crate::store_times::{StoreTimes, member_name, of_member_name};
@@ -14,6 +13,9 @@ use std::collections::BTreeMap;
 /// What offsets of a store look like.
 const POSITION: &str = r#"{"log": 123}"#;
 const NEXT_STEP: &str = "give this stream a checkpointLocation of its own";
+
+/// An offset of each queue.
+pub type StreamOffsets = BTreeMap<Queue, i64>;
 
 /// Where a stream of topics is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! How far a query is behind the ends of its queues, in offsets and in seconds. From what the stream saw anyway: nobody is
 //! asked for it.
-use crate::admission::{StreamBounds, StreamOffsets};
+use crate::admission::StreamBounds;
+use crate::checkpoint::StreamOffsets;
 use rmqfast_client::puller::Queue;
 use std::collections::BTreeMap;
 use std::time::Duration;

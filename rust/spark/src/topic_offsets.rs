@@ -78,10 +78,10 @@ pub fn resolve(
     edge: Edge,
     is_strict: bool,
 ) -> Result<(Vec<i64>, Vec<String>)> {
-    let named = ByTopic::new();
+    let none = ByTopic::new();
     let (usual, by_topic) = match (offsets, edge) {
-        (Offsets::Earliest, _) => (EARLIEST, &named),
-        (Offsets::Latest, _) => (LATEST, &named),
+        (Offsets::Earliest, _) => (EARLIEST, &none),
+        (Offsets::Latest, _) => (LATEST, &none),
         // a queue that appeared since the offsets were noted is read from its first message on
         (Offsets::Named(by_topic), Edge::Start) => (EARLIEST, by_topic),
         (Offsets::Named(by_topic), Edge::End) => (LATEST, by_topic),
@@ -89,16 +89,12 @@ pub fn resolve(
     // a wrong number is an error even in a read that is not strict: nothing is lost, somebody mistyped
     by_topic.iter().try_for_each(|(topic, by_broker)| check_known(name, topic, by_broker, queues))?;
     let (mut resolved, mut warnings) = (Vec::new(), Vec::new());
-    for (Queue { topic, broker_name, queue_id }, (first, last)) in queues {
-        let by_broker = by_topic.iter().find(|(other, _)| other == topic).map_or(&[][..], |(_, by_broker)| by_broker);
-        let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
-        // a broker's own offsets, where it has any, replace those of `*` as a whole
-        let by_queue = of_broker(broker_name).or_else(|| of_broker("*")).map_or(&[][..], |(_, by_queue)| by_queue);
-        let named = by_queue.iter().find(|(id, _)| *id == i64::from(*queue_id)).map_or(usual, |(_, offset)| *offset);
-        let offset = match named {
+    for (queue, (first, last)) in queues {
+        let Queue { topic, broker_name, queue_id } = queue;
+        let offset = match named(by_topic, queue).unwrap_or(usual) {
             EARLIEST => *first,
             LATEST => *last,
-            _ => named,
+            named => named,
         };
         if !(*first..=*last).contains(&offset) {
             let what = if offset < *first { "has expired" } else { "is not there yet" };
@@ -114,23 +110,33 @@ pub fn resolve(
     Ok((resolved, warnings))
 }
 
-/// Refuses ends by queue of which one is before its begin: nothing would be read, without a word.
+/// Refuses a queue whose number of a begin is behind that of its end: nothing would be read, without a word. A word, as -1 for the
+/// latest, leaves a queue out.
 ///
 /// # Errors
 /// There is one.
-pub fn check_order(end: &Offsets<ByTopic>, queues: &[(Queue, Bounds)], resolved: (&[i64], &[i64])) -> Result<()> {
-    // a word for all queues is behind each begin
-    if !matches!(end, Offsets::Named(_)) {
-        return Ok(());
+pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(Queue, Bounds)]) -> Result<()> {
+    let (Offsets::Named(start), Offsets::Named(end)) = (start, end) else { return Ok(()) };
+    for (queue, _) in queues {
+        let number = |by_topic| named(by_topic, queue).filter(|offset| *offset >= 0);
+        if let (Some(start), Some(end)) = (number(start), number(end))
+            && start > end
+        {
+            let Queue { topic, broker_name, queue_id } = queue;
+            let place = format!("startingOffsets: topic {topic}, broker {broker_name}, queue {queue_id}");
+            let text = format!("{place}: expected {end} at most, which endingOffsets says, got {start}");
+            return Err(Error::argument(text));
+        }
     }
-    let mut ranges = queues.iter().zip(resolved.0.iter().zip(resolved.1));
-    let Some(((Queue { topic, broker_name, queue_id }, _), (start, end))) =
-        ranges.find(|(_, (start, end))| start > end)
-    else {
-        return Ok(());
-    };
-    let place = format!("startingOffsets: topic {topic}, broker {broker_name}, queue {queue_id}");
-    Err(Error::argument(format!("{place}: expected {end} at most, which endingOffsets says, got {start}")))
+    Ok(())
+}
+
+/// The offset that is named for a queue. A broker's own offsets, where it has any, replace those of `*` as a whole.
+fn named(by_topic: &ByTopic, queue: &Queue) -> Option<i64> {
+    let (_, by_broker) = by_topic.iter().find(|(topic, _)| *topic == queue.topic)?;
+    let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
+    let (_, by_queue) = of_broker(&queue.broker_name).or_else(|| of_broker("*"))?;
+    by_queue.iter().find(|(id, _)| *id == i64::from(queue.queue_id)).map(|(_, offset)| *offset)
 }
 
 fn is_of_times(member: &str) -> bool {
@@ -211,16 +217,17 @@ mod tests {
     #[test]
     fn a_queue_that_begins_behind_its_end_is_refused() {
         let order = |start: &str, end: &str| {
-            let offsets = [start, end].map(|text| parse("offsets", text, &topics()).expect("offsets"));
-            let [first, last] = [(0, Edge::Start), (1, Edge::End)]
-                .map(|(at, edge)| resolve("offsets", &offsets[at], &queues(), edge, true).expect("resolved").0);
-            check_order(&offsets[1], &queues(), (&first, &last))
+            let [start, end] = [start, end].map(|text| parse("offsets", text, &topics()).expect("offsets"));
+            check_order(&start, &end, &queues())
         };
         let at = |offset: i64| format!(r#"{{"orders": {{"a": {{"0": {offset}}}}}}}"#);
-        for (start, end) in [(at(5), at(5)), (at(5), at(-1)), (at(9), "latest".into()), ("earliest".into(), at(3))] {
+        for (start, end) in
+            [(at(5), at(5)), (at(5), at(-1)), (at(-1), at(5)), (at(9), "latest".into()), ("latest".into(), at(3))]
+        {
             order(&start, &end).expect("in order");
         }
-        for (start, end, first, last) in [(at(8), at(5), 8, 5), ("latest".into(), at(5), 9, 5), (at(4), at(-2), 4, 3)] {
+        let all = r#"{"orders": {"*": {"0": 8}}}"#.to_owned();
+        for (start, end, first, last) in [(at(8), at(5), 8, 5), (all, at(5), 8, 5), (at(9), at(0), 9, 0)] {
             let expected = format!("expected {last} at most, which endingOffsets says, got {first}");
             let error = order(&start, &end).expect_err("out of order").to_string();
             assert_eq!(error, format!("startingOffsets: topic orders, broker a, queue 0: {expected}"));

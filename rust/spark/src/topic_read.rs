@@ -457,7 +457,7 @@ impl TopicRead {
         let (start, expired) = self.resolve("startingOffsets", &self.start, Edge::Start, there)?;
         let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, there)?;
         warnings.extend(expired.into_iter().chain(ahead));
-        check_order(&self.end, there, (&start, &end))?;
+        check_order(&self.start, &self.end, there)?;
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
         let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();

@@ -1,6 +1,6 @@
 //! The stream of topics: tasks read its batches as those of a batch read do.
-use crate::admission::{Admission, StreamBounds, StreamOffsets};
-use crate::checkpoint::{TopicPosition, topic_offsets, topic_text};
+use crate::admission::{Admission, StreamBounds};
+use crate::checkpoint::{StreamOffsets, TopicPosition, topic_offsets, topic_text};
 use crate::continuity::{Break, StreamStates, doubtful, ended, replaced, withdrawn};
 use crate::error::{Error, Result};
 use crate::lag::Lag;
