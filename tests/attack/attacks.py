@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attack import accounts, bodies, clocks, disk, everything, files, filters, full_disk, kills, names
+from tests.attack import accounts, bodies, clocks, disk, everything, files, filters, full_disk, kills, names, plans
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
 
@@ -59,4 +59,6 @@ ATTACKS = (
     Attack("full-disk", full_disk.killed_on_a_full_disk, is_for_real=False),
     Attack("files", files.files, is_for_real=False),
     Attack("connections", bodies.bad_connections, is_for_real=False, is_quick=True),
+    # a broker attacks a client: nothing of a real broker is asked
+    Attack("plans", plans.impossible_offsets, is_for_real=False, is_quick=True),
 )
