@@ -73,6 +73,7 @@ __all__ = [
     "make_certificates",
     "messages_to_arrow",
     "milliseconds",
+    "names_a_cluster",
     "name_problem",
     "namespace_of_endpoint",
     "newest_copy",
@@ -374,6 +375,9 @@ def pieces_option(pieces: Sequence[bytes]) -> str:
     Raises:
         ArgumentError: Bytes of another release.
     """
+
+def names_a_cluster(options: dict[str, str]) -> bool:
+    """Whether the options of a read or a table are those of a live cluster, not of a store directory."""
 
 def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, str, int, int, int]]]:
     """The address and the ranges of a piece: topic, broker, queue, the first offset, the one behind the last.

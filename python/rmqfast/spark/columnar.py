@@ -24,6 +24,8 @@ _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
 #: As far as the frames of Java, or the end: what to do is a line of its own. Spark Connect has the class in brackets.
 _SAID = re.compile(r"org\.rmqfast\.spark\.SourceException(?:: |\) )(\w+): (.*?)(?=\n\s+at |\n\s*\n|\Z)", re.DOTALL)
+#: PySpark's own class has the words alone.
+_PLAIN = re.compile(r"(?:\[\w+\] )?(\w+): (.*?)(?=\n\s+at |\n\s*\n|\n\nJVM stacktrace|\Z)", re.DOTALL)
 _ANSWER = re.compile(r"CODE: (-?\d+)  DESC: (.*?)(?: BROKER: (\S+))?(?:\n.*)?", re.DOTALL)
 
 
@@ -106,6 +108,10 @@ def plain_error(error: BaseException) -> errors.RmqError | None:
     Source: `SourceException` of the jar.
     """
     said = _SAID.search(str(error))
+    if said is None and type(error).__name__ == "IllegalArgumentException":
+        said = _PLAIN.match(str(error))
+        # of anybody else
+        said = said if said is not None and _is_ours(said[1]) else None
     if said is None:
         return None
     # a newer jar may name a class that this package does not have
@@ -115,6 +121,11 @@ def plain_error(error: BaseException) -> errors.RmqError | None:
     if kind is errors.ResponseError and answer is not None:
         return errors.ResponseError(int(answer[1]), answer[2], answer[3])
     return kind(said[2]) if kind is not errors.ResponseError else errors.RmqError(said[2])
+
+
+def _is_ours(name: str) -> bool:
+    kind = getattr(errors, name, None)
+    return isinstance(kind, type) and issubclass(kind, errors.RmqError)
 
 
 def _range_now(read: StoreRead) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from rmqfast import _native
 from rmqfast._native import SparkOptions
 from rmqfast.spark.partitions import StoreRead
 from rmqfast.store import ScanRequest
@@ -106,6 +107,4 @@ def names_a_cluster(options: Mapping[str, str]) -> bool:
         >>> names_a_cluster({"NAMESERVER": "10.0.0.1:9876"}), names_a_cluster({"path": "/data/store"})
         (True, False)
     """
-    names = {name.lower() for name in options}
-    # with both, the store's options refuse `nameServer` and say why
-    return "nameserver" in names and not names & {"storepath", "path"}
+    return _native.names_a_cluster(dict(options))

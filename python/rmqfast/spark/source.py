@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -14,6 +14,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from rmqfast.errors import ArgumentError
 from rmqfast.spark.options import SourceOptions, names_a_cluster
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.pushdown import gets_filters
@@ -54,6 +55,7 @@ class RocketMQDataSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
+        _check_no_table(options)
         if names_a_cluster(options):
             return  # `writer` has options of its own: it is `schema` and `reader` that look at them
         self._options = SourceOptions.of(options)
@@ -104,6 +106,18 @@ class RocketMQDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """The sink of a stream, as `writer`."""
         return stream_writer(dict(self.options), schema, overwrite=overwrite)
+
+
+def _check_no_table(options: Mapping[str, str]) -> None:
+    """Refuses to be the source of a table: Spark reads such a one without its options.
+
+    Source: `PythonDataSourceV2.getTable`.
+    """
+    if not options or "provider" in {name.lower() for name in options}:
+        raise ArgumentError(
+            "CREATE TABLE: Spark reads a table of a source in Python without its options; "
+            "create it USING `rocketmq-columnar`, or a TEMPORARY VIEW USING rocketmq"
+        )
 
 
 class _StoreReader(DataSourceReader):

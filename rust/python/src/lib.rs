@@ -52,6 +52,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(error::plain_remark, module)?)?;
     module.add_function(wrap_pyfunction!(error::step_after, module)?)?;
     module.add_function(wrap_pyfunction!(spark::milliseconds, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::names_a_cluster, module)?)?;
     module.add_function(wrap_pyfunction!(spark::namespace_of_endpoint, module)?)?;
     module.add_function(wrap_pyfunction!(spark::parse_name_servers, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;

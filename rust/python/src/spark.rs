@@ -54,6 +54,12 @@ impl SparkOptions {
     }
 }
 
+/// Whether options are those of a live cluster.
+#[pyfunction]
+pub fn names_a_cluster(options: &Bound<'_, PyDict>) -> PyResult<bool> {
+    Ok(rmqfast_spark::options::names_a_cluster(&pairs(options)?))
+}
+
 /// Name and text of each option.
 pub fn pairs(options: &Bound<'_, PyDict>) -> PyResult<Pairs> {
     options.iter().map(|(name, text)| Ok((name.extract()?, text.extract()?))).collect()

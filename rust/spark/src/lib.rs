@@ -39,6 +39,7 @@ pub mod store_read;
 pub mod store_stream;
 pub mod store_times;
 pub mod stream;
+pub mod table_options;
 pub mod text;
 pub mod time;
 pub mod topic_offsets;

@@ -1,6 +1,7 @@
 //! The options of Spark's reads and of its sink: one table of names, what their texts mean, what they are unless given.
 use crate::error::{Error, Result};
 use crate::names::hint;
+use crate::table_options::without_properties;
 use crate::text::{integer, quoted, trim, trim_start};
 use crate::time::{check_range, milliseconds};
 use rmqfast_store::filter::{Sql92, TagExpression};
@@ -246,7 +247,8 @@ impl Options {
     pub fn of(kind: Kind, pairs: &[(String, String)]) -> Result<Self> {
         let mut options = Self { kind, values: TABLE.iter().map(|_| None).collect(), given: Vec::new() };
         // Spark's own map folds case, so no name comes twice but by its alias
-        for (given, text) in pairs.iter().filter(|(name, _)| !is_sparks_own(kind, name)) {
+        for (given, text) in without_properties(pairs, is_option).iter().filter(|(name, _)| !is_sparks_own(kind, name))
+        {
             let (index, name) = canonical(kind, given)?;
             if options.given.contains(&index) {
                 return Err(Error::argument(format!("option {name}: given twice, the other time as its alias")));
@@ -458,6 +460,20 @@ pub fn replaced(pairs: &[(String, String)], with: &[(&str, String)]) -> Pairs {
 
 fn rows(kind: Kind) -> impl Iterator<Item = (usize, &'static Row)> {
     TABLE.iter().enumerate().filter(move |(_, row)| kind.has(row))
+}
+
+/// Whether options are those of a live cluster, not of a store directory.
+pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
+    let pairs = without_properties(pairs, is_option);
+    let has = |names: &[&str]| pairs.iter().any(|(given, _)| names.iter().any(|name| name.eq_ignore_ascii_case(given)));
+    // with both, the store's options refuse `nameServer` and say why
+    has(&["nameServer"]) && !has(&["storePath", "path"])
+}
+
+/// Whether an option of any kind has such a name or alias, in lower case.
+fn is_option(name: &str) -> bool {
+    let names = TABLE.iter().flat_map(|row| [Some(row.name), row.alias]).flatten();
+    names.into_iter().any(|known| known.to_lowercase() == name)
 }
 
 fn is_sparks_own(kind: Kind, name: &str) -> bool {

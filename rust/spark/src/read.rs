@@ -1,6 +1,6 @@
 //! A read or a stream of a store or of topics, whichever its options name: one face for both.
 use crate::error::Result;
-use crate::options::{Kind, Options, Pairs, replaced};
+use crate::options::{Kind, Options, Pairs, names_a_cluster, replaced};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::Filter;
 use crate::store_piece;
@@ -26,13 +26,6 @@ pub enum Read {
 
 /// Lines of a log, and how loud they are.
 pub type Lines = Vec<(Level, String)>;
-
-/// Whether options are those of a live cluster, not of a store directory.
-pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
-    let has = |names: &[&str]| pairs.iter().any(|(given, _)| names.iter().any(|name| name.eq_ignore_ascii_case(given)));
-    // with both, the store's options refuse `nameServer` and say why
-    has(&["nameServer"]) && !has(&["storePath", "path"])
-}
 
 /// The kind of a batch read with such options.
 pub fn batch_kind(pairs: &[(String, String)]) -> Kind {

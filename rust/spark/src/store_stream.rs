@@ -80,6 +80,11 @@ impl StoreStream {
 }
 
 impl Stream for StoreStream {
+    fn description(&self) -> String {
+        let topic = self.read.request.topic.as_ref().map_or_else(String::new, |topic| format!(", topic {topic}"));
+        format!("store {}{topic}", self.read.path.display())
+    }
+
     fn initial(&mut self, _: Interrupt<'_>) -> Result<String> {
         Ok(store_text(self.position(self.begin)?))
     }

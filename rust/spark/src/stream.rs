@@ -9,6 +9,9 @@ use std::time::Duration;
 ///
 /// Source: `MicroBatchStream` of Spark, and what `SupportsTriggerAvailableNow` and `ReportsSourceMetrics` add to it.
 pub trait Stream: Send {
+    /// What is read, in words for a person; never an account.
+    fn description(&self) -> String;
+
     /// Where a stream without a checkpoint begins.
     ///
     /// # Errors

@@ -256,6 +256,10 @@ fn bounds_of(states: &StreamStates) -> StreamBounds {
 }
 
 impl Stream for TopicStream {
+    fn description(&self) -> String {
+        format!("{} at {}", self.read.topics, self.read.cluster.name_servers.join(";"))
+    }
+
     fn initial(&mut self, interrupt: Interrupt<'_>) -> Result<String> {
         // a queue that is missing here would begin at its first message later, not where the option says
         let states = self.states(false, interrupt)?;

@@ -18,6 +18,12 @@ exports! {
         Ok(Handle::new(open_stream(&java::pairs(env, &options)?, &java::words(env, &columns)?)?))
     }
 
+    /// What a stream reads, in words for a person.
+    fn stream_describe(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
+        let description = asked(env, stream, |stream, _| Ok(stream.description()))?;
+        Ok(env.new_string(description)?)
+    }
+
     /// Where a stream without a checkpoint begins.
     fn stream_initial(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
         let start = asked(env, stream, |stream, interrupt| stream.initial(interrupt))?;

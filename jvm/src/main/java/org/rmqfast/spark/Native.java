@@ -72,6 +72,9 @@ final class Native {
     /** Begins a stream. */
     static native long streamOpen(String[] options, String[] columns);
 
+    /** What a stream reads, in words for a person. */
+    static native String streamDescribe(long handle);
+
     /** Where a stream without a checkpoint begins. */
     static native String streamInitial(long handle);
 

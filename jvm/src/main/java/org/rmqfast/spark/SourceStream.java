@@ -21,11 +21,13 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
     private static final class AsOptionsSay implements ReadLimit {}
 
     private final PartitionReaderFactory factory;
+    private final String description;
     private long handle;
 
     SourceStream(String[] options, String[] columns, PartitionReaderFactory factory) {
         this.factory = factory;
         handle = Native.streamOpen(options, columns);
+        description = Native.streamDescribe(handle);
     }
 
     @Override
@@ -109,6 +111,12 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
         if (given != 0) {
             Native.streamClose(given);
         }
+    }
+
+    /** What the progress of a query calls its source, also once that is stopped. */
+    @Override
+    public final String toString() {
+        return "rocketmq-columnar[" + description + "]";
     }
 
     final long handle() {

@@ -1,0 +1,60 @@
+//! What a catalog adds to the options of a table, as `CREATE TABLE ... USING` makes one.
+//!
+//! Source: `CatalogV2Util.convertToProperties` and `V2SessionCatalog` of Spark.
+/// Before the name of an option that stands in `OPTIONS (...)`: Spark gives it with and without.
+const PREFIX: &str = "option.";
+/// Properties of each table.
+const PROVIDER: &str = "provider";
+/// Where Spark would keep a table's files, if it had any.
+const PATH: &str = "path";
+/// Options that say what is read, without a path.
+const SOURCES: [&str; 2] = ["nameserver", "storepath"];
+
+/// The options that a user gave: those of a table without its properties and its location. Without a table they are all.
+/// `is_option` tells of a name in lower case whether some read or sink has it.
+pub fn without_properties(pairs: &[(String, String)], is_option: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let names: Vec<String> = pairs.iter().map(|(name, _)| name.to_lowercase()).collect();
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    let is_of_table = has(PROVIDER) || names.iter().any(|name| name.starts_with(PREFIX));
+    let is_elsewhere = SOURCES.iter().any(|name| has(name));
+    let is_kept = |name: &str| {
+        // a property of the table may have any name, and a wrong option must not pass for one
+        let is_given = has(&format!("{PREFIX}{name}")) || is_option(name);
+        // Spark makes the location of a path that a user gave, and gives one to each other table
+        !name.starts_with(PREFIX) && is_given && !(name == PATH && is_elsewhere)
+    };
+    let kept = pairs.iter().zip(&names).filter(|(_, name)| !is_of_table || is_kept(name));
+    kept.map(|(pair, _)| pair.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(pairs: &[(&str, &str)]) -> Vec<String> {
+        let pairs: Vec<_> = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let is_option = |name: &str| ["nameserver", "topic", "path", "failondataloss"].contains(&name);
+        without_properties(&pairs, is_option).into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn options_of_a_table_are_those_that_a_user_gave() {
+        let given =
+            [("nameServer", "a:1"), ("topic", "orders"), ("option.nameServer", "a:1"), ("option.topic", "orders")];
+        let added = [("provider", "rocketmq"), ("owner", "me"), ("location", "file:/w/t"), ("path", "file:/w/t")];
+        let properties = [("comment", "all orders"), ("quality", "gold"), ("is_managed_location", "true")];
+        assert_eq!(left(&[&given[..], &added, &properties].concat()), ["nameServer", "topic"]);
+        assert_eq!(
+            left(&[&given[..], &added, &[("failOnDataLoss", "false")]].concat()),
+            ["nameServer", "topic", "failOnDataLoss"]
+        );
+        let path = [("path", "file:/data/store"), ("location", "file:/data/store"), ("PROVIDER", "rocketmq")];
+        assert_eq!(left(&path), ["path"]);
+    }
+
+    #[test]
+    fn a_wrong_option_of_a_table_is_left_to_be_refused() {
+        assert_eq!(left(&[("tpic", "a"), ("option.tpic", "a"), ("provider", "rocketmq"), ("owner", "me")]), ["tpic"]);
+        assert_eq!(left(&[("tpic", "a"), ("path", "/data")]), ["tpic", "path"]);
+    }
+}
