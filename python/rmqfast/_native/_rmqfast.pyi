@@ -73,6 +73,7 @@ __all__ = [
     "make_certificates",
     "messages_to_arrow",
     "milliseconds",
+    "missing_end",
     "name_problem",
     "names_a_cluster",
     "namespace_of_endpoint",
@@ -415,9 +416,10 @@ def make_certificates(
 ) -> tuple[str, str, str, str]: ...
 def config_text(name: str, json: str) -> bytes: ...
 def save_config(path: str, name: str, text: bytes) -> None: ...
+def missing_end(path: str) -> tuple[int, int, Path, int, str] | None: ...
 def repair(
-    path: str, options: AppendOptions, *, progress: Callable[[int, int], object] | None
-) -> tuple[int, int, int, int, int, int]: ...
+    path: str, options: AppendOptions, *, cut_at: int | None, progress: Callable[[int, int], object] | None
+) -> tuple[int, int, int, int, int, int, int]: ...
 def plan_clean(
     path: str, retention: RetentionOptions, *, now: int | None
 ) -> tuple[list[tuple[str, str, int]], int]: ...
@@ -446,7 +448,7 @@ class Appender:
         copy begins at that offset of the log.
         """
 
-    def recovered(self) -> tuple[int, int, int, int, int, int] | None: ...
+    def recovered(self) -> tuple[int, int, int, int, int, int, int] | None: ...
     def append(
         self,
         message: Message,

@@ -25,6 +25,7 @@ from rmqfast.store import (
     MessageStore,
     RetentionOptions,
     WritableStore,
+    find_missing_end,
     open_store,
     plan_clean,
 )
@@ -149,9 +150,15 @@ def repair(
     directory: Directory,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")] = False,
+    cut_at: Annotated[
+        int | None, typer.Option(min=0, help="Where a log ends of which the end is lost: goes on without it.")
+    ] = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Builds consume queues and index from the log, and cuts half a record at its end. Shows what is wrong before.
+
+    Where the log ends before what was flushed of it, its end is lost: nothing is cut unless you name the offset
+    with --cut-at. The queues then go on behind what they had listed, and no queue offset is given twice.
 
     Nobody else may own the store. A store of RocketMQ 5.x with its defaults has a timer wheel and is not changed: a
     broker of 5.x recovers it when it starts, and `rmqfast store export` makes a new store of its messages. Exit code 1:
@@ -161,11 +168,23 @@ def repair(
         with open_store(directory) as store, bar("checking") as progress:
             report = store.verify(progress=progress)
         write_report(output, report)
+        missing = find_missing_end(directory)
+        if missing is not None:
+            say(f"damage: {missing.file} offset {missing.position}: {missing.reason}")
+            say(
+                "nothing was changed: bring the file back, or give up what stood behind, leave its queue offsets out: "
+                f"`rmqfast store repair {directory} --cut-at {missing.log_end} --yes`"
+            )
+            raise typer.Exit(1)
         say("nothing was changed: `rmqfast store repair DIR --yes` mends the queues and builds the index from the log")
         raise typer.Exit(0 if report.ok else 1)
     with bar("repairing") as progress:
-        recovery = repair_store(directory, progress=progress)
+        recovery = repair_store(directory, cut_at=cut_at, progress=progress)
     write_facts(output, recovery._asdict())
+    if recovery.left_out:
+        say(
+            f"{recovery.left_out:,} queue offsets are left out: {directory / 'config' / 'lostMessages.json'} lists them"
+        )
 
 
 def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: str) -> tuple[list[MessageExt], str]:

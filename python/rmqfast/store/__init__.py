@@ -16,7 +16,7 @@ from rmqfast.store.config import (
 )
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.live import LiveStore
-from rmqfast.store.opening import open_store, repair
+from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import (
@@ -52,6 +52,7 @@ __all__ = [
     "LiveStore",
     "MessageArguments",
     "MessageStore",
+    "MissingEnd",
     "ReadArguments",
     "RecoveryReport",
     "Retained",
@@ -70,6 +71,7 @@ __all__ = [
     "WritableStore",
     "built_in_groups",
     "built_in_topics",
+    "find_missing_end",
     "milliseconds",
     "open_store",
     "plan_clean",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal, NamedTuple, overload
 
 from rmqfast import _native
 from rmqfast.arguments import suggests_names
@@ -14,7 +14,7 @@ from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import AppendOptions, RecoveryReport, WritableStore
 
-__all__ = ["open_store", "repair"]
+__all__ = ["MissingEnd", "find_missing_end", "open_store", "repair"]
 
 StorePath = str | os.PathLike[str]
 
@@ -90,7 +90,8 @@ def open_store(
             that are not written here: RocksDB, batch queues, timers. A broker of 5.x has a timer wheel unless
             `timerWheelEnable=false`; an export of such a store (`MessageStore.export`) can be appended to.
         StoreBusyError: Mode "a": another process owns the store.
-        CorruptError: Mode "a": the log is damaged where it had been flushed, or gone: recovery would lose messages.
+        CorruptError: Mode "a": the log is damaged where it had been flushed, or ends before that: recovery would lose
+            messages. `find_missing_end` and `rmqfast store repair` say which.
         ArgumentError: A mode, io or flush that does not exist, or an argument of the other mode.
 
     Example:
@@ -117,11 +118,73 @@ def open_store(
     return MessageStore(native, Path(path), broker_name)
 
 
+class MissingEnd(NamedTuple):
+    """An end of the commit log that was flushed and is not there.
+
+    Attributes:
+        log_end: Offset at which the log ends.
+        expected: Offset at which it ended, or behind.
+        file: The file that ends too early, or should be there.
+        position: Where in the file.
+        reason: Expected and got, in words, with what says so.
+
+    Example:
+        >>> import rmqfast
+        >>> from rmqfast.store import find_missing_end
+        >>> directory = getfixture("tmp_path") / "cut"
+        >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+        >>> with rmqfast.open_store(directory, mode="a", options=small) as store:
+        ...     end = store.append(rmqfast.Message("orders", b"paid")).physical_offset
+        >>> (directory / "commitlog" / ("0" * 20)).write_bytes(b"")
+        0
+        >>> find_missing_end(directory).log_end
+        0
+
+    Source: `CommitLog.recoverNormally`, which cuts the queues there and says nothing.
+    """
+
+    log_end: int
+    expected: int
+    file: Path
+    position: int
+    reason: str
+
+
+def find_missing_end(path: StorePath) -> MissingEnd | None:
+    """An end of a store's commit log that is missing; None where the log has all that was flushed.
+
+    Nothing is changed. Nobody may have the store open.
+
+    Args:
+        path: The store's directory.
+
+    Raises:
+        StoreNotFoundError: No such directory.
+        CorruptError: The log is damaged in its middle.
+
+    Example:
+        >>> from rmqfast.store import find_missing_end
+        >>> find_missing_end(getfixture("golden_store")("basic-4.9.4"))
+
+    Source: `StoreCheckpoint`, `ConsumeQueue.getMaxPhysicOffset`.
+    """
+    missing = _native.missing_end(os.fspath(path))
+    return None if missing is None else MissingEnd(*missing)
+
+
 @suggests_names
 def repair(
-    path: StorePath, *, options: AppendOptions | None = None, progress: Callable[[int, int], object] | None = None
+    path: StorePath,
+    *,
+    options: AppendOptions | None = None,
+    cut_at: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> RecoveryReport:
     """Makes a store whole by its log: mends the consume queues, builds the index, cuts half a record at the end.
+
+    Where the log ends before what was flushed, messages are lost: `find_missing_end` says where. It is cut there only
+    if `cut_at` is that offset. Each queue then goes on behind what it had listed, so that no queue offset is given
+    twice; `config/lostMessages.json` lists what is left out.
 
     Messages are neither changed nor moved. A store that a broker of 5.x made with its defaults is refused, as its timer
     wheel would be left behind: a broker of 5.x recovers it when it starts, and an export of it needs no repair.
@@ -129,13 +192,15 @@ def repair(
     Args:
         path: The store's directory; nobody else may own it.
         options: Sizes of files, where the store has none to tell them.
+        cut_at: The `log_end` of a missing end, to give up what stood behind.
         progress: Called with bytes done and bytes in all.
 
     Raises:
         StoreNotFoundError: No such directory.
         UnsupportedStoreError: As `open_store` with mode "a".
         StoreBusyError: Another process owns the store.
-        CorruptError: The log is damaged where it had been flushed: cutting it would lose messages.
+        CorruptError: The log is damaged where it had been flushed, or ends before that: a cut would lose messages.
+        ArgumentError: `cut_at` is not where the log ends, or nothing is missing.
 
     Example:
         >>> from rmqfast.store import repair
@@ -145,4 +210,4 @@ def repair(
     Source: `CommitLog.recoverAbnormally`.
     """
     own = (options or AppendOptions()).completed()
-    return RecoveryReport(*_native.repair(os.fspath(path), own, progress=progress))
+    return RecoveryReport(*_native.repair(os.fspath(path), own, cut_at=cut_at, progress=progress))

@@ -34,6 +34,7 @@ class RecoveryReport(NamedTuple):
         units: Consume-queue units that were written.
         unlisted: Records that no queue lists, as others have their offsets.
         index_entries: Index entries that were written.
+        left_out: Queue offsets of messages that are gone with the end of the log, and are not given again.
 
     Example:
         >>> import rmqfast
@@ -50,6 +51,7 @@ class RecoveryReport(NamedTuple):
     units: int
     unlisted: int
     index_entries: int
+    left_out: int = 0
 
 
 class AppendResult(NamedTuple):

@@ -22,26 +22,40 @@ use std::sync::Arc;
 /// `queue_id, queue_offset, physical_offset, offset_msg_id`.
 type Placed<'py> = (i32, i64, i64, Bound<'py, PyString>);
 
-/// `log_end, cut_bytes, records, units, unlisted, index_entries`.
-type Figures = (u64, u64, u64, u64, u64, u64);
+/// `log_end, cut_bytes, records, units, unlisted, index_entries, left_out`.
+type Figures = (u64, u64, u64, u64, u64, u64, u64);
+
+/// `log_end, expected, file, position, reason`.
+type Missing = (u64, u64, PathBuf, u64, String);
 
 fn figures(done: &Recovered) -> Figures {
-    (done.log_end, done.cut_bytes, done.records, done.units, done.unlisted, done.index_entries)
+    (done.log_end, done.cut_bytes, done.records, done.units, done.unlisted, done.index_entries, done.left_out)
+}
+
+/// An end of a store's log that is missing; `None` where it has all that was flushed.
+#[pyfunction]
+pub fn missing_end(py: Python<'_>, path: PathBuf) -> PyResult<Option<Missing>> {
+    let missing = py.detach(|| append::missing_end(&path)).map_err(to_python)?;
+    Ok(missing.map(|missing| {
+        let reason = missing.to_string();
+        (missing.log_end, missing.expected, missing.file, missing.position, reason)
+    }))
 }
 
 /// Makes a store whole; `progress` is called with bytes done and bytes in all.
 #[pyfunction]
-#[pyo3(signature = (path, options, *, progress))]
+#[pyo3(signature = (path, options, *, cut_at, progress))]
 pub fn repair(
     py: Python<'_>,
     path: PathBuf,
     options: PyAppendOptions,
+    cut_at: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Figures> {
     let options = options.into_options().map_err(to_python)?;
     let mut watch = watch(progress);
     // a recovery reads the whole log: other threads of Python go on meanwhile
-    let done = py.detach(|| append::repair(&path, options, &mut watch)).map_err(to_python)?;
+    let done = py.detach(|| append::repair(&path, options, cut_at, &mut watch)).map_err(to_python)?;
     Ok(figures(&done))
 }
 

@@ -102,6 +102,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(remoting::fastjson::read_fastjson, module)?)?;
     module.add_function(wrap_pyfunction!(remoting::signature::sign_fields, module)?)?;
     module.add_function(wrap_pyfunction!(remoting::signature::signature_of, module)?)?;
+    module.add_function(wrap_pyfunction!(append::missing_end, module)?)?;
     module.add_function(wrap_pyfunction!(append::repair, module)?)?;
     module.add_function(wrap_pyfunction!(config::config_text, module)?)?;
     module.add_function(wrap_pyfunction!(config::load_config, module)?)?;

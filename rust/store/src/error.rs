@@ -120,7 +120,7 @@ impl Error {
     pub fn harmed(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Self {
         let reason = format!(
             "another process has changed the file: {what}; nothing is appended any more. Close the store, and open it again: that \
-             recovers what is left"
+             recovers what is left, or says what is lost"
         );
         Self::NotWritable { path: path.as_ref().to_path_buf(), reason }
     }

@@ -7,7 +7,7 @@ use crate::format::message::{MIN_BLANK_LEN, Message};
 use crate::scan::{Piece, Plan, RowSource, ScanRequest};
 use crate::store::MessageStore;
 use crate::store::append::AppendOptions;
-use crate::store::append::checkpoint::CheckpointWriter;
+use crate::store::append::checkpoint::{CheckpointWriter, Flushed};
 use crate::store::append::log_writer::{BUFFER_LEN, LogWriter};
 use crate::store::append::resume::DIRECTORIES;
 use crate::store::append::unsynced::Unsynced;
@@ -165,7 +165,8 @@ impl Exporter {
         // behind the last write, which would change them
         self.lists.set_times()?;
         let mut unsynced = Unsynced::default();
-        self.log.unsynced(&mut unsynced);
+        let position = self.log.unsynced(&mut unsynced);
+        let end = self.log.has_files().then(|| self.log.flushed_end(position));
         let indexed_until = self.lists.unsynced(&mut unsynced);
         for path in config::write(store, &self.lists, request.topics(), root)? {
             unsynced.path(path);
@@ -176,7 +177,7 @@ impl Exporter {
         self.syncer.sync(unsynced)?;
         self.syncer.finish()?;
         // last: it says that all before it is on the disk
-        CheckpointWriter::open(root)?.reset(self.last_store_ms, indexed_until)?;
+        CheckpointWriter::open(root)?.reset(Flushed { stored_until: self.last_store_ms, end, indexed_until })?;
         self.report.unlisted = self.lists.unlisted();
         self.report.index_entries = self.lists.index_entries();
         self.report.files = count_files(root)?;

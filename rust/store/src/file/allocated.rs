@@ -101,11 +101,11 @@ impl Allocated {
         facts_of(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Makes a file that is shorter `len` bytes long, with zeroes that have no blocks.
+    /// Makes a file that is shorter or longer `len` bytes long: with zeroes that have no blocks, or without what stands behind.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn extend(&self, len: u64) -> Result<()> {
+    pub fn set_len(&self, len: u64) -> Result<()> {
         disk::call(Call::Create, &self.path, || self.file.set_len(len))
     }
 

@@ -8,11 +8,16 @@
 //! | 24 | i64 | masterFlushedOffset (5.x; 0 before) |
 //! | 32 | i64 | confirmPhyOffset (5.x; 0 before) |
 //! | 40 | | zero, or what a later version put there |
+//! | 4064 | 4 | `REND`: what follows is of this project; RocketMQ leaves it as it is |
+//! | 4068 | u64 | offset up to which the commit log was flushed |
+//! | 4076 | i64 | physicMsgTimestamp as it was then: another owner of the store writes another one |
+//! | 4084 | u32 | bytes of a file of the log |
+//! | 4088 | u32 | CRC-32 of these 24 bytes |
 //!
-//! No checksum guards it: a flipped bit shows only as another time, so recovery takes it as a hint where to start.
+//! No checksum guards the times: a flipped bit shows only as another time, so recovery takes them as a hint where to start.
 //!
 //! Source: `StoreCheckpoint`.
-use super::cursor::i64_at;
+use super::cursor::{i32_at, i64_at};
 use super::malformed::{Expected, Malformed};
 
 /// Bytes of the file.
@@ -21,6 +26,11 @@ pub const FILE_SIZE: usize = 4096;
 pub const MIN_LEN: usize = 24;
 /// Bytes of all the fields known here.
 const LEN: usize = 40;
+/// Where the flushed end stands, and how its bytes begin.
+const END_AT: usize = 4064;
+const END_MAGIC: [u8; 4] = *b"REND";
+/// Bytes of it that its CRC guards.
+const END_LEN: usize = 24;
 /// How much earlier than the timestamps recovery starts, in milliseconds.
 const SAFETY_MS: i64 = 3000;
 
@@ -37,6 +47,15 @@ pub struct Checkpoint {
     pub master_flushed_offset: i64,
     /// What 5.x had confirmed to its replicas.
     pub confirm_phy_offset: i64,
+}
+
+/// Up to where the commit log was flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlushedEnd {
+    /// Offset behind the last byte.
+    pub offset: u64,
+    /// Bytes of a file of the log.
+    pub file_size: u32,
 }
 
 impl Checkpoint {
@@ -73,6 +92,29 @@ impl Checkpoint {
             *field = value.to_be_bytes();
         }
         page
+    }
+
+    /// Up to where the log was flushed, if `page` says so, and nothing of RocketMQ has written to it since.
+    pub fn flushed_end(&self, page: &[u8]) -> Option<FlushedEnd> {
+        let bytes = page.get(END_AT..END_AT + END_LEN)?;
+        let is_whole = page.get(END_AT + END_LEN..)?.first_chunk() == Some(&crc32fast::hash(bytes).to_be_bytes());
+        let is_own = bytes.starts_with(&END_MAGIC) && i64_at(bytes, 12)? == self.physic_msg_timestamp;
+        let (offset, file_size) = (u64::try_from(i64_at(bytes, 4)?).ok()?, u32::try_from(i32_at(bytes, 20)?).ok()?);
+        Some(FlushedEnd { offset, file_size }).filter(|_| is_whole && is_own)
+    }
+
+    /// Writes into `page` up to where the log was flushed, as of these times; `None` where nobody may rely on it.
+    pub fn put_flushed_end(&self, end: Option<FlushedEnd>, page: &mut [u8; FILE_SIZE]) {
+        let mut bytes = [0; END_LEN + 4];
+        if let Some(end) = end {
+            bytes[..4].copy_from_slice(&END_MAGIC);
+            bytes[4..12].copy_from_slice(&end.offset.to_be_bytes());
+            bytes[12..20].copy_from_slice(&self.physic_msg_timestamp.to_be_bytes());
+            bytes[20..24].copy_from_slice(&end.file_size.to_be_bytes());
+            let crc = crc32fast::hash(&bytes[..END_LEN]);
+            bytes[END_LEN..].copy_from_slice(&crc.to_be_bytes());
+        }
+        page[END_AT..END_AT + bytes.len()].copy_from_slice(&bytes);
     }
 
     /// The store time before which commit log and consume queues are on disk: 3 s before the older of the two, or 0.
@@ -158,6 +200,25 @@ mod tests {
         page[15] ^= 1;
         let flipped = Checkpoint::decode(&page).expect("no checksum");
         assert_eq!(flipped, Checkpoint { logics_msg_timestamp: FULL.logics_msg_timestamp ^ 1, ..FULL });
+    }
+
+    #[test]
+    fn the_flushed_end_round_trips_and_holds_for_its_time_only() {
+        let mut page = FULL.encode();
+        assert_eq!(FULL.flushed_end(&page), None);
+        let end = Some(FlushedEnd { offset: 0x0102_0304_0506, file_size: 1 << 30 });
+        FULL.put_flushed_end(end, &mut page);
+        assert_eq!((FULL.flushed_end(&page), Checkpoint::decode(&page)), (end, Ok(FULL)));
+        assert_eq!(FULL.flushed_end(&page[..FILE_SIZE - 5]), None);
+        let later = Checkpoint { physic_msg_timestamp: FULL.physic_msg_timestamp + 1, ..FULL };
+        assert_eq!(later.flushed_end(&page), None);
+        for at in END_AT..END_AT + END_LEN + 4 {
+            let mut flipped = page;
+            flipped[at] ^= 4;
+            assert_eq!(FULL.flushed_end(&flipped), None, "{at}");
+        }
+        FULL.put_flushed_end(None, &mut page);
+        assert_eq!((FULL.flushed_end(&page), page), (None, FULL.encode()));
     }
 
     #[test]

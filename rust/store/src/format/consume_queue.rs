@@ -25,6 +25,12 @@ pub fn is_ext_address(tags_code: i64) -> bool {
     tags_code < i64::from(i32::MIN)
 }
 
+/// Whether a unit of this size and this tags code stands for no message.
+#[inline]
+pub fn is_no_message(size: i32, tags_code: i64) -> bool {
+    size == PRE_BLANK_SIZE || tags_code == LEFT_OUT
+}
+
 /// One unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
@@ -39,6 +45,13 @@ pub struct Unit {
 impl Unit {
     /// The unit of a position that holds no message although the file reaches it.
     pub const PRE_BLANK: Self = Self { physical_offset: 0, size: PRE_BLANK_SIZE, tags_code: 0 };
+
+    /// The last unit of a queue whose last messages are gone from a log with files of `file_size` bytes that ends behind the first byte
+    /// of the file at `log_file`. It leads over the end of the file before: RocketMQ finds nothing there, as with a pre-blank one, and takes
+    /// the log to be listed up to its end (`ConsumeQueue.maxPhysicOffset`), and no further, as with a pre-blank one.
+    pub const fn last_left_out(log_file: i64, file_size: i32) -> Self {
+        Self { physical_offset: log_file - file_size as i64, size: file_size.saturating_add(1), tags_code: LEFT_OUT }
+    }
 
     /// A unit in place of a message that was left out, or is gone, in the middle of a queue: pre-blank for RocketMQ, which never
     /// writes one there. The last one of a file leads to the first byte of the file of the log that the queue's next message
@@ -64,11 +77,18 @@ impl Unit {
         out
     }
 
+    /// Offset of the commit log behind its record; 0 for one that leads nowhere.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        let number = |value: i64| u64::try_from(value).unwrap_or(0);
+        number(self.physical_offset).saturating_add(number(self.size.into()))
+    }
+
     /// Whether the unit points at a record: an all-zero unit was never written, a pre-blank one stands for nothing.
     /// Offset 0 is legal, so the size decides.
     #[inline]
     pub fn is_message(&self) -> bool {
-        self.size > 0 && self.size != PRE_BLANK_SIZE && self.physical_offset >= 0
+        !is_no_message(self.size, self.tags_code) && self.size > 0 && self.physical_offset >= 0
     }
 
     /// Whether the unit stands for no message, at the beginning of a queue or within.
@@ -80,7 +100,7 @@ impl Unit {
     /// Whether the unit stands in place of a message that was left out.
     #[inline]
     pub fn is_left_out(&self) -> bool {
-        self.size == PRE_BLANK_SIZE && self.tags_code == LEFT_OUT && self.physical_offset >= 0
+        self.size > 0 && self.tags_code == LEFT_OUT && self.physical_offset >= 0
     }
 
     /// Whether RocketMQ counts the unit as written: messages and pre-blanks.
@@ -117,5 +137,8 @@ mod tests {
         assert_eq!([Unit::default(), Unit::PRE_BLANK, Unit::left_out(0)].map(|u| u.is_blank()), [false, true, true]);
         assert_eq!([Unit::PRE_BLANK, Unit::left_out(7)].map(|u| u.is_left_out()), [false, true]);
         assert_eq!(LEFT_OUT as i32, 0);
+        let last = Unit::last_left_out(8192, 4096);
+        assert_eq!((last.physical_offset, last.size), (4096, 4097));
+        assert!(last.is_left_out() && last.is_blank() && last.is_written() && !last.is_message());
     }
 }

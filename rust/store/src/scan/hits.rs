@@ -3,7 +3,7 @@
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
 use crate::Result;
-use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address};
+use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::store::commit_log::CommitLog;
 use crate::store::consume_queue::{ConsumeQueue, UnitReader};
@@ -144,6 +144,7 @@ impl HitCollector {
         let (units, _) = units.as_chunks::<UNIT_SIZE>();
         let physical_offset = |bytes: &[u8; UNIT_SIZE]| i64_at(bytes, 0).unwrap_or(0) as u64;
         let size = |bytes: &[u8; UNIT_SIZE]| i32_at(bytes, 8).unwrap_or(0);
+        let is_blank = |bytes: &&[u8; UNIT_SIZE]| is_no_message(size(bytes), i64_at(*bytes, 12).unwrap_or(0));
         let is_below = |bytes: &[u8; UNIT_SIZE]| {
             let offset = physical_offset(bytes);
             offset < end || offset >= self.end || size(bytes) <= 0
@@ -152,14 +153,14 @@ impl HitCollector {
         while below < behind {
             let middle = usize::midpoint(below, behind);
             // blank units stand where the next message stands
-            let blanks = units[middle..behind].iter().take_while(|bytes| size(bytes) == PRE_BLANK_SIZE).count();
+            let blanks = units[middle..behind].iter().take_while(is_blank).count();
             match units[middle + blanks..behind].first() {
                 Some(bytes) if is_below(bytes) => below = middle + blanks + 1,
                 _ => behind = middle,
             }
         }
         // nothing waits for those at the end
-        let blanks = units[below..].iter().take_while(|bytes| size(bytes) == PRE_BLANK_SIZE).count();
+        let blanks = units[below..].iter().take_while(is_blank).count();
         let below = below + blanks;
         if let Some(first) = units.get(below) {
             self.waiting = self.waiting.min(physical_offset(first));

@@ -3,9 +3,10 @@ use super::piece::{Piece, Way};
 use super::plan::Plan;
 use super::request::ScanRequest;
 use crate::Result;
-use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE};
-use crate::format::cursor::i32_at;
+use crate::format::consume_queue::{UNIT_SIZE, is_no_message};
+use crate::format::cursor::{i32_at, i64_at};
 use crate::store::consume_queue::UnitReader;
+use crate::store::lost_messages::LostMessages;
 use crate::store::multi_dispatch::LMQ;
 use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 
@@ -64,7 +65,8 @@ impl Listed {
         while at < end {
             let units = reader.units(at, UNITS.min((end - at) as usize))?;
             let (units, _) = units.as_chunks::<UNIT_SIZE>();
-            let is_blank = |unit: &[u8; UNIT_SIZE]| i32_at(unit, 8) == Some(PRE_BLANK_SIZE);
+            let number = |unit: &[u8; UNIT_SIZE]| Some((i32_at(unit, 8)?, i64_at(unit, 12)?));
+            let is_blank = |unit: &[u8; UNIT_SIZE]| number(unit).is_some_and(|(size, code)| is_no_message(size, code));
             let blanks = units.iter().filter(|unit| is_blank(unit)).count() as i64;
             let read = units.len() as i64;
             if blanks < read {
@@ -88,9 +90,10 @@ impl Listed {
     }
 }
 
-/// Whether units may stand for messages that were left out: an export, which has such, does not begin its log at 0.
+/// Whether units may stand for messages that were left out: an export, which has such, does not begin its log at 0; a repair that
+/// leaves some out notes them.
 fn may_have_left_out(store: &MessageStore) -> bool {
-    store.log().min_offset() > 0
+    store.log().min_offset() > 0 || LostMessages::are_noted(store.root())
 }
 
 /// Whether a stretch of the log holds anything: behind what the queues list it is zeroes as a rule, to the end of the file.

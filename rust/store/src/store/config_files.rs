@@ -39,6 +39,12 @@ impl ConfigFile {
         Self { database: database(root, name), ..Self::load_file(root, name) }
     }
 
+    /// Whether the file or its backup is there, whatever it says; so it is where nobody can tell.
+    pub fn exists(root: &Path, name: &str) -> bool {
+        let path = root.join("config").join(name);
+        [path.with_file_name(format!("{name}.bak")), path].iter().any(|path| path.try_exists().unwrap_or(true))
+    }
+
     fn load_file(root: &Path, name: &str) -> Self {
         let path = root.join("config").join(name);
         let fault = match read(&path, name) {

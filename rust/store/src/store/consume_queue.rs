@@ -3,7 +3,7 @@
 //! Files are zero behind their last unit; a queue whose first file starts in the middle begins with pre-blank units.
 //!
 //! Source: `ConsumeQueue`.
-use super::commit_log::CommitLog;
+use super::commit_log::{CommitLog, RecordReader};
 use super::multi_dispatch::listed_in;
 use crate::file::{Io, Segment, Segments};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -85,13 +85,21 @@ impl ConsumeQueue {
     /// # Errors
     /// [`Error::Io`].
     pub fn max_physical_offset(&self) -> Result<u64> {
+        Ok(self.last_message()?.map_or(0, |(_, unit)| unit.end()))
+    }
+
+    /// Queue offset and unit of the last message that is listed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn last_message(&self) -> Result<Option<(i64, Unit)>> {
         let mut reader = UnitReader::new(self);
         for offset in (self.first_offset()..self.max_offset()?).rev() {
             if let Some(unit) = reader.unit(offset)?.filter(Unit::is_message) {
-                return Ok((unit.physical_offset as u64).saturating_add(unit.size as u64));
+                return Ok(Some((offset, unit)));
             }
         }
-        Ok(0)
+        Ok(None)
     }
 
     /// Whether a unit at `offset` leads to a message that says itself that it is there.
@@ -116,6 +124,20 @@ impl ConsumeQueue {
             let is_listed =
                 || listed_in(&message).iter().any(|(name, id, _)| (*name, *id) == (&*self.topic, self.queue_id));
             message.layout().total as i32 == unit.size && (is_own || is_listed())
+        }))
+    }
+
+    /// Whether a unit at `offset` leads to a whole message of this queue that says another offset.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn leads_to_other(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
+        let Ok(at) = u64::try_from(unit.physical_offset) else { return Ok(false) };
+        let record = RecordReader::new(log).try_record(at)?.unwrap_or_default();
+        Ok(Message::decode(&record).is_some_and(|message| {
+            let is_whole = message.layout().total.cast_signed() == unit.size;
+            let is_of_queue = (message.topic(), message.queue_id()) == (self.topic.as_bytes(), self.queue_id);
+            is_whole && is_of_queue && message.queue_offset() != offset
         }))
     }
 

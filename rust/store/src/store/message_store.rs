@@ -9,9 +9,9 @@ use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
 use super::unlisted::Unlisted;
 use crate::file::{Io, Segment};
-use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
+use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::format::consume_queue::Unit;
-use crate::format::message::Message;
+use crate::format::message::{MIN_FILE_SIZE, Message};
 use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -163,16 +163,28 @@ impl MessageStore {
 
     /// The checkpoint, if there is a readable one.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
+        Checkpoint::decode(&self.checkpoint_page()?).ok()
+    }
+
+    /// Up to where the log was flushed, where the checkpoint says that.
+    pub fn flushed_end(&self) -> Option<FlushedEnd> {
+        let page = self.checkpoint_page()?;
+        Checkpoint::decode(&page).ok()?.flushed_end(&page)
+    }
+
+    /// Bytes of a file of the log, where the checkpoint or the files tell.
+    pub fn log_file_size(&self) -> Option<u64> {
+        let written = self.flushed_end().map(|end| u64::from(end.file_size));
+        // a file that was cut off to less than a record tells nothing
+        written.or_else(|| self.log.segments().file_size()).filter(|size| *size >= MIN_FILE_SIZE)
+    }
+
+    fn checkpoint_page(&self) -> Option<Vec<u8>> {
         let path = self.root.join("checkpoint");
         // Anything else, as a pipe, could block; the file is a page, its rest says nothing.
-        let page = fs::metadata(&path)
-            .ok()?
-            .is_file()
-            .then(|| Segment::open(&path, Io::Pread).ok())??
-            .window(0, FILE_SIZE)
-            .ok()?
-            .to_vec();
-        Checkpoint::decode(&page).ok()
+        let is_file = fs::metadata(&path).ok()?.is_file();
+        let mut segment = is_file.then(|| Segment::open(&path, Io::Pread).ok())??;
+        segment.window(0, FILE_SIZE).ok().map(<[u8]>::to_vec)
     }
 
     /// Topics that have consume queues, sorted.

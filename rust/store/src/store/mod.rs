@@ -15,6 +15,7 @@ pub mod get_status;
 pub mod index_files;
 pub mod info;
 pub mod log_walk;
+pub mod lost_messages;
 pub mod message_store;
 pub mod multi_dispatch;
 pub mod newest_copy;

@@ -83,6 +83,13 @@ impl RemovedTopics {
     }
 }
 
+impl RemovedTopics {
+    /// Whether a topic was removed after a time, in milliseconds since 1970.
+    pub fn was_removed_after(&self, topic: &str, at_ms: i64) -> bool {
+        self.topics.get(topic).is_some_and(|removal| removal.at_ms > at_ms)
+    }
+}
+
 impl Removal {
     fn from_json(value: &Value) -> Option<Self> {
         let before = value.get("before")?.as_i64()?;

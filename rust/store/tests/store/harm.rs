@@ -4,7 +4,9 @@ use rmqfast_os::pages;
 use rmqfast_store::file::name;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::format::message::Message;
-use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage, PutMessageStatus};
+use rmqfast_store::store::append::{
+    AppendOptions, Appender, Flush, Messages, OwnedMessage, PutMessageStatus, missing_end, repair,
+};
 use rmqfast_store::store::retain::RetainOptions;
 use rmqfast_store::store::serve::{Every, Fault, Places};
 use rmqfast_store::store::{GetLimits, MessageStore, OpenOptions};
@@ -90,6 +92,12 @@ impl Appended {
         let root = self.root();
         self.store.close().expect("closed");
         drop(self.store);
+        // what was flushed and is gone is given up by name alone
+        if let Some(missing) = missing_end(&root).expect("read") {
+            let error = Appender::open(&root, options).expect_err("refused").to_string();
+            assert!(error.contains("nothing was changed"), "{error}");
+            repair(&root, options, Some(missing.log_end), &mut |_, _| Ok(())).expect("repaired");
+        }
         let store = Appender::open(&root, options).expect("opened anew");
         store.append(&Messages::new(vec![message(u64::MAX, 10)]), None, 0).expect("goes on");
         store.close().expect("closed");

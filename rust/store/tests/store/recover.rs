@@ -17,6 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+mod missing_end;
 mod small_files;
 
 const TOPICS: [&str; 3] = ["orders", "clicks", "%RETRY%g"];
@@ -88,7 +89,9 @@ pub(crate) fn files(root: &Path) -> Files {
                 open.push(entry.path());
             } else {
                 let name = entry.path().strip_prefix(root).expect("below").to_path_buf();
-                files.insert(name, fs::read(entry.path()).expect("read"));
+                // a link that leads nowhere has no bytes
+                let bytes = if entry.path().exists() { fs::read(entry.path()).expect("read") } else { Vec::new() };
+                files.insert(name, bytes);
             }
         }
     }
@@ -135,7 +138,7 @@ fn assert_sound(root: &Path, messages: usize) {
 }
 
 fn recovered(root: &Path, extent: Extent) -> rmqfast_store::Result<()> {
-    recover(root, &options(), extent, &mut |_, _| Ok(())).map(|_| ())
+    recover(root, &options(), extent, None, &mut |_, _| Ok(())).map(|_| ())
 }
 
 #[test]
@@ -245,7 +248,7 @@ fn a_log_that_is_gone_does_not_empty_the_queues() {
     assert!(dir.path().join("checkpoint").exists(), "half of it was flushed");
     let before = files(dir.path());
     let error = Appender::open(dir.path(), options()).expect_err("refused").to_string();
-    assert!(error.contains("queues list messages up to"), "{error}");
+    assert!(error.contains("expected the commit log to end at") && error.contains("no file"), "{error}");
     assert_eq!(part(&files(dir.path()), "consumequeue"), part(&before, "consumequeue"));
 }
 

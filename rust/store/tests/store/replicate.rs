@@ -200,7 +200,7 @@ fn queues_that_ended_go_and_what_was_removed_before_stays_so() {
     assert_eq!(appender.remove_ended_queues(&[ended(1, 0)]).expect("removed"), [("orders".to_owned(), 1)]);
     appender.close().expect("closed");
     // a start that looks at all of the log does not list them again
-    repair(dir.path(), options(), &mut |_, _| Ok(())).expect("repaired");
+    repair(dir.path(), options(), None, &mut |_, _| Ok(())).expect("repaired");
     let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
     assert!(store.queues("orders").expect("read").is_empty());
     assert_eq!(store.queues("clicks").expect("read").len(), 2);

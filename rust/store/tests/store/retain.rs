@@ -261,7 +261,7 @@ fn what_remains_of_random_stores_is_whole_and_they_go_on() {
         all.extend(append_all(&appender, count + 30..count + 60, &mut chance));
         appender.close().expect("closed");
         assert_retained(dir.path(), &all, min_offset);
-        repair(dir.path(), options(), &mut |_, _| Ok(())).expect("repaired");
+        repair(dir.path(), options(), None, &mut |_, _| Ok(())).expect("repaired");
         assert_retained(dir.path(), &all, min_offset);
     }
 }

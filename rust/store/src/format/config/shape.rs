@@ -25,7 +25,7 @@ enum Shape {
 use Shape::{Bool, ByName, ByNumber, Int, List, Long, Object, Text};
 
 /// The files, the member of each that must be there, and what its members are.
-const FILES: [(&str, &str, Shape); 6] = [
+const FILES: [(&str, &str, Shape); 7] = [
     ("topics.json", "topicConfigTable", Object(&[("dataVersion", VERSION), ("topicConfigTable", ByName(&TOPIC))])),
     (
         "subscriptionGroup.json",
@@ -37,7 +37,9 @@ const FILES: [(&str, &str, Shape); 6] = [
     ("consumerFilter.json", "filterDataByTopic", Object(&[("filterDataByTopic", ByName(&FILTERS))])),
     // of this project: RocketMQ passes over it
     ("removedTopics.json", "removedTopics", Object(&[("removedTopics", ByName(&REMOVAL))])),
+    ("lostMessages.json", "lostMessages", Object(&[("lostMessages", ByName(&ByNumber(&List(&LOSS))))])),
 ];
+const LOSS: Shape = Object(&[("at", Long), ("begin", Long), ("end", Long)]);
 const REMOVAL: Shape = Object(&[("at", Long), ("before", Long)]);
 const VERSION: Shape = Object(&[("counter", Long), ("timestamp", Long)]);
 const TOPIC: Shape = Object(&[
@@ -73,7 +75,7 @@ const FILTER: Shape = Object(&[
 ]);
 
 /// Names of the files whose members are known.
-pub const NAMES: [&str; 6] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0, FILES[5].0];
+pub const NAMES: [&str; 7] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0, FILES[5].0, FILES[6].0];
 
 /// Whether `value` is what the file `name` may hold; of other files all is.
 ///

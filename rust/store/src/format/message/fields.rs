@@ -10,6 +10,8 @@ pub const BLANK_MAGIC: i32 = 0xCBD4_3194_u32 as i32;
 pub const MIN_BLANK_LEN: usize = 8;
 /// Bytes of a V1 record with two IPv4 hosts and nothing in it.
 pub const MIN_LEN: usize = 91;
+/// Bytes of the smallest file of a log: one record of a topic of one letter, and what stays free behind it.
+pub const MIN_FILE_SIZE: u64 = (MIN_LEN + MIN_BLANK_LEN + 1) as u64;
 
 /// sysFlag: the body is compressed.
 pub const COMPRESSED: i32 = 0x1;

@@ -5,6 +5,7 @@
 //!
 //! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
 use super::batch::Batch;
+use super::checkpoint::CheckpointWriter;
 use super::file_watch::FileWatch;
 use super::options::{AppendOptions, Flush};
 use super::owned_store::{Open, OwnedStore};
@@ -19,7 +20,7 @@ use crate::file::disk::{self, Call, sync_directory};
 use crate::file::permission::{self, Permission};
 use crate::format::host::Host;
 use crate::store::message_store::{MessageStore, OpenOptions};
-use crate::store::recover::{self, Extent, Recovered, is_begun, log_end, recover};
+use crate::store::recover::{self, Extent, MissingEnd, Recovered, is_begun, log_end, recover};
 use crate::store::retain::clock::now_ms;
 use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
 use crate::store::verify::Watch;
@@ -279,17 +280,26 @@ impl Appender {
 }
 
 /// Makes the store below `root` whole: all queues and the index are compared with the log or built from it, and what stands
-/// behind the log's last whole record is cut.
+/// behind the log's last whole record is cut. A log that ends before what was flushed is cut only where `cut_at` is its end.
 ///
 /// # Errors
-/// As [`Appender::open`].
-pub fn repair(root: &Path, options: AppendOptions, watch: Watch<'_>) -> Result<Recovered> {
+/// As [`Appender::open`]; [`Error::Invalid`] for another `cut_at`.
+pub fn repair(root: &Path, options: AppendOptions, cut_at: Option<u64>, watch: Watch<'_>) -> Result<Recovered> {
     let options = options.checked()?;
     root.metadata().map_err(|e| Error::io(root, e))?;
     resume::create_root(root)?;
     let _lock = StoreLock::acquire(root)?;
     resume::refuse_other_kinds(root)?;
-    recovered(root, &options, Extent::Whole, watch)
+    recovered(root, &options, Extent::Whole, cut_at, watch)
+}
+
+/// What a repair of the store below `root` would have to cut off, if its log ends before what was flushed.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Corrupt`] where the log goes on behind damage.
+pub fn missing_end(root: &Path) -> Result<Option<MissingEnd>> {
+    let store = MessageStore::open(root, &OpenOptions::default())?;
+    MissingEnd::find(&store, &store.all_queues()?)
 }
 
 /// Cuts the log of the store below `root` behind its last record that ends at `at` or before, as where its master has lost what
@@ -307,12 +317,19 @@ pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Re
     let end = log_end::record_end(store.log(), at)?;
     // first: queues may lead to what is cut, whatever the checkpoint says of them
     recover::begin(root)?;
+    CheckpointWriter::open(root)?.lower_end(end)?;
     log_end::cut(store.log(), end)?;
-    recovered(root, &options, Extent::Whole, watch).map(|recovered| recovered.log_end)
+    recovered(root, &options, Extent::Whole, None, watch).map(|recovered| recovered.log_end)
 }
 
-fn recovered(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {
-    let recovered = recover(root, options, extent, watch)?;
+fn recovered(
+    root: &Path,
+    options: &AppendOptions,
+    extent: Extent,
+    cut_at: Option<u64>,
+    watch: Watch<'_>,
+) -> Result<Recovered> {
+    let recovered = recover(root, options, extent, cut_at, watch)?;
     let abort = root.join(ABORT);
     if abort.exists() {
         disk::remove_file(&abort)?;
@@ -329,11 +346,21 @@ fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> 
         true => Extent::Checkpoint,
         // a recovery that did not end may have cut queues, whatever the checkpoint says of them
         false if is_begun(root) => Extent::Whole,
-        false => match resume::resume(root, options) {
-            Err(Error::Corrupt { .. }) => Extent::Whole,
-            resumed => return Ok((resumed?, None)),
-        },
+        false => {
+            refuse_missing_end(root, options)?;
+            match resume::resume(root, options) {
+                Err(Error::Corrupt { .. }) => Extent::Whole,
+                resumed => return Ok((resumed?, None)),
+            }
+        }
     };
-    let recovered = recovered(root, options, extent, watch)?;
+    let recovered = recovered(root, options, extent, None, watch)?;
     Ok((resume::resume(root, options)?, Some(recovered)))
+}
+
+/// Refuses a log that ends before what was flushed, before anything is changed; a copy fetches the rest from its master.
+fn refuse_missing_end(root: &Path, options: &AppendOptions) -> Result<()> {
+    let is_new = resume::DIRECTORIES.iter().all(|name| !root.join(name).exists());
+    let missing = if is_new || options.replica_from.is_some() { None } else { missing_end(root)? };
+    missing.map_or(Ok(()), |missing| Err(missing.refused()))
 }

@@ -2,10 +2,21 @@
 //!
 //! Source: `StoreCheckpoint.flush`.
 use crate::file::Allocated;
-use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
+use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
+
+/// What is on the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Flushed {
+    /// Messages stored until then.
+    pub stored_until: i64,
+    /// The log up to there.
+    pub end: Option<FlushedEnd>,
+    /// Full index files until this store time.
+    pub indexed_until: i64,
+}
 
 /// Name of the file.
 pub const NAME: &str = "checkpoint";
@@ -16,6 +27,7 @@ pub struct CheckpointWriter {
     file: Allocated,
     page: Vec<u8>,
     values: Checkpoint,
+    end: Option<FlushedEnd>,
 }
 
 impl CheckpointWriter {
@@ -29,36 +41,51 @@ impl CheckpointWriter {
         let mut page = fs::read(&path).map_err(|e| Error::io(&path, e))?;
         page.resize(page.len().max(FILE_SIZE), 0);
         let values = Checkpoint::decode(&page).unwrap_or_default();
-        Ok(Self { file, page, values })
+        let end = values.flushed_end(&page);
+        Ok(Self { file, page, values, end })
     }
 
-    /// Writes that messages stored until `stored_until` are on the disk, and full index files until `indexed_until`.
+    /// Writes what is on the disk by now.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn write(&mut self, stored_until: i64, indexed_until: i64) -> Result<()> {
+    pub fn write(&mut self, flushed: Flushed) -> Result<()> {
         let values = &mut self.values;
         // never back: an earlier flush has vouched for more
-        values.physic_msg_timestamp = values.physic_msg_timestamp.max(stored_until);
-        values.logics_msg_timestamp = values.logics_msg_timestamp.max(stored_until);
-        values.index_msg_timestamp = values.index_msg_timestamp.max(indexed_until);
+        values.physic_msg_timestamp = values.physic_msg_timestamp.max(flushed.stored_until);
+        values.logics_msg_timestamp = values.logics_msg_timestamp.max(flushed.stored_until);
+        values.index_msg_timestamp = values.index_msg_timestamp.max(flushed.indexed_until);
+        self.end = self.end.max(flushed.end);
         self.save()
     }
 
-    /// Writes these times whatever was there before.
+    /// Writes this whatever was there before.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn reset(&mut self, stored_until: i64, indexed_until: i64) -> Result<()> {
+    pub fn reset(&mut self, flushed: Flushed) -> Result<()> {
         let values = &mut self.values;
-        (values.physic_msg_timestamp, values.logics_msg_timestamp) = (stored_until, stored_until);
-        values.index_msg_timestamp = indexed_until;
+        (values.physic_msg_timestamp, values.logics_msg_timestamp) = (flushed.stored_until, flushed.stored_until);
+        values.index_msg_timestamp = flushed.indexed_until;
+        self.end = flushed.end;
+        self.save()
+    }
+
+    /// Writes that the log was flushed up to `offset` at most: its end is about to be cut there, as somebody decided.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn lower_end(&mut self, offset: u64) -> Result<()> {
+        self.end = self.end.map(|end| FlushedEnd { offset: end.offset.min(offset), ..end });
         self.save()
     }
 
     fn save(&mut self) -> Result<()> {
         // the page has the size of a whole file, which is never too short
         let _ = self.values.encode_into(&mut self.page);
+        if let Some(page) = self.page.first_chunk_mut() {
+            self.values.put_flushed_end(self.end, page);
+        }
         self.file.write(&self.page, 0)?;
         self.file.sync()
     }

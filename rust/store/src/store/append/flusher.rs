@@ -1,7 +1,7 @@
 //! Group commit: one caller flushes for all who appended until it began; the others wait for it.
 //!
 //! Source: `CommitLog.GroupCommitService`, `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`.
-use super::checkpoint::CheckpointWriter;
+use super::checkpoint::{CheckpointWriter, Flushed};
 use super::unsynced::Unsynced;
 use super::writers::Written;
 use crate::{Error, Result};
@@ -79,8 +79,9 @@ impl Flusher {
             written.lists.sync()?;
             let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
             // last: it vouches for both
-            checkpoint.write(written.stored_until, written.indexed_until)?;
-            Ok(written.position)
+            let Written { stored_until, indexed_until, position, end, .. } = written;
+            checkpoint.write(Flushed { stored_until, end, indexed_until })?;
+            Ok(position)
         })
     }
 

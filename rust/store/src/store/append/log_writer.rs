@@ -4,6 +4,7 @@
 use super::unsynced::{HeldFile, Unsynced};
 use crate::file::mmap::Pages;
 use crate::file::{Allocated, Mapped, disk, free_bytes, name};
+use crate::format::checkpoint::FlushedEnd;
 use crate::format::message::{MIN_BLANK_LEN, encode_blank, has_room};
 use crate::store::serve::LiveLog;
 use crate::{Error, Result};
@@ -218,6 +219,16 @@ impl LogWriter {
             Some((free, _)) => Error::NoRoom { path, needed: self.file_size, free },
             None => error,
         }
+    }
+
+    /// Whether any file of it was written to.
+    pub fn has_files(&self) -> bool {
+        self.position > self.live.min_offset()
+    }
+
+    /// What a checkpoint says of a log that was flushed up to `offset`.
+    pub fn flushed_end(&self, offset: u64) -> FlushedEnd {
+        FlushedEnd { offset, file_size: u32::try_from(self.file_size).unwrap_or(u32::MAX) }
     }
 
     /// Refuses a new log that the disk has no room for. One that has files can be read, and waits for room.

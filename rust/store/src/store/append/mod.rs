@@ -55,7 +55,7 @@ pub mod unsynced;
 pub mod values;
 pub mod writers;
 
-pub use appender::{Appended, Appender, Place, cut, repair};
+pub use appender::{Appended, Appender, Place, cut, missing_end, repair};
 pub use columns::Columns;
 pub use messages::{Messages, OwnedMessage};
 pub use options::{AppendOptions, Flush};

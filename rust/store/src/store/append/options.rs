@@ -3,7 +3,7 @@ use crate::file::permission::OWNER_ONLY;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::host::Host;
 use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
-use crate::format::message::{MIN_BLANK_LEN, MIN_LEN};
+use crate::format::message::MIN_FILE_SIZE;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::retain::options::RetainOptions;
 use crate::{Error, Result};
@@ -95,8 +95,7 @@ impl AppendOptions {
     /// [`Error::Invalid`] for a size that RocketMQ could not use.
     pub fn checked(self) -> Result<Self> {
         let max = i32::MAX as u64;
-        let smallest = (MIN_LEN + MIN_BLANK_LEN + 1) as u64;
-        in_range("file_size", self.file_size, smallest, max)?;
+        in_range("file_size", self.file_size, MIN_FILE_SIZE, max)?;
         in_range("queue_file_size", self.queue_file_size, 1, max - UNIT_SIZE as u64)?;
         in_range("index_slots", self.index_slots.into(), 1, max)?;
         in_range("index_entries", self.index_entries.into(), 2, max)?;

@@ -255,6 +255,15 @@ impl QueueTable {
         self.queues[number as usize].fill(offset, log_file)
     }
 
+    /// Goes to `offset` in a queue, over messages that are gone and were its last ones, as [`QueueWriter::leave_out`] does.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn leave_out(&mut self, number: u32, offset: i64, log_file: i64, tail: Unit) -> Result<()> {
+        self.unsynced.push(number);
+        self.queues[number as usize].leave_out(offset, log_file, tail)
+    }
+
     /// Hands all units to the operating system, and shows them to those who read.
     ///
     /// # Errors

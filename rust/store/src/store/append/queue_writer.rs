@@ -15,7 +15,12 @@ const SIZE_WORD: Range<usize> = 8..12;
 /// Units that lead nowhere are written so many at a time.
 const FILLED: i64 = 1 << 16;
 /// More messages than this are not missing from a queue: its record's offset, which no checksum guards, is wrong.
-const MAX_GAP: i64 = 1 << 20;
+pub const MAX_GAP: i64 = 1 << 20;
+
+/// Whether a queue whose next message would get `next` may go on with that of `offset`: those between may be missing.
+pub fn can_follow(next: i64, offset: i64) -> bool {
+    (0..=i64::MAX >> 8).contains(&offset) && (next == 0 || offset.saturating_sub(next) <= MAX_GAP)
+}
 
 /// Writes units, which are gathered until [`write`](Self::write).
 #[derive(Debug)]
@@ -137,7 +142,7 @@ impl QueueWriter {
     pub fn cut(&mut self, offset: i64) -> Result<()> {
         self.write()?;
         self.close_file();
-        let at = offset as u64 * UNIT;
+        let at = u64::try_from(offset).unwrap_or(0).saturating_mul(UNIT);
         let segments = Segments::list(std::slice::from_ref(&self.directory))?;
         // the last file first: a cut that is ended leaves no hole
         for file in segments.files().iter().rev() {
@@ -160,8 +165,7 @@ impl QueueWriter {
     /// Whether messages may be missing before the one at `offset`.
     pub fn can_fill(&self, offset: i64) -> bool {
         // those that are planned count: the first of a new queue may be among them
-        let next = self.planned_offset();
-        offset <= i64::MAX >> 8 && (next == 0 || offset.saturating_sub(next) <= MAX_GAP)
+        can_follow(self.planned_offset(), offset)
     }
 
     /// Goes to `offset` over messages that are gone: units that lead nowhere fill the files up to it. The next message stands
@@ -172,6 +176,18 @@ impl QueueWriter {
     /// # Errors
     /// [`Error::Io`].
     pub fn fill(&mut self, offset: i64, log_file: i64) -> Result<()> {
+        self.fill_up(offset, log_file, None)
+    }
+
+    /// As [`fill`](Self::fill), where the messages before `offset` are the queue's last ones: `tail` is the last unit.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn leave_out(&mut self, offset: i64, log_file: i64, tail: Unit) -> Result<()> {
+        self.fill_up(offset, log_file, Some(tail))
+    }
+
+    fn fill_up(&mut self, offset: i64, log_file: i64, tail: Option<Unit>) -> Result<()> {
         let is_start = self.next_offset == 0;
         if is_start {
             self.start_in(offset as u64 * UNIT / self.file_size * self.file_size)?;
@@ -184,9 +200,10 @@ impl QueueWriter {
             while self.next_offset < end {
                 // a broker removes a queue's file by what its last unit leads to
                 let is_last = (self.next_offset + 1) % units_per_file == 0;
-                self.push(match is_start {
-                    true => Unit::PRE_BLANK,
-                    false => Unit::left_out(if is_last { log_file } else { 0 }),
+                self.push(match tail.filter(|_| self.next_offset + 1 == offset) {
+                    Some(tail) => tail,
+                    None if is_start => Unit::PRE_BLANK,
+                    None => Unit::left_out(if is_last { log_file } else { 0 }),
                 });
             }
             self.write()?;

@@ -7,6 +7,7 @@ use super::index_writer::{Geometry, IndexWriter};
 use super::log_writer::{LogWriter, MAX_FULL, WantedFile};
 use super::options::{AppendOptions, Flush};
 use super::queue_table::QueueTable;
+use super::queue_writer::can_follow;
 use super::writers::Writers;
 use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
@@ -14,11 +15,12 @@ use crate::file::{Allocated, Io, Segment, Segments, lock};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::geometry::guess_geometry;
 use crate::format::index::{self, IndexHeader};
-use crate::format::message::Message;
+use crate::format::message::{MIN_FILE_SIZE, Message};
 use crate::store::consume_queue::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::damage::DamageLog;
 use crate::store::log_walk::LogWalk;
+use crate::store::lost_messages::LostMessages;
 use crate::store::message_store::{MessageStore, OpenOptions};
 use crate::store::removed_topics::RemovedTopics;
 use crate::{Error, Result};
@@ -73,6 +75,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
     let offsets = next_offsets(&queues)?;
+    check_lost(root, &offsets)?;
     let end = log_end(&store, &queues, &offsets)?.unwrap_or_else(|| options.replica_from.unwrap_or(0));
     queues.iter().try_for_each(|queue| check_last_unit(&store, queue, end))?;
     Ok(Writers {
@@ -128,6 +131,19 @@ fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
     Ok(offsets)
 }
 
+/// No queue gives an offset again that a message had which is gone.
+fn check_lost(root: &Path, offsets: &Offsets) -> Result<()> {
+    let removed = RemovedTopics::load(root)?;
+    for (topic, queue, end) in LostMessages::load(root)?.ends(&removed) {
+        let next = offsets.get(topic).and_then(|queues| queues.get(&queue)).copied().unwrap_or(0);
+        if next < end {
+            let reason = format!("queue {queue} of topic {topic} ends at {next}, but gave the offsets before {end}");
+            return Err(corrupt(root, 0, reason));
+        }
+    }
+    Ok(())
+}
+
 /// Walks the last file, and what no queue lists, to the end of the log, if there is one; every record on the way must be in its queue, unless its
 /// topic was removed.
 fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<Option<u64>> {
@@ -167,7 +183,9 @@ fn topic_of<'a>(message: &Message<'a>) -> &'a str {
 fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<()> {
     let topic = topic_of(message);
     let next = offsets.get(topic).and_then(|queues| queues.get(&message.queue_id())).copied().unwrap_or(0);
-    if message.queue_offset() < next {
+    // a number that no checksum guards may say anything: recovery does not list such a message either
+    let has_place = message.queue_id() >= 0 && can_follow(next, message.queue_offset());
+    if message.queue_offset() < next || !has_place {
         return Ok(());
     }
     let queue = queues.iter().find(|queue| (queue.topic(), queue.queue_id()) == (topic, message.queue_id()));
@@ -203,6 +221,10 @@ fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Resu
 fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result<LogWriter> {
     let segments = store.log().segments();
     let size = one_size(segments)?.unwrap_or(options.file_size);
+    let expected = store.log_file_size().unwrap_or(MIN_FILE_SIZE);
+    if let Some(file) = segments.files().first().filter(|_| size < expected) {
+        return Err(corrupt(&file.path, file.len, format!("expected a file of {expected} bytes, got one of {size}")));
+    }
     // the file that holds the end, if it is not full: else the first record begins a new one
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
@@ -235,6 +257,11 @@ fn queue_table(
                 format!("expected files of {size} bytes, as other queues, got {own}"),
             ));
         }
+        // one that was cut off tells no size
+        if let Some(own) = own.filter(|own| *own == 0 || !own.is_multiple_of(UNIT_SIZE as u64)) {
+            let expected = format!("expected files of whole units of {UNIT_SIZE} bytes, got one of {own}");
+            return Err(corrupt(queue.directory(), own, expected));
+        }
         size = size.or(own);
     }
     let mut table = QueueTable::new(store.root().join("consumequeue"), size.unwrap_or(options.queue_file_size));
@@ -265,7 +292,8 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
         return Err(corrupt(&path, 24, format!("expected an index that ends before the log, at {end}")));
     };
     let geometry = geometry_of(&path, configured)?.ok_or_else(|| {
-        let expected = "the slots and entries of the store's index files, which do not tell them";
+        let expected = "the slots and entries of the store's index files, which do not tell them, or `rmqfast store repair`, which \
+                        builds an index anew that was cut off";
         Error::invalid(
             "index_slots, index_entries",
             expected,

@@ -10,6 +10,7 @@ use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
 use super::unsynced::{HeldFile, Unsynced};
 use crate::Result;
+use crate::format::checkpoint::FlushedEnd;
 use crate::format::consume_queue::Unit;
 use crate::format::message::NewMessage;
 use crate::store::serve::Live;
@@ -172,7 +173,9 @@ impl Writers {
         let position = self.log.unsynced(&mut log);
         self.queues.unsynced(&mut lists);
         let indexed_until = self.index.unsynced(&mut lists);
-        Written { log, lists, position, stored_until: self.last_store_ms, indexed_until }
+        // of a log that has no file yet nothing can be missing
+        let end = Some(self.log.flushed_end(position)).filter(|_| self.log.has_files());
+        Written { log, lists, position, end, stored_until: self.last_store_ms, indexed_until }
     }
 }
 
@@ -185,6 +188,8 @@ pub struct Written {
     pub lists: Unsynced,
     /// Offset up to which the log was written.
     pub position: u64,
+    /// The same for the checkpoint.
+    pub end: Option<FlushedEnd>,
     /// Store time of the last message.
     pub stored_until: i64,
     /// Store time up to which full index files hold the keys.

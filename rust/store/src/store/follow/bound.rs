@@ -54,7 +54,7 @@ impl Bound {
             return Ok(());
         }
         // A queue that cannot be read, as one that was just removed, vouches for nothing.
-        let last = |queue: ConsumeQueue| Some((last_message(&queue).ok()??, queue));
+        let last = |queue: ConsumeQueue| Some((queue.last_message().ok()??, queue));
         let mut ends: Vec<_> = store.all_queues()?.into_iter().filter_map(last).collect();
         // the furthest first: one that proves itself vouches for all before it
         ends.sort_by_key(|((_, unit), _)| Reverse(end_of(*unit)));
@@ -122,17 +122,6 @@ fn unit_at(queue: &ConsumeQueue, message: &Message<'_>) -> Option<Unit> {
 
 fn end_of(unit: Unit) -> u64 {
     (unit.physical_offset as u64).saturating_add(unit.size as u64)
-}
-
-/// The last unit of a queue that lists a message, and its queue offset.
-fn last_message(queue: &ConsumeQueue) -> Result<Option<(i64, Unit)>> {
-    let mut reader = UnitReader::new(queue);
-    for offset in (queue.first_offset()..queue.max_offset()?).rev() {
-        if let Some(unit) = reader.unit(offset)?.filter(Unit::is_message) {
-            return Ok(Some((offset, unit)));
-        }
-    }
-    Ok(None)
 }
 
 /// Where the last file starts that begins with a whole record.

@@ -1,14 +1,16 @@
 //! Finds where the log ends, and cuts what stands behind: half a record after a crash, or pages of later ones.
 //!
 //! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end as they are.
-use crate::file::Allocated;
 use crate::file::disk::{self, sync_directory};
-use crate::format::message::Message;
+use crate::file::{Allocated, name};
+use crate::format::message::{MIN_BLANK_LEN, Message, encode_blank};
 use crate::store::commit_log::CommitLog;
 use crate::store::damage::{Damage, DamageLog};
 use crate::store::log_walk::LogWalk;
 use crate::store::resync::record_behind as record_behind_place;
 use crate::{Error, Result};
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A record that stands behind a damaged place, or `None` where the log ends in damage.
@@ -68,6 +70,49 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     Ok(files[holder].base.min(base))
 }
 
+/// Has the log go on in a file behind its first one, whose end RocketMQ takes for the place of what is lost; `end` is where it ends, and its
+/// files have `size` bytes. Blank records fill what stands between. Returns where it goes on.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
+    if end > size {
+        return Ok(end);
+    }
+    for (base, from) in [(0, end), (size, 0)] {
+        let file = open_or_create(&directory.join(name::of_offset(base)), size)?;
+        let left = u32::try_from(size - from).unwrap_or(u32::MAX);
+        // no record comes nearer to the end of its file
+        if left as usize >= MIN_BLANK_LEN {
+            file.write(&encode_blank(left), from)?;
+        }
+        file.sync()?;
+    }
+    // RocketMQ takes a blank for the end of its file only where another one follows (`CommitLog.recoverNormally`)
+    open_or_create(&directory.join(name::of_offset(2 * size)), size)?.sync()?;
+    sync_directory(directory)?;
+    Ok(2 * size)
+}
+
+fn open_or_create(path: &Path, size: u64) -> Result<Allocated> {
+    if path.exists() { Allocated::open(path) } else { Allocated::create_sparse(path, size) }
+}
+
+/// Removes links that lead nowhere, where files of the log from `end` on are to be.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn remove_dead_links(directory: &Path, end: u64) -> Result<()> {
+    for entry in fs::read_dir(directory).map_err(|e| Error::io(directory, e))? {
+        let path = entry.map_err(|e| Error::io(directory, e))?.path();
+        let base = path.file_name().and_then(|name| name.to_str()).and_then(name::offset);
+        if base.is_some_and(|base| base >= end) && path.is_symlink() && !path.exists() {
+            disk::remove_file(&path)?;
+        }
+    }
+    sync_directory(directory)
+}
+
 /// Makes `end` the end of the log: zeroes behind it, later files removed. Returns how many bytes had been written there.
 ///
 /// # Errors
@@ -85,6 +130,13 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
             let allocated = Allocated::open(&file.path)?;
             allocated.empty(from, file.len - from)?;
             allocated.sync()?;
+        }
+    }
+    let size = log.segments().file_size().unwrap_or(u64::MAX);
+    for file in files.iter().filter(|file| file.len > size && file.path.exists()) {
+        // what stands behind the size of a file is of no log
+        if file.base.saturating_add(size) >= end || files.last() != Some(file) {
+            Allocated::open(&file.path)?.set_len(size)?;
         }
     }
     if let Some(directory) = files.last().and_then(|file| file.path.parent()).filter(|_| cut > 0) {

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! recovery     the façade: one walk from where the checkpoint says that everything before is on the disk
+//! missing_end  whether the log reaches as far as was flushed
 //! log_end      where the log ends, and whether what stands behind may be cut
 //! queues       every record of the walk has its unit, and nothing else has one
 //! index        full files that were flushed stay, the others are built again
@@ -14,8 +15,12 @@
 pub mod extent;
 pub mod index;
 pub mod log_end;
+pub mod marker;
+pub mod missing_end;
 pub mod queues;
 pub mod recovery;
 
 pub use extent::Extent;
-pub use recovery::{Recovered, begin, is_begun, recover};
+pub use marker::{begin, is_begun};
+pub use missing_end::MissingEnd;
+pub use recovery::{Recovered, recover};

@@ -39,6 +39,7 @@ pub struct QueueRepair {
     removed: Arc<RemovedTopics>,
     written: u64,
     unlisted: u64,
+    ends: Vec<(QueueName, i64)>,
 }
 
 /// What is known of one queue.
@@ -68,11 +69,12 @@ impl QueueRepair {
             table.add(queue.topic(), queue.queue_id(), max);
             let last = UnitReader::new(&queue).unit(max - 1)?;
             let is_odd = queue.segments().files().iter().any(|file| file.len != file_size);
-            let lags = is_odd && !queue.topic().starts_with(LMQ);
+            let is_cut = queue.segments().files().iter().any(|file| file.len % UNIT_SIZE as u64 != 0 || file.len == 0);
+            let lags = is_odd && (is_cut || !queue.topic().starts_with(LMQ));
             states.push(State { queue: Some(queue), last, lags, ..State::default() });
         }
         let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
-        Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0 })
+        Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0, ends: Vec::new() })
     }
 
     /// Lists `lagging` queues anew, and no other; their files are removed. The walk must begin with the log.
@@ -87,7 +89,17 @@ impl QueueRepair {
             }
         }
         let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
-        Ok(Self { log, table, states: Vec::new(), only: Some(lagging), delay_levels, removed, written: 0, unlisted: 0 })
+        Ok(Self {
+            log,
+            table,
+            states: Vec::new(),
+            only: Some(lagging),
+            delay_levels,
+            removed,
+            written: 0,
+            unlisted: 0,
+            ends: Vec::new(),
+        })
     }
 
     /// The same for a store whose broker has delay levels of its own.
@@ -115,9 +127,7 @@ impl QueueRepair {
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
-        let Some(topic) = name_of(message.topic()).filter(|_| message.layout().is_dispatched()) else {
-            return Ok(false);
-        };
+        let Some(topic) = topic_with_place(message) else { return Ok(false) };
         let (number, offset) = (self.number(topic, message.queue_id()), message.queue_offset());
         if offset >= self.table.queue(number).next_offset() {
             return Ok(true);
@@ -132,7 +142,11 @@ impl QueueRepair {
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
-        let Some(topic) = name_of(message.topic()).filter(|_| message.layout().is_dispatched()) else { return Ok(()) };
+        let Some(topic) = topic_with_place(message) else {
+            // one bit of a number that no checksum guards makes it negative
+            self.unlisted += u64::from(self.only.is_none() && message.layout().is_dispatched());
+            return Ok(());
+        };
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: message.layout().total as i32,
@@ -154,7 +168,7 @@ impl QueueRepair {
 
     /// A unit of a further queue: what is there is left as it is, as a broker of 4.9.4 gives offsets twice there.
     fn list_further(&mut self, name: &str, queue_id: i32, offset: i64, unit: Unit) -> Result<()> {
-        let name = Some(name).filter(|name| is_directory_name(name) && offset >= 0);
+        let name = Some(name).filter(|name| is_directory_name(name) && queue_id >= 0 && offset >= 0);
         let Some(number) = name.and_then(|name| self.wanted(name, queue_id)) else { return Ok(()) };
         if offset < self.table.queue(number).next_offset() { Ok(()) } else { self.append(number, offset, unit) }
     }
@@ -205,7 +219,8 @@ impl QueueRepair {
 
     /// A record whose offset another one has that stands before it: the first of a topic that was made again, else nothing.
     fn restart(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
-        if offset == 0 {
+        // one that the queue lists elsewhere says another offset since: no checksum guards it
+        if offset == 0 && !self.states[number as usize].lists_next(unit)? {
             return self.replace(number, offset, unit);
         }
         self.unlisted += 1;
@@ -255,6 +270,23 @@ impl QueueRepair {
         self.table.append(number, unit)
     }
 
+    /// Queues of which a unit leads to a message that says another offset, and where they ended: that offset was given.
+    pub fn ends(&self) -> &[(QueueName, i64)] {
+        &self.ends
+    }
+
+    /// Notes where a queue ended that is going to end before, if a message has the place of its last unit.
+    fn note_end(&mut self, number: u32, keep: i64, end: u64) -> Result<()> {
+        let Some(queue) = &self.states[number as usize].queue else { return Ok(()) };
+        if let Some((offset, unit)) =
+            queue.last_message()?.filter(|(offset, unit)| *offset >= keep && unit.end() <= end)
+            && queue.leads_to_other(&self.log, offset, unit)?
+        {
+            self.ends.push(((queue.topic().to_owned(), queue.queue_id()), offset.saturating_add(1)));
+        }
+        Ok(())
+    }
+
     /// How many of the units up to `next` are left without those at the end that lead astray or were never on the disk.
     fn own(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(next) };
@@ -294,10 +326,13 @@ impl QueueRepair {
         let mut lagging = HashSet::new();
         for number in 0..self.table.len() as u32 {
             let (topic, queue_id) = (self.table.topic(number).name.to_string(), self.table.queue(number).queue_id);
-            let state = &self.states[number as usize];
-            if state.lags {
+            if self.states[number as usize].lags {
+                self.note_end(number, 0, end)?;
                 lagging.insert((topic, queue_id));
-            } else if let Some(queue) = &state.queue {
+                continue;
+            }
+            let state = &self.states[number as usize];
+            if let Some(queue) = &state.queue {
                 let next = self.table.queue(number).next_offset();
                 let keep = match state.met_to {
                     Some(met_to) => met_to,
@@ -306,7 +341,9 @@ impl QueueRepair {
                 };
                 let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
                 // stale units behind the end would be taken for messages once the queue grows up to them
-                if keep < next || now.written_behind(next)?.is_some() {
+                let is_stale = now.written_behind(next)?.is_some();
+                if keep < next || is_stale {
+                    self.note_end(number, keep, end)?;
                     self.table.cut(number, keep)?;
                 }
             }
@@ -325,6 +362,15 @@ impl State {
         let is_first = self.queue.as_ref().is_none_or(|queue| offset <= queue.first_offset());
         let is_written = self.written_from.is_some_and(|from| offset > from);
         Ok(!is_first && !is_written && !self.unit(offset - 1)?.is_message())
+    }
+
+    /// Whether the unit behind the last that was met leads to the same record as this one.
+    fn lists_next(&mut self, unit: Unit) -> Result<bool> {
+        let Some(next) = self.met_to.filter(|next| self.written_from.is_none_or(|from| *next < from)) else {
+            return Ok(false);
+        };
+        let there = self.unit(next)?;
+        Ok((there.physical_offset, there.size) == (unit.physical_offset, unit.size))
     }
 
     fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
@@ -354,7 +400,8 @@ fn kept(queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
     Ok(if reaches_over { bound - 1 } else { bound })
 }
 
-/// The name of a topic that can have queues.
-fn name_of(topic: &[u8]) -> Option<&str> {
-    std::str::from_utf8(topic).ok().filter(|name| is_directory_name(name))
+/// The topic of a message that can have a place in a queue: no checksum guards its name and its numbers.
+fn topic_with_place<'a>(message: &Message<'a>) -> Option<&'a str> {
+    let has_place = message.layout().is_dispatched() && message.queue_id() >= 0 && message.queue_offset() >= 0;
+    std::str::from_utf8(message.topic()).ok().filter(|name| has_place && is_directory_name(name))
 }

@@ -2,19 +2,23 @@
 use super::extent::Extent;
 use super::index::{self, IndexRepair};
 use super::log_end;
+use super::marker::{self, begin, is_begun};
+use super::missing_end::MissingEnd;
 use super::queues::QueueRepair;
-use crate::file::disk::{self, Call};
 use crate::file::{Allocated, Segments, permission};
-use crate::format::consume_queue::UNIT_SIZE;
+use crate::format::checkpoint::FlushedEnd;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
-use crate::store::append::checkpoint::CheckpointWriter;
+use crate::store::append::checkpoint::{CheckpointWriter, Flushed};
 use crate::store::append::options::AppendOptions;
 use crate::store::append::queue_table::QueueTable;
+use crate::store::append::queue_writer::MAX_GAP;
 use crate::store::append::unsynced::Unsynced;
-use crate::store::consume_queue::ConsumeQueue;
+use crate::store::consume_queue::{ConsumeQueue, is_directory_name};
 use crate::store::damage::DamageLog;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::LogWalk;
+use crate::store::lost_messages::{Loss, LostMessages};
 use crate::store::message_store::{MessageStore, OpenOptions};
 use crate::store::removed_topics::RemovedTopics;
 use crate::store::retain::clock::now_ms;
@@ -41,45 +45,105 @@ pub struct Recovered {
     pub unlisted: u64,
     /// Index entries that were written.
     pub index_entries: u64,
+    /// Queue offsets of messages that are gone, and are not given again.
+    pub left_out: u64,
 }
 
 /// Recovers the store below `root`, which this process has locked. Ended in the middle, it can be begun again.
 ///
+/// A log that ends before what was flushed is cut there if `cut_at` is its end; the queues go on behind what they listed. One of a copy is
+/// cut in any case: its master has the rest.
+///
 /// # Errors
-/// [`Error::Corrupt`] for a log that is damaged where it had been flushed, or that is gone while queues list it:
-/// nothing was changed then. [`Error::Io`]; what `watch` returns.
-pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {
-    match recover_once(root, options, extent, watch) {
+/// [`Error::Corrupt`] for a log that is damaged where it had been flushed, or that ends before: nothing was changed then.
+/// [`Error::Invalid`] for another end than that of `cut_at`. [`Error::Io`]; what `watch` returns.
+pub fn recover(
+    root: &Path,
+    options: &AppendOptions,
+    extent: Extent,
+    cut_at: Option<u64>,
+    watch: Watch<'_>,
+) -> Result<Recovered> {
+    let vouched = accept_missing_end(root, options, cut_at)?;
+    let extent = if cut_at.is_some() { Extent::Whole } else { extent };
+    match recover_once(root, options, extent, vouched, watch) {
         // the old index stays beside the new one till the end, if there is room for both
         Err(error) if error.is_disk_full() => {
             let extent = if is_begun(root) { Extent::Whole } else { extent };
             index::give_back(&MessageStore::open(root, &OpenOptions::default())?, extent)?;
-            recover_once(root, options, extent, watch)
+            recover_once(root, options, extent, vouched, watch)
         }
         done => done,
     }
 }
 
-fn recover_once(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {
-    let extent = if is_begun(root) { Extent::Whole } else { extent };
-    complete_files(root, options)?;
+/// Refuses a log that ends before what was flushed, unless its end is `cut_at`, or it is a copy's: then up to where it was flushed is returned.
+/// What the queues listed is noted before anything is cut.
+fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>) -> Result<Option<u64>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
-    refuse_lost_log(&store, &queues)?;
+    let missing = MissingEnd::find(&store, &queues)?;
+    match (missing, cut_at) {
+        (None, Some(_)) if is_begun(root) => Ok(None),
+        (None, None) => Ok(None),
+        (Some(missing), _) if options.replica_from.is_some() => Ok(Some(missing.expected)),
+        (Some(missing), Some(at)) if at == missing.log_end => {
+            note_lost(&store, &queues, at)?;
+            // what is cut from here on was decided, also where this ends in the middle
+            begin(root)?;
+            CheckpointWriter::open(root)?.lower_end(at)?;
+            let directory = root.join("commitlog");
+            permission::create_directories(&directory)?;
+            log_end::remove_dead_links(&directory, at)?;
+            Ok(None)
+        }
+        (Some(missing), None) => Err(missing.refused()),
+        (Some(missing), Some(at)) => Err(Error::invalid("cut_at", format!("the log's end, {}", missing.log_end), at)),
+        (None, Some(at)) => Err(Error::invalid("cut_at", "none, as the log has all that was flushed", at)),
+    }
+}
+
+/// Notes what is lost of each queue with the log from `log_end` on.
+fn note_lost(store: &MessageStore, queues: &[ConsumeQueue], log_end: u64) -> Result<()> {
+    let mut lost = LostMessages::load(store.root())?;
+    let at_ms = now_ms();
+    for queue in queues {
+        let max = queue.max_offset()?;
+        let begin = queue.lower_bound(log_end, max)?;
+        // a file far behind the others is none of the queue
+        let units = queue.segments().files().iter().map(|file| file.len / UNIT_SIZE as u64).sum::<u64>();
+        let end = max.min(begin.saturating_add_unsigned(units).saturating_add(MAX_GAP));
+        lost.add(queue.topic(), queue.queue_id(), Loss { begin, end, at_ms });
+    }
+    lost.save(store.root())
+}
+
+fn recover_once(
+    root: &Path,
+    options: &AppendOptions,
+    extent: Extent,
+    vouched: Option<u64>,
+    watch: Watch<'_>,
+) -> Result<Recovered> {
+    let extent = if is_begun(root) { Extent::Whole } else { extent };
+    complete_files(&MessageStore::open(root, &OpenOptions::default())?, options)?;
+    let store = MessageStore::open(root, &OpenOptions::default())?;
+    let queues = store.all_queues()?;
     if extent == Extent::Whole {
         begin(root)?;
     }
     let mut recovery = Recovery::new(&store, options, queues, extent)?;
+    recovery.vouched = vouched;
     let end = recovery.walk(watch)?;
     // messages are gone that the checkpoint speaks of, so it tells nothing of the queues either
     if extent == Extent::Checkpoint && recovery.was_vouched_for_more() {
         drop(recovery);
-        return recover_once(root, options, Extent::Whole, watch);
+        return recover_once(root, options, Extent::Whole, vouched, watch);
     }
-    recovery.done.log_end = end;
     // before the queues are finished: no unit may lead to bytes that are about to be zero
     recovery.done.cut_bytes = log_end::cut(store.log(), end)?;
     recovery.list_lagging(end, watch)?;
+    recovery.done.log_end = recovery.pass_lost(end)?;
     recovery.finish()
 }
 
@@ -87,6 +151,8 @@ fn recover_once(root: &Path, options: &AppendOptions, extent: Extent, watch: Wat
 struct Recovery<'a> {
     store: &'a MessageStore,
     queue_file_size: u64,
+    file_size: u64,
+    is_copy: bool,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,
     queues: QueueRepair,
@@ -95,6 +161,10 @@ struct Recovery<'a> {
     checked_from: u64,
     /// Messages stored until then had been flushed.
     flushed_until: i64,
+    /// Up to here the log had been flushed.
+    flushed_end: u64,
+    /// Up to here a copy had been flushed that ends before.
+    vouched: Option<u64>,
     last_store_ms: i64,
     /// Behind the last record that counts.
     end: u64,
@@ -114,6 +184,8 @@ impl<'a> Recovery<'a> {
         Ok(Self {
             store,
             queue_file_size,
+            file_size: store.log_file_size().unwrap_or(options.file_size),
+            is_copy: options.replica_from.is_some(),
             queues: QueueRepair::new(store.log().clone(), table(store, queue_file_size), queues, queue_file_size)?
                 .with_delay_levels(options.delay_levels)
                 .without(removed.clone()),
@@ -125,6 +197,8 @@ impl<'a> Recovery<'a> {
                 Extent::Whole => store.log().min_offset(),
             },
             flushed_until: flushed_until(store),
+            flushed_end: store.flushed_end().map_or(0, |end| end.offset),
+            vouched: None,
             last_store_ms: 0,
             end: 0,
             held: None,
@@ -153,7 +227,9 @@ impl<'a> Recovery<'a> {
                 return Ok(self.held.as_ref().map_or(first.offset, |_| self.end));
             }
             if !more {
-                return Ok(self.end);
+                // blanks that end files had been flushed with the log, and the next file goes on behind them
+                let is_whole = self.held.is_none() && walk.position() >= self.flushed_end;
+                return Ok(if is_whole { self.end.max(self.flushed_end) } else { self.end });
             }
             let block = walk.block();
             for record in block.records {
@@ -172,13 +248,14 @@ impl<'a> Recovery<'a> {
         if let Some(held) = self.held.take() {
             Message::decode(&held).map_or(Ok(()), |held| self.dispatch(&held))?;
         }
-        let is_behind = message.physical_offset() as u64 >= self.checked_from;
+        let end = message.physical_offset() as u64 + u64::from(message.layout().total);
+        let is_behind = message.physical_offset() as u64 >= self.checked_from && end > self.flushed_end;
         let last = if message.properties().is_empty() { message.topic().last() } else { message.properties().last() };
         if is_behind && last == Some(&0) {
             self.held = Some(message.record().to_vec());
             return Ok(());
         }
-        self.end = message.physical_offset() as u64 + u64::from(message.layout().total);
+        self.end = end;
         self.dispatch(message)
     }
 
@@ -233,6 +310,49 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
+    /// Has queues go on behind the offsets that they gave to messages which are gone. Returns where the log goes on, which ends at `end`.
+    fn pass_lost(&mut self, end: u64) -> Result<u64> {
+        let lost = self.lost()?;
+        let mut table = table(self.store, self.queue_file_size);
+        let mut short = Vec::new();
+        for (topic, queue_id, next) in lost.ends(&self.removed).filter(|(topic, ..)| is_directory_name(topic)) {
+            let there = self.next_offset(topic, queue_id)?;
+            if there < next {
+                short.push((table.add(topic, queue_id, there), there, next));
+            }
+        }
+        if short.is_empty() {
+            return Ok(end);
+        }
+        // before they are written: until then the queues tell
+        lost.save(self.store.root())?;
+        let end = log_end::pass_first_file(&self.store.root().join("commitlog"), end, self.file_size)?;
+        let log_file = ((end - 1) / self.file_size * self.file_size) as i64;
+        let tail = Unit::last_left_out(log_file, i32::try_from(self.file_size).unwrap_or(i32::MAX));
+        for (number, there, next) in short {
+            table.leave_out(number, next, log_file, tail)?;
+            self.done.left_out += next.abs_diff(there);
+        }
+        let mut unsynced = Unsynced::default();
+        table.unsynced(&mut unsynced);
+        unsynced.sync().map(|()| end)
+    }
+
+    /// What is noted, and what queues gave to messages that say another offset by now. A copy has what its master says.
+    fn lost(&self) -> Result<LostMessages> {
+        let mut lost = LostMessages::load(self.store.root())?;
+        for ((topic, queue_id), end) in self.queues.ends().iter().filter(|_| !self.is_copy) {
+            let begin = self.next_offset(topic, *queue_id)?;
+            lost.add(topic, *queue_id, Loss { begin, end: *end, at_ms: now_ms() });
+        }
+        Ok(lost)
+    }
+
+    fn next_offset(&self, topic: &str, queue_id: i32) -> Result<i64> {
+        let directory = self.store.consume_queue_dir().join(topic).join(queue_id.to_string());
+        ConsumeQueue::list(topic, queue_id, &directory)?.max_offset()
+    }
+
     fn finish(mut self) -> Result<Recovered> {
         let indexed_until = self.index.finish()?;
         self.done.index_entries = self.index.written();
@@ -240,11 +360,11 @@ impl<'a> Recovery<'a> {
         self.sync_all()?;
         let root = self.store.root();
         // whatever it said: the log may end earlier now
-        CheckpointWriter::open(root)?.reset(self.last_store_ms, indexed_until)?;
-        if is_begun(root) {
-            disk::remove_file(&root.join(BEGUN))?;
-            disk::sync_directory(root)?;
-        }
+        let offset = Some(self.done.log_end).filter(|end| *end > self.store.log().min_offset()).max(self.vouched);
+        let file_size = u32::try_from(self.file_size).unwrap_or(u32::MAX);
+        let end = offset.map(|offset| FlushedEnd { offset, file_size });
+        CheckpointWriter::open(root)?.reset(Flushed { stored_until: self.last_store_ms, end, indexed_until })?;
+        marker::remove(root)?;
         Ok(self.done)
     }
 
@@ -264,24 +384,6 @@ impl<'a> Recovery<'a> {
     }
 }
 
-/// Stands in the store's directory while queues may be shorter than a checkpoint tells.
-const BEGUN: &str = "recovery.begun";
-
-/// Whether a recovery began and did not end.
-pub fn is_begun(root: &Path) -> bool {
-    root.join(BEGUN).exists()
-}
-
-/// Notes that the next start is to recover all of the store.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn begin(root: &Path) -> Result<()> {
-    let path = root.join(BEGUN);
-    disk::call(Call::Create, &path, || permission::create(&path))?;
-    disk::sync_directory(root)
-}
-
 /// Messages stored before then were on the disk when the last owner left.
 fn flushed_until(store: &MessageStore) -> i64 {
     match store.has_abort() {
@@ -296,27 +398,10 @@ fn table(store: &MessageStore, file_size: u64) -> QueueTable {
 }
 
 /// Files of the log that were created and not waited for are short after a loss of power.
-fn complete_files(root: &Path, options: &AppendOptions) -> Result<()> {
-    let segments = Segments::list(&[root.join("commitlog")])?;
-    let size = segments.file_size().unwrap_or(options.file_size);
-    let mut short = segments.files().iter().filter(|file| file.len < size);
-    short.try_for_each(|file| Allocated::open(&file.path)?.extend(size))
-}
-
-/// Where the log should be and is not, its queues must not be cut to nothing; unless nothing of it had been flushed.
-fn refuse_lost_log(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<()> {
-    if !store.log().segments().files().is_empty() || flushed_until(store) == 0 {
-        return Ok(());
-    }
-    for queue in queues {
-        let listed = queue.max_physical_offset()?;
-        if listed > 0 {
-            let reason =
-                format!("expected the files of the commit log, got none, but its queues list messages up to {listed}");
-            return Err(Error::Corrupt { path: store.root().join("commitlog"), offset: 0, reason });
-        }
-    }
-    Ok(())
+fn complete_files(store: &MessageStore, options: &AppendOptions) -> Result<()> {
+    let size = store.log_file_size().unwrap_or(options.file_size);
+    let mut short = store.log().segments().files().iter().filter(|file| file.len < size);
+    short.try_for_each(|file| Allocated::open(&file.path)?.set_len(size))
 }
 
 /// The size that most queue files have.

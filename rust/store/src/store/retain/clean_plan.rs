@@ -177,7 +177,8 @@ fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Resul
         let path = directory.join(name);
         let header = IndexHeader::decode(Segment::open(&path, Io::Pread)?.window(0, HEADER_SIZE)?);
         // files behind it list later messages
-        if header.is_none_or(|header| header.end_phy_offset >= min_offset as i64) {
+        let end = header.and_then(|header| u64::try_from(header.end_phy_offset).ok());
+        if end.is_none_or(|end| end >= min_offset) {
             break;
         }
         let bytes = fs::metadata(&path).map_err(|e| Error::io(&path, e))?.len();

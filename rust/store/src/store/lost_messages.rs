@@ -1,0 +1,130 @@
+//! Messages that were lost with the end of the log, in `config/lostMessages.json`: no queue gives their offsets again.
+//!
+//! ```json
+//! {"lostMessages": {"orders": {"0": [{"at": 1795000000000, "begin": 414, "end": 450}]}}}
+//! ```
+//!
+//! Offsets `begin` to `end` of a queue are left out: its next message comes behind. A topic that was removed since begins at 0.
+//!
+//! RocketMQ has no such file and passes over it: the units of the queue say the same.
+use super::config_files::ConfigFile;
+use super::config_save;
+use super::removed_topics::RemovedTopics;
+use crate::Result;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const FILE: &str = "lostMessages.json";
+const TABLE: &str = "lostMessages";
+
+/// What was lost, by topic and queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LostMessages {
+    queues: BTreeMap<String, BTreeMap<i32, Vec<Loss>>>,
+}
+
+/// Queue offsets of messages that are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The first one.
+    pub begin: i64,
+    /// The one behind the last.
+    pub end: i64,
+    /// When that was noted, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+impl LostMessages {
+    /// Those of the store below `root`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] for a file that cannot be read.
+    pub fn load(root: &Path) -> Result<Self> {
+        let file = ConfigFile::load(root, FILE);
+        let table = file.required()?.and_then(|value| value.get(TABLE)).and_then(Value::as_object);
+        let mut lost = Self::default();
+        for (topic, queues) in table.into_iter().flatten() {
+            for (queue_id, losses) in queues.as_object().into_iter().flatten() {
+                let Ok(queue_id) = queue_id.parse() else { continue };
+                let losses = losses.as_array().into_iter().flatten().filter_map(Loss::from_json);
+                losses.for_each(|loss| lost.add(topic, queue_id, loss));
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Whether the store below `root` has lost any, without a look at which.
+    pub fn are_noted(root: &Path) -> bool {
+        ConfigFile::exists(root, FILE)
+    }
+
+    /// Adds a loss, unless it is known.
+    pub fn add(&mut self, topic: &str, queue_id: i32, loss: Loss) {
+        if loss.begin >= loss.end {
+            return;
+        }
+        let losses = self.queues.entry(topic.to_owned()).or_default().entry(queue_id).or_default();
+        if losses.iter().all(|known| known.end < loss.end) {
+            losses.push(loss);
+        }
+    }
+
+    /// Saves them in the store below `root`. They are on the disk when this returns.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn save(&self, root: &Path) -> Result<()> {
+        let mut table = Map::new();
+        for (topic, queues) in &self.queues {
+            let queues = queues.iter().map(|(queue_id, losses)| {
+                (queue_id.to_string(), losses.iter().map(|loss| loss.to_json()).collect::<Value>())
+            });
+            table.insert(topic.clone(), Value::Object(queues.collect()));
+        }
+        config_save::save(root, FILE, json!({ TABLE: table }))
+    }
+
+    /// The queues, and the offset below which none of theirs is given, as far as the topics were not removed since.
+    pub fn ends<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
+        self.queues.iter().flat_map(move |(topic, queues)| {
+            queues.iter().filter_map(move |(queue_id, losses)| {
+                let losses = losses.iter().filter(|loss| !removed.was_removed_after(topic, loss.at_ms));
+                Some((topic.as_str(), *queue_id, losses.map(|loss| loss.end).max()?))
+            })
+        })
+    }
+}
+
+impl Loss {
+    fn from_json(value: &Value) -> Option<Self> {
+        let number = |name| value.get(name)?.as_i64();
+        Some(Self { begin: number("begin")?.max(0), end: number("end")?, at_ms: number("at")? })
+    }
+
+    fn to_json(self) -> Value {
+        json!({"at": self.at_ms, "begin": self.begin, "end": self.end})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_there_again_after_a_save_and_count_once() {
+        let dir = tempfile::tempdir().expect("dir");
+        assert!(!LostMessages::are_noted(dir.path()));
+        assert_eq!(LostMessages::load(dir.path()).expect("none"), LostMessages::default());
+        let mut lost = LostMessages::default();
+        for (queue_id, begin, end) in [(0, 4, 9), (0, 4, 9), (0, 20, 22), (3, 0, 1), (4, 7, 7)] {
+            lost.add("orders", queue_id, Loss { begin, end, at_ms: 5 });
+        }
+        lost.save(dir.path()).expect("saved");
+        assert!(LostMessages::are_noted(dir.path()));
+        let read = LostMessages::load(dir.path()).expect("read");
+        assert_eq!(read, lost);
+        let removed = RemovedTopics::default();
+        assert_eq!(read.ends(&removed).collect::<Vec<_>>(), [("orders", 0, 22), ("orders", 3, 1)]);
+    }
+}

@@ -1,0 +1,35 @@
+//! What says that a recovery of all of the store began and did not end.
+use crate::Result;
+use crate::file::disk::{self, Call};
+use crate::file::permission;
+use std::path::Path;
+
+/// Stands in the store's directory while queues may be shorter than a checkpoint tells.
+const BEGUN: &str = "recovery.begun";
+
+/// Whether a recovery began and did not end.
+pub fn is_begun(root: &Path) -> bool {
+    root.join(BEGUN).exists()
+}
+
+/// Notes that the next start is to recover all of the store.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn begin(root: &Path) -> Result<()> {
+    let path = root.join(BEGUN);
+    disk::call(Call::Create, &path, || permission::create(&path))?;
+    disk::sync_directory(root)
+}
+
+/// Notes that it has ended.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn remove(root: &Path) -> Result<()> {
+    if is_begun(root) {
+        disk::remove_file(&root.join(BEGUN))?;
+        disk::sync_directory(root)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! A log that ends before what was flushed of it: its last file was emptied, cut off, removed, or is not mounted.
+//!
+//! The log alone cannot tell. Its checkpoint says up to which offset it was flushed. A broker of RocketMQ leaves no such offset: where it
+//! was closed, its queues, its index and the times of its checkpoint tell; where it was not, the times alone, as pages of queues may reach
+//! the disk before those of the log.
+use super::log_end;
+use super::marker::is_begun;
+use crate::file::name;
+use crate::format::message::Message;
+use crate::store::commit_log::CommitLog;
+use crate::store::consume_queue::ConsumeQueue;
+use crate::store::damage::DamageLog;
+use crate::store::log_walk::{Block, LogWalk};
+use crate::store::message_store::MessageStore;
+use crate::store::retain::clock::now_ms;
+use crate::{Error, Result};
+use std::collections::HashSet;
+use std::fmt::{self, Display};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes before the flushed end in which a record is looked for.
+const LOOK_BACK: u64 = 64 << 10;
+const NO_FILE: &str = "no file";
+const UNWRITTEN: &str = "bytes that were never written";
+
+/// An end of the log that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingEnd {
+    /// The store.
+    pub root: PathBuf,
+    /// Where the log ends.
+    pub log_end: u64,
+    /// Where it ended, or behind.
+    pub expected: u64,
+    /// What says so.
+    pub witness: String,
+    /// The file that ends too early, or should be there.
+    pub file: PathBuf,
+    /// Position in it.
+    pub position: u64,
+    /// What stands there.
+    pub got: String,
+}
+
+impl MissingEnd {
+    /// Looks for one in a store that nobody has open; `queues` are all there are.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Corrupt`] where the log goes on behind damage.
+    pub fn find(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
+        let log = store.log();
+        if let Some(flushed) = store.flushed_end().map(|end| end.offset) {
+            if !reaches(log, flushed)? {
+                let ending = Ending::of(store, &HashSet::new())?;
+                let missing = Self::new(store, &ending, flushed, checkpoint_of(store));
+                return ending.goes_on.map_or(Ok(Some(missing)), Err);
+            }
+            if store.has_abort() || ends_at(log, flushed)? {
+                return Ok(None);
+            }
+        }
+        // a recovery that did not end may have changed them
+        if is_begun(store.root()) {
+            return Ok(None);
+        }
+        Self::find_by_lists(store, queues)
+    }
+
+    /// As what lists the log says, and the times of the checkpoint.
+    fn find_by_lists(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
+        let is_closed = !store.has_abort();
+        let listed = if is_closed { listed_of(queues)? } else { Vec::new() };
+        let ending = Ending::of(store, &listed.iter().map(Listed::key).collect())?;
+        // damage, which a recovery tells from what was never flushed
+        if ending.goes_on.is_some() {
+            return Ok(None);
+        }
+        // no record of that place is in the log: else the unit alone is damaged
+        let is_missing = |listed: &&Listed| listed.end > ending.end && !ending.records.contains(&listed.key());
+        if let Some(listed) = listed.iter().filter(is_missing).max_by_key(|listed| listed.end) {
+            return Ok(Some(Self::new(store, &ending, listed.end, listed.to_string())));
+        }
+        if is_closed && let Some(file) = store.index_files()?.last() {
+            let (at, time) = (u64::try_from(file.header.end_phy_offset).unwrap_or(0), file.header.end_timestamp);
+            if at >= ending.end && time >= ending.last_ms && file.entries() > 0 {
+                return Ok(Some(Self::new(store, &ending, at + 1, format!("the index, {}", file.path.display()))));
+            }
+        }
+        let flushed_ms = store.checkpoint().map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
+        // a time to come is damage of the checkpoint
+        let is_later = flushed_ms > ending.last_ms && flushed_ms <= now_ms();
+        if is_later && flushed_ms > last_time(store.log(), store.log().min_offset())? {
+            let witness = format!("{}, of messages stored until {flushed_ms},", checkpoint_of(store));
+            return Ok(Some(Self::new(store, &ending, ending.end + 1, witness)));
+        }
+        Ok(None)
+    }
+
+    fn new(store: &MessageStore, ending: &Ending, expected: u64, witness: String) -> Self {
+        let segments = store.log().segments();
+        let size = store.log_file_size().unwrap_or(1);
+        let file = segments.files().iter().find(|file| (file.base..file.base + size).contains(&ending.end));
+        let (file, position, got) = match file {
+            Some(file) => (file.path.clone(), ending.end - file.base, ending.reason.clone()),
+            None => {
+                let base = segments.files().last().map_or(expected.saturating_sub(1) / size * size, |_| ending.end);
+                let path = store.root().join("commitlog").join(name::of_offset(base));
+                let is_link = fs::symlink_metadata(&path).is_ok();
+                (path, 0, if is_link { "a link that leads nowhere" } else { NO_FILE }.to_owned())
+            }
+        };
+        Self { root: store.root().to_path_buf(), log_end: ending.end, expected, witness, file, position, got }
+    }
+
+    /// The error of whoever would append to such a log.
+    pub fn refused(&self) -> Error {
+        let reason = format!(
+            "{self}; nothing was changed. Bring the file back, or see what is lost, and how to go on without it: `rmqfast store repair {}`",
+            self.root.display()
+        );
+        Error::Corrupt { path: self.file.clone(), offset: self.position, reason }
+    }
+}
+
+impl Display for MissingEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { log_end, expected, witness, got, .. } = self;
+        write!(
+            f,
+            "expected the commit log to end at {expected} or behind, as {witness} says, got its end at {log_end}: {got}"
+        )
+    }
+}
+
+/// Where the sound part of a log ends.
+struct Ending {
+    end: u64,
+    reason: String,
+    /// That records follow, behind damage.
+    goes_on: Option<Error>,
+    /// The greatest store time of its last records.
+    last_ms: i64,
+    /// Which of the places that were asked for have records there.
+    records: HashSet<Key>,
+}
+
+/// Topic, queue and queue offset.
+type Key = (Vec<u8>, i32, i64);
+
+impl Ending {
+    /// Reads the last files, back to one that has a record.
+    fn of(store: &MessageStore, places: &HashSet<Key>) -> Result<Self> {
+        let log = store.log();
+        let size = store.log_file_size().unwrap_or(0);
+        let mut ending = Self {
+            end: log.min_offset(),
+            reason: NO_FILE.to_owned(),
+            goes_on: None,
+            last_ms: 0,
+            records: HashSet::new(),
+        };
+        let mut behind = None;
+        for file in log.segments().files().iter().rev() {
+            let file_end = file.base + size.max(file.len);
+            // what stands behind a file that is missing is no part of the log
+            if behind != Some(file_end) {
+                (ending.end, ending.reason) = (file_end, NO_FILE.to_owned());
+            }
+            behind = Some(file.base);
+            let mut walk = LogWalk::new(log.clone(), file.base, file_end, 0).without_waiting();
+            let mut damage = DamageLog::default();
+            let mut has_records = false;
+            while damage.entries().is_empty() && walk.advance(&mut damage)? {
+                has_records = true;
+                ending.meet(walk.block(), places);
+            }
+            if let Some(first) = damage.entries().first() {
+                ending.goes_on = log_end::record_behind(&walk).map(|next| log_end::damaged(log, first, &next));
+                (ending.end, ending.reason) = (first.offset, first.reason.clone());
+            } else if walk.position() < file_end {
+                let is_cut = walk.position() >= file.end();
+                let reason = if is_cut { format!("a file of {} bytes", file.len) } else { UNWRITTEN.to_owned() };
+                (ending.end, ending.reason) = (walk.position(), reason);
+            }
+            if has_records {
+                break;
+            }
+        }
+        Ok(ending)
+    }
+
+    fn meet(&mut self, block: Block<'_>, places: &HashSet<Key>) {
+        for record in block.records {
+            let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
+            let Some(message) = Message::new(bytes, record.layout) else { continue };
+            self.last_ms = self.last_ms.max(message.store_timestamp());
+            let key = (message.topic().to_vec(), message.queue_id(), message.queue_offset());
+            self.records.extend(places.contains(&key).then_some(key));
+        }
+    }
+}
+
+/// The last message that a queue lists.
+struct Listed {
+    topic: String,
+    queue_id: i32,
+    offset: i64,
+    end: u64,
+}
+
+impl Listed {
+    fn key(&self) -> Key {
+        (self.topic.as_bytes().to_vec(), self.queue_id, self.offset)
+    }
+}
+
+impl Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {} of topic {}, which lists message {},", self.queue_id, self.topic, self.offset)
+    }
+}
+
+fn listed_of(queues: &[ConsumeQueue]) -> Result<Vec<Listed>> {
+    let mut listed = Vec::new();
+    for queue in queues {
+        let last = queue.last_message()?;
+        listed.extend(last.map(|(offset, unit)| Listed {
+            topic: queue.topic().to_owned(),
+            queue_id: queue.queue_id(),
+            offset,
+            end: unit.end(),
+        }));
+    }
+    Ok(listed)
+}
+
+/// Whether a sound record, or the blank behind one, ends at `end` of the log or behind.
+fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
+    let Some(last) = end.checked_sub(1) else { return Ok(true) };
+    if log.segments().find(last).is_none() {
+        return Ok(false);
+    }
+    let from = log_end::last_records(log, end, LOOK_BACK)?;
+    let mut walk = LogWalk::new(log.clone(), from, end, 0).without_waiting();
+    let mut damage = DamageLog::default();
+    while walk.advance(&mut damage)? {}
+    let is_sound = damage.entries().iter().all(|damage| damage.offset.saturating_add(damage.length) < end);
+    Ok(is_sound && walk.position() >= end)
+}
+
+/// Whether nothing follows that is whole.
+fn ends_at(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
+    let mut walk = LogWalk::new(log.clone(), end, u64::MAX, u64::MAX).without_waiting();
+    Ok(!walk.advance(&mut DamageLog::default())?)
+}
+
+/// The greatest store time of the log's records from `from` on.
+fn last_time(log: &Arc<CommitLog>, from: u64) -> Result<i64> {
+    let mut walk = LogWalk::new(log.clone(), from, u64::MAX, u64::MAX).without_waiting();
+    let mut last = 0;
+    while walk.advance(&mut DamageLog::default())? {
+        let block = walk.block();
+        let messages = block.records.iter().filter_map(|r| Message::new(block.bytes.get(r.at as usize..)?, r.layout));
+        last = messages.map(|message| message.store_timestamp()).fold(last, i64::max);
+    }
+    Ok(last)
+}
+
+fn checkpoint_of(store: &MessageStore) -> String {
+    format!("the checkpoint, {},", store.root().join("checkpoint").display())
+}
