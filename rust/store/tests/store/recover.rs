@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 mod missing_end;
+mod numbers;
 mod small_files;
 
 const TOPICS: [&str; 3] = ["orders", "clicks", "%RETRY%g"];
