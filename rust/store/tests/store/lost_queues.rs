@@ -122,7 +122,9 @@ proptest! {
         for (n, harm) in harms {
             let queues = sound.all_queues().expect("listed");
             let queue = queues.get(n % queues.len().max(1));
-            queue.filter(|queue| !queue.segments().files().is_empty()).map_or((), |queue| apply(harm, queue.directory()));
+            if let Some(queue) = queue.filter(|queue| !queue.segments().files().is_empty()) {
+                apply(harm, queue.directory());
+            }
         }
         let harmed = opened(&root);
         for topic in &names {
