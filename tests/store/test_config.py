@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rmqfast
-from rmqfast.errors import ArgumentError, CorruptError, StoreIOError, UnsupportedStoreError
+from rmqfast.errors import ArgumentError, CorruptError, UnsupportedStoreError
 from rmqfast.store import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
@@ -307,7 +307,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     file_of(tmp_path, "topics.json").mkdir()
     with pytest.raises(CorruptError, match="expected a file"):
         TopicConfigTable.load(tmp_path)
-    with pytest.raises(StoreIOError):
+    with pytest.raises(CorruptError, match="expected a file"):
         TopicConfigTable().save(tmp_path)
 
 

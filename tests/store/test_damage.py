@@ -157,7 +157,6 @@ def test_strays_and_odd_files_are_passed_over(store: SmallStore) -> None:
     (log / "0000000000000000000").write_bytes(b"19 digits")
     (log / "99999999999999999999").write_bytes(b"more than a long holds")
     (log / f"{1 << 40:020d}").mkdir()
-    (log / f"{1 << 41:020d}").symlink_to(f"{1 << 41:020d}")
     subprocess.run(["mkfifo", log / f"{1 << 42:020d}", store.path / "abort.fifo"], check=True)
     assert rows_and_damage(store.path) == (store.rows, [])
 

@@ -86,7 +86,7 @@ def test_a_checkpoint_that_is_cut_off_is_a_problem_and_one_that_is_gone_is_told(
     (path / "checkpoint").unlink()
     assert "a broker starts a new one" in note(path)
     (path / "checkpoint").mkdir()
-    assert "expected a file" in note(path)
+    assert problem(path) == ("checkpoint", "expected a file")
 
 
 def test_an_index_that_ends_before_the_checkpoint_says_is_told(golden_store_copy: PathOf) -> None:

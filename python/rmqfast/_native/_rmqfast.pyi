@@ -1,6 +1,7 @@
 """The extension: a thin border to the store crate. Its users are `rmqfast.store` and `rmqfast.message` only."""
 
 import builtins
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Never, TypeAlias, final
@@ -66,9 +67,13 @@ __all__ = [
     "cut_copy",
     "decode_pull",
     "fetched_to_arrow",
+    "is_directory",
+    "is_file",
     "is_legal_name",
+    "list_directory",
     "load_config",
     "load_mark",
+    "local_path",
     "log_source",
     "make_certificates",
     "messages_to_arrow",
@@ -80,6 +85,7 @@ __all__ = [
     "newest_copy",
     "panic",
     "parse_name_servers",
+    "path_exists",
     "pieces_option",
     "plain_remark",
     "plan_clean",
@@ -577,6 +583,44 @@ def newest_copy(directory: Path) -> Path:
     Raises:
         StoreIOError: A directory or a note cannot be read.
         CorruptError: A note is none.
+    """
+
+def local_path(name: str, given: str | os.PathLike[str]) -> Path:
+    """A path of this machine, from what a user gave for `name`: see `rmqfast.paths`.
+
+    Raises:
+        ArgumentError: An empty text, or a URL of another system.
+    """
+
+def path_exists(path: str | os.PathLike[str]) -> bool:
+    """Whether anything has this name, be it a link that leads nowhere.
+
+    Raises:
+        StoreIOError: It cannot be looked at.
+    """
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file.
+
+    Raises:
+        StoreIOError: It cannot be looked at.
+        CorruptError: A link that leads nowhere.
+    """
+
+def is_directory(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a directory.
+
+    Raises:
+        StoreIOError: It cannot be looked at.
+        CorruptError: A link that leads nowhere.
+    """
+
+def list_directory(path: str | os.PathLike[str]) -> list[Path]:
+    """The paths that a directory lists, in no order; none where it is not there.
+
+    Raises:
+        StoreIOError: It cannot be looked at.
+        CorruptError: A link that leads nowhere.
     """
 
 _Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]

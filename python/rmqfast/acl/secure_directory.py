@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rmqfast._native import make_certificates
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import exists, list_directory
 
 __all__ = ["SecureDirectory"]
 
@@ -51,9 +52,9 @@ class SecureDirectory:
             ArgumentError: It is there and is none of these.
         """
         path = path.absolute()
-        if (path / _MARK).exists():
+        if exists(path / _MARK):
             return cls(path)
-        if path.exists() and any(path.iterdir()):
+        if exists(path) and list_directory(path):
             raise ArgumentError(f"{path}: expected {_MARK} in it, or an empty directory to make it in, got neither")
         directory = cls(path)
         directory._make(address, name_server_port)

@@ -15,6 +15,7 @@ from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
 from rmqfast.cli.shared_options import Directory, EndTime, Output, StartTime, Tags, TopicsOption
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import exists
 from rmqfast.store import open_store
 from rmqfast.store.parquet import write_parquet
 from rmqfast.store.report import Ingested
@@ -150,7 +151,7 @@ def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> Non
 
 def check_free(out: str, mode: ModeName) -> None:
     """Raises ArgumentError where the output exists and shall not; what a URL says, Spark finds out."""
-    if mode == "error" and Path(out).exists():
+    if mode == "error" and exists(out):
         raise ArgumentError(f"--out: {out} exists; --mode append or --mode overwrite writes there nevertheless")
 
 

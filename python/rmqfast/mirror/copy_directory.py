@@ -20,6 +20,7 @@ from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
 from rmqfast.mirror.start import first_offset
 from rmqfast.mirror.topic_config import of_topics
+from rmqfast.paths import exists, list_directory
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, newest_copy
@@ -158,7 +159,7 @@ class CopyDirectory:
         self._options = replace(self._options, start="earliest")
 
     def _opened(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
-        has_log = any((self.path / "commitlog").glob("[0-9]*"))
+        has_log = any(path.name[0].isdigit() for path in list_directory(self.path / "commitlog"))
         has_mark = TopicReplica.has_mark(self.path)
         topics, retention, sizes = self._options.topics, self._options.retention, self._sizes(source)
         if (has_log or has_mark) and has_mark != bool(topics):
@@ -215,7 +216,7 @@ class CopyDirectory:
 
     def _write_name(self, source: Source) -> None:
         path = self.path / NAME
-        if not path.exists():
+        if not exists(path):
             topics = {"topics": self._options.topics} if self._options.topics else {}
             new = path.with_suffix(".tmp")
             new.write_text(json.dumps(_name(source) | topics) + "\n")

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from rmqfast.errors import CorruptError, StoreIOError
+from rmqfast.paths import exists
 from rmqfast.system import set_mode, sync_directory, sync_file
 
 #: Bytes of a file that is still read.
@@ -29,6 +30,8 @@ def read_text(path: Path) -> str | None:
             with file.open("rb") as opened:
                 data = opened.read(MAX_SIZE + 1)
         except FileNotFoundError:
+            if exists(file):
+                raise StoreIOError(f"{file}: a symbolic link that leads nowhere") from None
             continue
         except OSError as error:
             raise StoreIOError(f"{file}: {error.strerror}") from error
@@ -47,7 +50,7 @@ def write_text(path: Path, text: str) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        mode = stat.S_IMODE(path.stat().st_mode) if exists(path) else None
         _write_file(_beside(path, ".tmp"), text.encode(), mode)
         if mode is not None:
             _write_file(_beside(path, ".bak"), path.read_bytes(), mode)

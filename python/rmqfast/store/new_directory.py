@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from rmqfast.errors import ArgumentError, StoreBusyError, StoreError, StoreIOError
+from rmqfast.paths import exists, is_directory
 from rmqfast.system import owned_directory, sync_directory
 
 __all__ = ["Mode", "new_directory"]
@@ -71,7 +72,7 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
 @contextmanager
 def _parents(out: Path) -> Iterator[None]:
     """Makes the directories above; those that were not there go with an error."""
-    new_parents = [parent for parent in out.parents if not parent.exists()]
+    new_parents = [parent for parent in out.parents if not exists(parent)]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield
@@ -99,17 +100,17 @@ def _owned(partial: Path) -> Iterator[None]:
 
 
 def _check(out: Path, mode: Mode) -> None:
-    if mode == "error" and out.exists():
+    if mode == "error" and exists(out):
         raise ArgumentError(f"out: expected a path where nothing is yet, got {out}; or mode append or overwrite")
-    if mode == "append" and out.exists() and not out.is_dir():
+    if mode == "append" and exists(out) and not is_directory(out):
         raise ArgumentError(f"out: expected a directory to append to, got the file {out}")
 
 
 def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
-    if mode == "append" and out.exists():
+    if mode == "append" and exists(out):
         _add(new, out)
     else:
-        if mode == "overwrite" and out.exists():
+        if mode == "overwrite" and exists(out):
             out.rename(old)
         new.rename(out)
     # the new name has to be on the disk, too
@@ -118,7 +119,7 @@ def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
 
 def _put_back(old: Path, out: Path) -> None:
     """What was to be replaced returns where nothing took its place."""
-    if old.exists() and not out.exists():
+    if exists(old) and not exists(out):
         old.rename(out)
 
 
@@ -128,7 +129,7 @@ def _add(new: Path, out: Path) -> None:
         # sorted: a directory comes before what is in it
         for path in sorted(new.rglob("*")):
             target = out / path.relative_to(new)
-            if target.exists():
+            if exists(target):
                 continue
             if path.is_dir():
                 undo.callback(_remove_empty, target)

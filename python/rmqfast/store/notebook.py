@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from rmqfast.html import MOST_ROWS, facts, table
+from rmqfast.paths import list_directory
 from rmqfast.store.report import StoreInfo
 
 __all__ = ["store_html"]
@@ -46,8 +48,4 @@ def store_html(
 
 
 def _has_queues(path: str | os.PathLike[str]) -> bool:
-    try:
-        with os.scandir(os.path.join(path, "consumequeue")) as entries:  # noqa: PTH118 - a path or a text
-            return any(entries)
-    except OSError:
-        return False
+    return bool(list_directory(Path(path) / "consumequeue"))

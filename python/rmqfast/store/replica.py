@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from rmqfast._native import cut_copy, newest_copy
+from rmqfast.paths import is_directory, list_directory
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import WritableStore
@@ -91,7 +92,8 @@ class Replica:
     def queues(self) -> list[CopiedQueue]:
         """Its queues."""
         live = self.store.live
-        names = [(path.parent.name, int(path.name)) for path in (self.path / "consumequeue").glob("*/*")]
+        topics = [path for path in list_directory(self.path / "consumequeue") if is_directory(path)]
+        names = [(topic.name, int(path.name)) for topic in topics for path in list_directory(topic)]
         return [CopiedQueue(*name, live.queue_bounds(*name)[1]) for name in names]
 
     def remove_ended(self, queues: Iterable[CopiedQueue]) -> list[tuple[str, int]]:

@@ -2,10 +2,10 @@
 //!
 //! The mark stands in a file of the copy's directory. It is never ahead of the copy: what it vouches for is on the disk before.
 use rmqfast_store::file::disk::sync_directory;
+use rmqfast_store::file::place;
 use rmqfast_store::file::replace::replace;
 use rmqfast_store::{Error, Result};
 use serde_json::{Value, json};
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Name of the file.
@@ -36,10 +36,7 @@ impl Mark {
     /// [`Error::Corrupt`] for a file that says something else, [`Error::Io`].
     pub fn load(root: &Path) -> Result<Option<Self>> {
         let path = root.join(NAME);
-        let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|error| Error::io(&path, error))?,
-        };
+        let Some(text) = place::read(&path, u64::MAX)? else { return Ok(None) };
         let mark = serde_json::from_slice(&text).ok().and_then(|value| Self::of(&value));
         mark.map(Some).ok_or_else(|| {
             let reason = "expected position, copyEnd, compareFrom and crc, got something else; begin a new copy";

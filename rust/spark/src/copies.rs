@@ -7,6 +7,7 @@ use crate::topic_piece::TopicPiece;
 use rmqfast_client::cluster::Bounds;
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::{QueueRange, RangeRequest};
+use rmqfast_store::file::place;
 use rmqfast_store::scan::{Piece, Plan};
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{CopyNote, MessageStore, OpenOptions, newest_copy};
@@ -37,7 +38,7 @@ impl Copies {
         for name in names {
             let path = newest_copy(&directory.join(name))?;
             // a broker whose queues have nothing needs none
-            if path.is_dir() {
+            if place::is_directory(&path)? {
                 by_broker.insert(name.to_owned(), Copy::open(&path, name)?);
             }
         }

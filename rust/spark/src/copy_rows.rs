@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::store_damage::{held, refusal, words};
 use rmqfast_client::puller::{Body, Fetched, Pool, Queue};
 use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
+use rmqfast_store::file::place;
 use rmqfast_store::filter::{Sql92, TagExpression};
 use rmqfast_store::scan::row::Row;
 use rmqfast_store::scan::{OffsetBound, Plan, RowSource, ScanRequest};
@@ -34,7 +35,7 @@ impl CopyRows {
     /// # Errors
     /// There is none where the driver saw one; a store that cannot be read.
     pub fn open(request: RangeRequest, ranges: &[QueueRange], part: CopyPart) -> Result<Self> {
-        if !part.path.is_dir() {
+        if !place::is_directory(&part.path)? {
             let text = "the driver saw a copy there; mirrorPath must be at the same path on every executor";
             return Err(Error::argument(format!("{}: no such directory; {text}", part.path.display())));
         }

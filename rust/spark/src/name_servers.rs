@@ -62,7 +62,9 @@ mod tests {
         assert_eq!(name_servers("http://MQ_INST_1_x.host:80").expect("one"), ["MQ_INST_1_x.host:80"]);
         assert_eq!(name_servers("[::1%25]:1; ").expect("one"), ["[::1%25]:1"]);
         assert!(name_servers(" ; ").expect("none").is_empty());
-        for wrong in ["a", "a:0", "a:65536", "a:b", ":1", "a:1,b:1", "a b:1", "::1:80", "[]:1", "a:000001", "a/b:1", "u@a:1"] {
+        for wrong in
+            ["a", "a:0", "a:65536", "a:b", ":1", "a:1,b:1", "a b:1", "::1:80", "[]:1", "a:000001", "a/b:1", "u@a:1"]
+        {
             let text = name_servers(wrong).expect_err("no address").to_string();
             assert_eq!(text, format!("name_server: expected host:port, several separated by ';', got '{wrong}'"));
         }

@@ -104,4 +104,4 @@ def digest_of(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreIOError(f"{path}: {error.strerror}") from error
+        raise StoreIOError(error.errno, str(error.strerror).lower(), str(path)) from error

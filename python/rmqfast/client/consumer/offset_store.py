@@ -14,6 +14,7 @@ from rmqfast.client.instance import ClientInstance
 from rmqfast.errors import ArgumentError, ClientError, RemotingError, RemotingProtocolError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
+from rmqfast.paths import exists
 from rmqfast.remoting import fastjson
 from rmqfast.remoting.hash_map import hash_order
 from rmqfast.remoting.protocol.json_object import JsonObject
@@ -304,7 +305,7 @@ class LocalFileOffsetStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_name("offsets.json.tmp")
         new.write_bytes(text)
-        before = self.path.read_bytes() if self.path.exists() else b""
+        before = self.path.read_bytes() if exists(self.path) else b""
         if before.strip():
             self._backup.write_bytes(before)
         new.replace(self.path)
@@ -315,19 +316,26 @@ class LocalFileOffsetStore:
 
 
 def _in_file(path: Path) -> dict[MessageQueue, int] | None:
-    """The offsets of a file; `None` if it is empty or unreadable.
+    """The offsets of a file; `None` if it is empty or not there.
 
     Raises:
         RemotingProtocolError: It does not contain offsets.
+        ClientError: It cannot be read.
     """
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if exists(path):
+            raise _unreadable(path, "a symbolic link that leads nowhere") from error
         return None
     except OSError as error:
-        _log.warning("offsets cannot be read: %s", error)
-        return None
+        raise _unreadable(path, str(error.strerror).lower()) from error
     return _offsets(data) if data.strip() else None
+
+
+def _unreadable(path: Path, reason: str) -> ClientError:
+    step = f"let this user read it, or remove {path.parent} to begin anew"
+    return ClientError(f"{path}: expected the offsets of a group, got: {reason}", next_step=step)
 
 
 def _text(offsets: Mapping[MessageQueue, int]) -> bytes:

@@ -1,6 +1,6 @@
 //! A store in the making: a directory beside the place where it will stand, which takes its name when all of it is on the disk.
 use crate::file::disk::{self, Call, sync_directory};
-use crate::file::{StoreLock, lock};
+use crate::file::{StoreLock, lock, place};
 use crate::store::MessageStore;
 use crate::{Error, Result};
 use rmqfast_os::disk::rename_new;
@@ -24,7 +24,7 @@ impl Partial {
     /// # Errors
     /// [`Error::Invalid`] where there is something at `out`, [`Error::Busy`] where another process is at it, [`Error::Io`].
     pub fn create(out: &Path) -> Result<Self> {
-        if out.symlink_metadata().is_ok() {
+        if place::exists(out)? {
             return Err(Error::invalid("out", "a path where nothing is yet", out.display()));
         }
         let mut name = out.file_name().map(OsString::from).unwrap_or_default();
@@ -77,8 +77,8 @@ impl Drop for Partial {
 
 /// A directory of that name that no export made is left alone.
 fn refuse_others(path: &Path) -> Result<()> {
-    let is_ours = path.join(lock::NAME).is_file() && !path.join("abort").exists();
-    let is_empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let is_ours = place::is_file(&path.join(lock::NAME))? && !place::exists(&path.join("abort"))?;
+    let is_empty = place::list(path)?.is_empty();
     if is_ours || is_empty {
         return Ok(());
     }

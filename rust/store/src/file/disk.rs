@@ -1,5 +1,6 @@
 //! The seam to the disk: files are created, written, waited for, renamed and removed through here, so that a test can watch it,
 //! let it fail, or know what a loss of power would leave. Directories are made beside it, and the index is written through a map.
+//! What is looked at and read comes through here as well, so that a test can let it fail.
 use crate::{Error, Result};
 use std::fs;
 use std::io;
@@ -28,8 +29,28 @@ pub enum Call {
     Remove,
 }
 
+/// What is asked of a file or a directory, and changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Look {
+    /// The names in a directory.
+    List,
+    /// What stands at a path.
+    Stat,
+    /// A file is opened to be read.
+    Open,
+    /// Bytes of an open file; not what is read through a map.
+    Read,
+}
+
 /// Whoever watches calls of this process.
 pub trait Watcher: Send + Sync {
+    /// Before a look; an error is its result.
+    ///
+    /// # Errors
+    /// What the look shall fail with.
+    fn before_look(&self, _look: Look, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
     /// Before a call; an error is its result, and nothing is done.
     ///
     /// # Errors
@@ -77,14 +98,30 @@ pub fn call<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) 
 
 #[cold]
 fn watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let watchers = WATCHERS.read().unwrap_or_else(PoisonError::into_inner);
-    let here: Vec<_> = watchers.iter().filter(|(place, _)| path.starts_with(place)).map(|(_, w)| w.clone()).collect();
-    // a watcher may wait
-    drop(watchers);
+    let here = watchers_of(path);
     here.iter().try_for_each(|watcher| watcher.before(call, path))?;
     let done = action()?;
     here.iter().for_each(|watcher| watcher.after(call, path));
     Ok(done)
+}
+
+/// Those that watch `path`, without the lock: a watcher may wait.
+#[cold]
+fn watchers_of(path: &Path) -> Vec<Arc<dyn Watcher>> {
+    let watchers = WATCHERS.read().unwrap_or_else(PoisonError::into_inner);
+    watchers.iter().filter(|(place, _)| path.starts_with(place)).map(|(_, watcher)| watcher.clone()).collect()
+}
+
+/// Asks something of what is at `path`.
+///
+/// # Errors
+/// What the operating system says.
+#[inline]
+pub fn look<T>(look: Look, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if COUNT.load(Ordering::Relaxed) > 0 {
+        watchers_of(path).iter().try_for_each(|watcher| watcher.before_look(look, path))?;
+    }
+    action()
 }
 
 /// Waits until the names in `directory` are on the disk.

@@ -1,7 +1,8 @@
 //! One file of a queue of files, open for reading: by `pread` into a buffer, or through a map.
 //!
 //! `pread` is the default: a file that is shortened under it gives fewer bytes, under a map it gives SIGBUS.
-use super::mmap;
+use super::disk::{self, Look};
+use super::{mmap, place};
 use crate::{Error, Result};
 use memmap2::Mmap;
 use rmqfast_os::file::{FileExt, open_unseen};
@@ -37,9 +38,9 @@ impl Segment {
     /// Opens the file for reading only; its access time stays as it is, where this user may ask for that.
     ///
     /// # Errors
-    /// [`Error::Io`] with the path.
+    /// [`Error::Io`] with the path, [`Error::Corrupt`] for a link that leads nowhere.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
-        let file = open_unseen(path).map_err(|e| Error::io(path, e))?;
+        let file = place::open(path, || open_unseen(path))?;
         // Positions within a map are 32 bits wide; no broker writes a file that needs more.
         let mappable = file.metadata().is_ok_and(|m| m.len() <= u64::from(u32::MAX));
         let map = match io {
@@ -89,8 +90,8 @@ impl Segment {
         if self.buffer.len() < len {
             self.buffer.resize(len, 0);
         }
-        let got = read_fully(&self.file, &mut self.buffer[..len], at).map_err(|e| Error::io(&self.path, e))?;
-        Ok(&self.buffer[..got])
+        let got = read_fully((&self.file, &self.path), &mut self.buffer[..len], at);
+        Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
     }
 
     /// Appends `len` bytes from `at` to `out`; fewer at the end of the file. Returns how many.
@@ -103,7 +104,7 @@ impl Segment {
             out.extend_from_slice(slice_of(map, at, len));
         } else {
             out.resize(start + len, 0);
-            let got = read_fully(&self.file, &mut out[start..], at);
+            let got = read_fully((&self.file, &self.path), &mut out[start..], at);
             out.truncate(start + *got.as_ref().unwrap_or(&0));
             got.map_err(|e| Error::io(&self.path, e))?;
         }
@@ -136,7 +137,7 @@ impl Segment {
         let mut at = range.start;
         while at < range.end {
             let length = STEP.min(range.end - at) as usize;
-            let got = read_fully(&self.file, &mut buffer[..length], at)?;
+            let got = read_fully((&self.file, &self.path), &mut buffer[..length], at)?;
             if let Some(first) = first_nonzero(&buffer[..got]) {
                 return Ok(Some(at + first as u64));
             }
@@ -186,10 +187,10 @@ fn slice_of(bytes: &[u8], at: u64, len: usize) -> &[u8] {
     &bytes[start..start.saturating_add(len).min(bytes.len())]
 }
 
-fn read_fully(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+fn read_fully((file, path): (&File, &Path), buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], at + done as u64) {
+        match disk::look(Look::Read, path, || file.read_at(&mut buffer[done..], at + done as u64)) {
             Ok(0) => break,
             Ok(n) => done += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

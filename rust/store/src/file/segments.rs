@@ -1,15 +1,15 @@
 //! The ordered files of a commit log or a consume queue, found in one directory or several.
 //!
 //! File sizes are not written anywhere: they follow from the files. Stray files are passed over, as a reader must not
-//! refuse what a broker's operator left behind.
+//! refuse what a broker's operator left behind. A segment that is a link which leads nowhere is listed with the length that its place
+//! among the others tells: whoever opens it hears of it.
 //!
 //! Source: `MappedFileQueue.doLoad`, `MultiPathMappedFileQueue`.
 use super::name;
+use super::place::{self, Place};
 use super::segment::{Io, Segment};
-use crate::{Error, Result};
+use crate::Result;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// One file: where it is, the offset of its first byte, its length.
@@ -21,6 +21,8 @@ pub struct SegmentFile {
     pub base: u64,
     /// Bytes it had when listed.
     pub len: u64,
+    /// Whether it is a symbolic link whose target is not there.
+    pub is_dead_link: bool,
 }
 
 impl SegmentFile {
@@ -48,7 +50,27 @@ impl Segments {
         for directory in directories {
             list_one(directory, &mut files, &mut strays)?;
         }
-        Ok(Self { files: files.into_values().collect(), strays })
+        let mut segments = Self { files: files.into_values().collect(), strays };
+        segments.guess_dead_links();
+        Ok(segments)
+    }
+
+    /// Gives a link that leads nowhere the length up to the next file, or that of most files. It has a byte at least, or it would pass for
+    /// a file that was never written to.
+    fn guess_dead_links(&mut self) {
+        if self.dead_link().is_none() {
+            return;
+        }
+        let size = self.file_size().unwrap_or(1);
+        let nexts: Vec<_> = self.files.iter().skip(1).map(|file| file.base).collect();
+        for (index, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.is_dead_link) {
+            file.len = nexts.get(index).map_or(size, |next| (next - file.base).min(size.max(1)));
+        }
+    }
+
+    /// The first file that is a link which leads nowhere.
+    pub fn dead_link(&self) -> Option<&Path> {
+        self.files.iter().find(|file| file.is_dead_link).map(|file| &*file.path)
     }
 
     /// In order of offset.
@@ -76,7 +98,7 @@ impl Segments {
         // names tell the size as well as lengths do: a file that was cut off does not count alone
         let steps = self.files.windows(2).map(|w| w[1].base - w[0].base);
         let mut counts = BTreeMap::new();
-        for size in steps.chain(self.files.iter().map(|f| f.len)).filter(|size| *size > 0) {
+        for size in steps.chain(self.files.iter().filter(|f| !f.is_dead_link).map(|f| f.len)).filter(|size| *size > 0) {
             *counts.entry(size).or_insert(0_usize) += 1;
         }
         counts.into_iter().max_by_key(|(size, count)| (*count, *size)).map(|(size, _)| size)
@@ -99,19 +121,18 @@ impl Segments {
 }
 
 fn list_one(directory: &Path, files: &mut BTreeMap<u64, SegmentFile>, strays: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = match fs::read_dir(directory) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(|e| Error::io(directory, e))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(|e| Error::io(directory, e))?.path();
+    for path in place::list(directory)? {
         let base = path.file_name().and_then(|n| n.to_str()).and_then(name::offset);
-        match (base, fs::metadata(&path)) {
-            (Some(base), Ok(meta)) if meta.is_file() => {
-                files.insert(base, SegmentFile { path, base, len: meta.len() });
+        match (base, Place::look(&path)) {
+            (Some(base), Ok(Place::There(meta))) if meta.is_file() => {
+                files.insert(base, SegmentFile { path, base, len: meta.len(), is_dead_link: false });
             }
+            (Some(base), Ok(Place::DeadLink)) => {
+                files.entry(base).or_insert(SegmentFile { path, base, len: 0, is_dead_link: true });
+            }
+            (Some(_), Err(error)) => return Err(error),
             // Retention may remove a file between the listing and the look at it.
-            (_, Err(e)) if e.kind() == io::ErrorKind::NotFound => {}
+            (_, Ok(Place::Absent)) => {}
             _ => strays.push(path),
         }
     }
@@ -121,6 +142,9 @@ fn list_one(directory: &Path, files: &mut BTreeMap<u64, SegmentFile>, strays: &m
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
+    use std::fs;
+    use std::os::unix::fs::symlink;
 
     fn write(dir: &Path, name: &str, len: usize) {
         fs::write(dir.join(name), vec![0; len]).expect("written");
@@ -150,5 +174,24 @@ mod tests {
         let segments = Segments::list(&[dir.path().into()]).expect("listed");
         assert_eq!(segments.file_size(), Some(100));
         assert_eq!(segments.find(150), None);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_keeps_its_place_among_the_files() {
+        let dir = tempfile::tempdir().expect("dir");
+        let dead = |name: &str| symlink(dir.path().join("not-mounted"), dir.path().join(name)).expect("linked");
+        let list = || Segments::list(&[dir.path().into()]).expect("listed");
+        dead("00000000000000000000");
+        assert_eq!((list().start(), list().end(), list().file_size()), (0, 1, None));
+        write(dir.path(), "00000000000000000100", 100);
+        dead("00000000000000000200");
+        let segments = list();
+        assert_eq!((segments.start(), segments.end(), segments.file_size()), (0, 300, Some(100)));
+        assert_eq!(segments.dead_link(), Some(&*dir.path().join("00000000000000000000")));
+        for index in [0, 2] {
+            assert!(matches!(segments.open(index, Io::Pread), Err(Error::Corrupt { .. })));
+        }
+        fs::remove_file(dir.path().join("00000000000000000000")).expect("removed");
+        assert!(segments.open(0, Io::Pread).expect_err("gone").is_not_found());
     }
 }

@@ -68,7 +68,8 @@ fn record_at_or_behind(store: &MessageStore, target: u64) -> Result<u64> {
     let Some(index) = segments.find(target).filter(|index| files[*index].base < target) else { return Ok(next()) };
     match record_behind(store.log(), index, target) {
         Ok(record) => Ok(record.unwrap_or_else(next)),
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(next()),
+        // gone, or a link that leads nowhere: the file behind it
+        Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(next()),
         Err(error) => Err(error),
     }
 }

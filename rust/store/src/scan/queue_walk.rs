@@ -6,7 +6,6 @@
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::hits::{Hit, HitCollector};
 use super::request::ScanRequest;
-use crate::Result;
 use crate::file::{Segment, mmap};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::commit_log::{CommitLog, sound};
@@ -14,6 +13,7 @@ use crate::store::consume_queue::ConsumeQueue;
 use crate::store::damage::DamageLog;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
 use crate::store::multi_dispatch::LMQ;
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// Records no further apart than this are fetched with one read.
@@ -39,7 +39,7 @@ impl QueueWalk {
     /// Walks the messages of `queues` whose records start in a range of the log.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`Error::Io`].
     pub fn new(
         log: Arc<CommitLog>,
         queues: Arc<Vec<ConsumeQueue>>,
@@ -72,7 +72,7 @@ impl QueueWalk {
     /// Fetches the next records; a block may be empty. `false` at the end.
     ///
     /// # Errors
-    /// [`crate::Error::Io`], other than for a file that was removed meanwhile: that is damage.
+    /// [`Error::Io`], other than for a file that was removed meanwhile, or a link that leads nowhere: that is damage.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.bytes.clear();
@@ -170,9 +170,7 @@ impl QueueWalk {
         if self.segment.as_ref().is_none_or(|(open, _)| *open != index) {
             self.segment = match self.log.open(index) {
                 Ok(segment) => Some((index, segment)),
-                Err(crate::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                    return Ok(None);
-                }
+                Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             };
         }

@@ -1,4 +1,5 @@
 //! Whether consume queues can be trusted, from a look at the ends of their files.
+use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::consume_queue::UnitReader;
@@ -13,6 +14,9 @@ const MAX_HEAD: usize = 256 << 10;
 /// record.
 pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let log = store.log();
+    if let Some(link) = queues.iter().find_map(|queue| queue.segments().dead_link()) {
+        return Ok(Some(place::dead_link(link).to_string()));
+    }
     for queue in queues {
         let max = queue.max_offset()?;
         let first = queue.lower_bound(log.min_offset(), max)?;
@@ -64,6 +68,8 @@ fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: U
         Ok(head) => head,
         Err(Error::Invalid { expected, got, .. }) => return Ok(Some(format!("expected {expected}, got {got}"))),
         Err(Error::Corrupt { .. }) => return Ok(None),
+        // retention removed the file since it was listed
+        Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error),
     };
     let layout = match Layout::decode(&head) {

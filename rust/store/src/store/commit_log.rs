@@ -2,7 +2,7 @@
 //!
 //! Source: `CommitLog`, `MappedFileQueue.findMappedFileByOffset`.
 use super::damage::Damage;
-use crate::file::{Io, Segment, Segments, StoreLock};
+use crate::file::{Io, Place, Segment, Segments, StoreLock};
 use crate::format::message::{Item, Layout, Message};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,13 +80,27 @@ impl CommitLog {
     }
 
     /// Whether a file behind the one at `index` holds something: then the log does not end before it.
-    pub fn continues_behind(&self, index: usize) -> bool {
-        (index + 1..self.segments.files().len()).any(|i| self.holds_data(i))
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn continues_behind(&self, index: usize) -> Result<bool> {
+        for index in index + 1..self.segments.files().len() {
+            if self.holds_data(index)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
-    fn holds_data(&self, index: usize) -> bool {
+    fn holds_data(&self, index: usize) -> Result<bool> {
         let len = self.segments.files()[index].len;
-        self.open(index).and_then(|segment| segment.first_written(0, len)).is_ok_and(|offset| offset.is_some())
+        match self.open(index).and_then(|segment| segment.first_written(0, len)) {
+            Ok(offset) => Ok(offset.is_some()),
+            // a link that leads nowhere: what it led to may hold anything
+            Err(Error::Corrupt { .. }) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The whole record at `offset`, body CRC checked.
@@ -123,7 +137,8 @@ impl CommitLog {
     pub fn retained_from(&self, index: usize) -> Option<u64> {
         let files = self.segments.files();
         // no listing of the directories, which a file that goes meanwhile would fail
-        let start = match files.iter().find(|file| file.path.exists()) {
+        let is_gone = |path: &Path| matches!(Place::look(path), Ok(Place::Absent));
+        let start = match files.iter().find(|file| !is_gone(&file.path)) {
             Some(first) => first.base,
             None => self.listed_again()?.start(),
         };
@@ -136,8 +151,11 @@ impl CommitLog {
         Segments::list(&directories.into_iter().collect::<Vec<_>>()).ok()
     }
 
-    /// Why the file at `index` is not there any more.
+    /// Why the file at `index` is not there: a link that leads nowhere, or removed since it was listed.
     pub fn removed(&self, index: usize) -> String {
+        if let Err(Error::Corrupt { reason, .. }) = Place::metadata(&self.segments.files()[index].path) {
+            return reason;
+        }
         match self.retained_from(index) {
             Some(begin) => {
                 format!("retention removed the file since the store was opened: the log begins at {begin} now")

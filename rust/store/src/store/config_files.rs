@@ -1,12 +1,12 @@
 //! The files below `config/`: read with their `.bak`, and never a reason not to read the store.
 //!
 //! Source: `ConfigManager.load`, `TopicConfigManager`.
+use crate::file::{Place, place};
 use crate::format::config;
 use crate::{Error, Result};
 use serde_json::Value;
-use std::io::{self, Read};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 /// Where topics are configured.
 pub const TOPICS: &str = "topics.json";
@@ -36,7 +36,17 @@ pub struct ConfigFile {
 impl ConfigFile {
     /// Reads the file `name` below the `config/` of a store, or its `.bak` where that is missing, empty or garbage.
     pub fn load(root: &Path, name: &str) -> Self {
-        Self { database: database(root, name), ..Self::load_file(root, name) }
+        let file = Self::load_file(root, name);
+        match database(root, name) {
+            Ok(database) => Self { database, ..file },
+            // nobody knows whether there is one, so that nothing may be saved beside it
+            Err(error) if file.value.is_none() => {
+                let fault = file.fault.clone().unwrap_or_else(|| MISSING.to_owned());
+                let note = Some(format!("{}: {fault}; {error}", file.path.display()));
+                Self { fault: Some(fault), backup_fault: Some(error.to_string()), note, ..file }
+            }
+            Err(_) => file,
+        }
     }
 
     /// Whether the file or its backup is there, whatever it says; so it is where nobody can tell.
@@ -130,10 +140,15 @@ impl ConfigFile {
 }
 
 /// Where the database is that takes the place of the file `name`; RocksDB has a file `CURRENT` in each.
-fn database(root: &Path, name: &str) -> Option<PathBuf> {
-    let (_, own) = DATABASES.iter().find(|(file, _)| *file == name)?;
-    let paths = [DATABASE_V2, own].map(|directory| root.join("config").join(directory));
-    paths.into_iter().find(|path| path.join("CURRENT").is_file())
+fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
+    let own = DATABASES.iter().filter(|(file, _)| *file == name).map(|(_, own)| *own);
+    for directory in own.flat_map(|own| [DATABASE_V2, own]) {
+        let path = root.join("config").join(directory);
+        if place::is_file(&path.join("CURRENT"))? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 /// How the configuration is had all the same: `mqadmin` writes the files for databases of the first kind only.
@@ -145,47 +160,41 @@ fn way_out(database: &Path) -> String {
     format!("`mqadmin rocksDBConfigToJson -b BROKER -t '{kinds}'` has the running broker write the files")
 }
 
+/// The fault of a file that is not there.
+pub(super) const MISSING: &str = "missing";
+
 /// Why a file gives no configuration.
 #[derive(Debug)]
 pub(super) enum Fault {
     Missing,
+    /// What it says is no configuration.
     Unreadable(String),
+    /// It could not be looked at.
+    Io(Error),
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Missing => "missing",
-            Self::Unreadable(reason) => reason,
+            Self::Missing => MISSING,
+            Self::Unreadable(reason) | Self::Io(Error::Corrupt { reason, .. }) => reason,
+            Self::Io(Error::Io { source, .. }) => return source.fmt(f),
+            Self::Io(error) => return error.fmt(f),
         })
     }
 }
 
 /// The text at `path` and what it says, if that is what the file `name` may say.
 pub(super) fn read(path: &Path, name: &str) -> Result<(Vec<u8>, Value), Fault> {
-    let text = read_text(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Fault::Missing,
-        _ => Fault::Unreadable(error.to_string()),
-    })?;
+    let len = Place::metadata(path).map_err(Fault::Io)?.map_or(0, |meta| meta.len());
+    if len > config::MAX_LEN as u64 {
+        return Err(Fault::Unreadable(config::ConfigError::TooLong(len as usize).to_string()));
+    }
+    let text = place::read(path, config::MAX_LEN as u64 + 1).map_err(Fault::Io)?.ok_or(Fault::Missing)?;
     if text.trim_ascii().is_empty() {
         return Err(Fault::Unreadable("empty".to_owned()));
     }
     let value = config::parse(&text).map_err(|e| Fault::Unreadable(e.to_string()))?;
     config::check(name, &value).map_err(Fault::Unreadable)?;
     Ok((text, value))
-}
-
-/// Never more than is read of a configuration, and of files only: anything else, as a pipe, could block.
-fn read_text(path: &Path) -> io::Result<Vec<u8>> {
-    let meta = fs::metadata(path)?;
-    let len = usize::try_from(meta.len()).unwrap_or(usize::MAX);
-    if !meta.is_file() {
-        return Err(io::Error::other("expected a file"));
-    }
-    if len > config::MAX_LEN {
-        return Err(io::Error::other(config::ConfigError::TooLong(len)));
-    }
-    let mut text = Vec::with_capacity(len);
-    fs::File::open(path)?.take(config::MAX_LEN as u64 + 1).read_to_end(&mut text)?;
-    Ok(text)
 }

@@ -5,9 +5,10 @@
 //! by then, made in the same way. One that cannot be read does not take the place of a good backup.
 //!
 //! Source: `ConfigManager.persist`, `MixAll.string2File`, which waits for no disk and has no file of the name for a moment.
-use super::config_files::read;
+use super::config_files::{Fault, read};
 use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
+use crate::file::place;
 use crate::file::replace::replace;
 use crate::format::config::{self, MAX_LEN};
 use crate::{Error, Result};
@@ -35,15 +36,18 @@ pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     check_name(name)?;
     let _alone = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = root.join("config");
-    if !directory.is_dir() {
+    if !place::is_directory(&directory)? {
         create_directories(&directory)?;
         // the directory's own name has to be on the disk, too
         sync_directory(root)?;
     }
     let path = directory.join(name);
     // only one that can be read becomes the backup
-    if let Ok((current, _)) = read(&path, name) {
-        replace(&directory.join(format!("{name}.bak")), &current)?;
+    match read(&path, name) {
+        Ok((current, _)) => replace(&directory.join(format!("{name}.bak")), &current)?,
+        // it may say more than what would take its place
+        Err(Fault::Io(error)) => return Err(error),
+        Err(Fault::Missing | Fault::Unreadable(_)) => {}
     }
     replace(&path, text)?;
     sync_directory(&directory)

@@ -5,7 +5,7 @@
 //! Source: `ConsumeQueue`.
 use super::commit_log::{CommitLog, RecordReader};
 use super::multi_dispatch::listed_in;
-use crate::file::{Io, Segment, Segments};
+use crate::file::{Io, Segment, Segments, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
 use crate::{Error, Result};
@@ -66,9 +66,10 @@ impl ConsumeQueue {
         for (index, file) in self.segments.files().iter().enumerate().rev() {
             let segment = match self.segments.open(index, Io::Pread) {
                 // retention removed it since it was listed, which full files alone are
-                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                    return Ok((file.end() / UNIT) as i64);
-                }
+                Err(error) if error.is_not_found() => return Ok((file.end() / UNIT) as i64),
+                // a link that leads nowhere: what it listed is missing, and found in the log
+                Err(Error::Corrupt { .. }) if index > 0 => continue,
+                Err(Error::Corrupt { .. }) => return Ok((file.base / UNIT) as i64),
                 opened => opened?,
             };
             // by bisection: behind the last unit a file is zero
@@ -258,7 +259,9 @@ impl<'a> UnitReader<'a> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
             self.open = match self.queue.segments.open(index, Io::Pread) {
                 // retention removed it since it was listed: its messages are gone, too
-                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(&[]),
+                Err(error) if error.is_not_found() => return Ok(&[]),
+                // a link that leads nowhere: what it listed is missing, and found in the log
+                Err(Error::Corrupt { .. }) => return Ok(&[]),
                 opened => Some((index, opened?)),
             };
         }
@@ -295,19 +298,20 @@ pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQ
 /// Names of the directories in `path`, sorted; none where it does not exist.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// [`Error::Io`], [`Error::Corrupt`] for a link that leads nowhere.
 pub fn directory_names(path: &Path) -> Result<Vec<String>> {
-    let entries = match std::fs::read_dir(path) {
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        other => other.map_err(|e| Error::io(path, e))?,
+    let entries = match place::list(path) {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => return Ok(Vec::new()),
+        entries => entries?,
     };
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|e| Error::io(path, e))?;
-        let is_dir = entry.path().is_dir();
-        names.extend(entry.file_name().into_string().ok().filter(|_| is_dir));
+        let name = entry.file_name().and_then(|name| name.to_str());
+        if let Some(name) = name
+            && place::is_directory(&entry)?
+        {
+            names.push(name.to_owned());
+        }
     }
     names.sort_unstable();
     Ok(names)

@@ -13,6 +13,7 @@ use super::message_store::{MessageStore, QueueKind};
 use super::multi_dispatch::LMQ;
 use super::removed_topics::RemovedTopics;
 use super::unlisted::Unlisted;
+use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
 use crate::store::config_files::{ConfigFile, TOPICS};
@@ -97,6 +98,8 @@ impl<'a> Coverage<'a> {
             Ok(head) => Ok(matches!(Layout::decode(&head), Ok(Item::Blank(size)) if size as u64 >= room)),
             // retention removed it since it was listed
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(true),
+            // a link that leads nowhere: the walk tells of it
+            Err(Error::Corrupt { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -232,7 +235,8 @@ impl MessageStore {
 /// Whether the files of a queue follow each other, and nothing is missing before the first unit.
 fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let files = queue.segments().files();
-    if files.windows(2).any(|pair| pair[0].end() != pair[1].base) {
+    let has_dead_link = queue.segments().dead_link().is_some();
+    if has_dead_link || files.windows(2).any(|pair| pair[0].end() != pair[1].base) {
         return Ok(false);
     }
     let first = queue.first_offset();
@@ -352,7 +356,7 @@ impl<'a> Owners<'a> {
     /// The queues of a topic as they are now; `None` of a topic that was deleted, or is listed elsewhere.
     fn listed(&mut self, topic: &str) -> Result<Option<HashMap<i32, Owner>>> {
         let queues = self.store.queues(topic)?;
-        let is_batch = self.store.root().join("batchconsumequeue").join(topic).is_dir();
+        let is_batch = place::is_directory(&self.store.root().join("batchconsumequeue").join(topic))?;
         if is_batch || (queues.is_empty() && !self.may_exist(topic)) {
             return Ok(None);
         }

@@ -2,13 +2,13 @@
 //!
 //! Source: `IndexService.load`, `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
 use super::damage::Damage;
-use crate::file::{Io, Segment};
+use crate::Result;
+use crate::file::{Io, Place, Segment, place};
 use crate::format::index::geometry::guess_geometry;
 use crate::format::index::{
     DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT, ENTRY_SIZE, HEADER_SIZE, IndexEntry, IndexHeader, SLOT_SIZE,
     entry_position, file_size, slot_of, slot_position,
 };
-use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// A file of another than the default size is read whole to learn its geometry, up to this size.
@@ -25,23 +25,24 @@ pub struct IndexFile {
     pub header: IndexHeader,
     /// Slots and entries, where they follow from the file or from one of its size.
     pub geometry: Option<(u32, u32)>,
+    /// Whether it is a symbolic link whose target is not there: then nothing else is known of it.
+    pub is_dead_link: bool,
 }
 
 impl IndexFile {
     /// The files in `directory`, oldest first; names that are no number are passed over.
     ///
     /// # Errors
-    /// [`Error::Io`] for a directory that cannot be read.
+    /// [`crate::Error::Io`] for a directory or a file that cannot be read.
     pub fn list(directory: &Path) -> Result<Vec<Self>> {
-        let entries = match std::fs::read_dir(directory) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(|e| Error::io(directory, e))?,
-        };
-        let paths = entries.flatten().map(|entry| entry.path());
-        let mut paths: Vec<PathBuf> = paths.filter(|path| is_numbered(path) && path.is_file()).collect();
+        let mut paths = place::list(directory)?;
+        paths.retain(|path| is_numbered(path));
         // names are times of creation
         paths.sort_unstable();
-        let mut files: Vec<Self> = paths.into_iter().filter_map(|path| Self::look(path).ok()).collect();
+        let mut files = Vec::new();
+        for path in paths {
+            files.extend(Self::look(path)?);
+        }
         let geometries: Vec<(u64, (u32, u32))> = files.iter().filter_map(|f| Some((f.len, f.geometry?))).collect();
         for file in &mut files {
             let like = geometries.iter().find(|(len, _)| *len == file.len).map(|(_, geometry)| *geometry);
@@ -51,21 +52,32 @@ impl IndexFile {
         Ok(files)
     }
 
-    fn look(path: PathBuf) -> Result<Self> {
-        let mut segment = Segment::open(&path, Io::Pread)?;
-        let len = std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?.len();
+    /// `None` where it is no file, or where a broker removed it since it was listed.
+    fn look(path: PathBuf) -> Result<Option<Self>> {
+        let len = match Place::look(&path)? {
+            Place::There(meta) if meta.is_file() => meta.len(),
+            Place::There(_) | Place::Absent => return Ok(None),
+            Place::DeadLink => {
+                let header = IndexHeader::following(0, 0);
+                return Ok(Some(Self { path, len: 0, header, geometry: None, is_dead_link: true }));
+            }
+        };
+        let mut segment = match Segment::open(&path, Io::Pread) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            segment => segment?,
+        };
         let header = IndexHeader::decode(segment.window(0, HEADER_SIZE)?);
         let header = header.unwrap_or_else(|| IndexHeader::following(0, 0));
         let geometry = match len {
             _ if len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) => guess_geometry(len, &[]),
             // without an entry any geometry would do
             _ if len <= MAX_GUESSED && header.index_count > 1 => {
-                let bytes = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
+                let bytes = place::read(&path, MAX_GUESSED)?.unwrap_or_default();
                 guess_geometry(bytes.len() as u64, &bytes)
             }
             _ => None,
         };
-        Ok(Self { path, len, header, geometry })
+        Ok(Some(Self { path, len, header, geometry, is_dead_link: false }))
     }
 
     /// Number of the last entry written.
@@ -76,7 +88,7 @@ impl IndexFile {
     /// The file opened to be asked, if its geometry is known.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn open(&self) -> Result<Option<IndexReader<'_>>> {
         let Some((slot_count, entry_count)) = self.geometry else { return Ok(None) };
         let segment = Segment::open(&self.path, Io::Pread)?;
@@ -106,7 +118,7 @@ impl IndexReader<'_> {
     /// Number of the newest entry of a chain; 0 for none.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn newest(&mut self, slot: u32) -> Result<i32> {
         let bytes = self.segment.window(slot_position(slot) as u64, SLOT_SIZE)?;
         Ok(bytes.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes)))
@@ -115,7 +127,7 @@ impl IndexReader<'_> {
     /// Bytes of up to `count` entries from number `n` on.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn entries(&mut self, n: u32, count: u32) -> Result<&[u8]> {
         let count = count.min(self.entry_count.saturating_sub(n)) as usize;
         self.segment.window(entry_position(self.slot_count, n) as u64, count * ENTRY_SIZE)
@@ -124,7 +136,7 @@ impl IndexReader<'_> {
     /// Bytes of up to `count` slots from `slot` on.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn slots(&mut self, slot: u32, count: u32) -> Result<&[u8]> {
         let count = count.min(self.slot_count.saturating_sub(slot)) as usize;
         self.segment.window(slot_position(slot) as u64, count * SLOT_SIZE)
@@ -134,7 +146,7 @@ impl IndexReader<'_> {
     /// returns false. Other keys of the hash are among them; times are good to a second. Damage ends the chain.
     ///
     /// # Errors
-    /// [`Error::Io`], or what `visit` returns.
+    /// [`crate::Error::Io`], or what `visit` returns.
     pub fn query(
         &mut self,
         hash: i32,

@@ -3,6 +3,7 @@ use super::config_files::ConfigFile;
 use super::index_files::IndexFile;
 use super::message_store::{MessageStore, QueueKind};
 use crate::Result;
+use crate::file::{Place, place};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::message::{MAGIC_V2, Message};
@@ -61,7 +62,7 @@ impl MessageStore {
             notes.push("consume queues are in RocksDB: messages are found through the commit log".to_owned());
         }
         Ok(StoreInfo {
-            version: self.version(first.as_deref()),
+            version: self.version(first.as_deref())?,
             commit_log_files: segments.files().len(),
             commit_log_file_size: segments.file_size(),
             min_offset: self.log().min_offset(),
@@ -70,8 +71,8 @@ impl MessageStore {
             consume_queue_file_size: self.queue_file_size()?,
             topics: self.topic_names()?.into_iter().chain(self.topics()?.into_keys()).collect::<BTreeSet<_>>().len(),
             index,
-            aborted: self.has_abort(),
-            checkpoint: self.checkpoint(),
+            aborted: self.has_abort()?,
+            checkpoint: self.checkpoint()?,
             store_timestamps: self.store_timestamps(first.as_deref())?,
             notes,
         })
@@ -136,22 +137,21 @@ impl MessageStore {
     }
 
     /// Signs of 5.x: a process id in `abort`, files and fields that 4.9 does not have, separators at the end of properties.
-    fn version(&self, first: Option<&[u8]>) -> Option<&'static str> {
+    fn version(&self, first: Option<&[u8]>) -> Result<Option<&'static str>> {
         let config = self.topics_config();
         let message = first.and_then(Message::decode);
         if message.is_none() && config.value.is_none() {
-            return None;
+            return Ok(None);
         }
-        let has = |name: &str| self.root().join(name).exists();
+        let mut has_files = Place::metadata(&self.root().join("abort"))?.is_some_and(|meta| meta.len() > 0);
+        for name in ["abort.bak", "timerwheel", "timerlog", "config/consumerOrderInfo.json"] {
+            has_files |= place::exists(&self.root().join(name))?;
+        }
         let by_record = message.is_some_and(|m| {
             m.record().get(4..8) == Some(&MAGIC_V2.to_be_bytes()) || m.properties().last() == Some(&PROPERTY_END)
         });
-        let is_5 = by_record
-            || ["abort.bak", "timerwheel", "timerlog", "config/consumerOrderInfo.json"].iter().any(|name| has(name))
-            || std::fs::metadata(self.root().join("abort")).is_ok_and(|meta| meta.len() > 0)
-            || self.queue_kind() == QueueKind::RocksDb
-            || has_state_version(config);
-        Some(if is_5 { "5.x" } else { "4.x" })
+        let is_5 = by_record || has_files || self.queue_kind() == QueueKind::RocksDb || has_state_version(config);
+        Ok(Some(if is_5 { "5.x" } else { "4.x" }))
     }
 }
 
@@ -162,9 +162,12 @@ fn has_state_version(config: &ConfigFile) -> bool {
 
 /// What is known of index files that cannot be asked.
 pub fn index_notes(files: &[IndexFile]) -> impl Iterator<Item = String> {
-    let unknown = files.iter().filter(|file| file.geometry.is_none() && file.entries() > 0);
+    let unknown = files.iter().filter(|file| file.is_dead_link || file.geometry.is_none() && file.entries() > 0);
     unknown.map(|file| {
         let path = file.path.display();
+        if file.is_dead_link {
+            return format!("{path}: a link that leads nowhere; the log is read instead");
+        }
         format!("{path}: slots and entries do not follow from what it holds; the log is read instead")
     })
 }

@@ -110,7 +110,7 @@ impl LogWalk {
     /// Reads the next block; `false` at the end.
     ///
     /// # Errors
-    /// [`Error::Io`], other than for a file that was removed meanwhile: that is damage.
+    /// [`Error::Io`], other than for a file that was removed meanwhile, or a link that leads nowhere: that is damage.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         let mut needed = 0;
@@ -150,7 +150,7 @@ impl LogWalk {
                     self.segment = Some((index, segment));
                     return Ok(Some(index));
                 }
-                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => {
                     self.skip_to(files[index].end(), self.log.removed(index), damage);
                 }
                 Err(error) => return Err(error),
@@ -229,7 +229,7 @@ impl LogWalk {
                 self.finished = Some(self.position);
             }
             Resync::At(at) => self.skip_to(base + at, reason, damage),
-            Resync::Nowhere(_) if self.log.continues_behind(index) => self.skip_to(end, reason, damage),
+            Resync::Nowhere(_) if self.log.continues_behind(index)? => self.skip_to(end, reason, damage),
             // However long its writer takes: who looks later finds it.
             Resync::Nowhere(_) if self.max_retries > 0 && self.log.has_writer() => self.end = self.position,
             Resync::Nowhere(_) if self.retries < self.max_retries => {
@@ -251,7 +251,7 @@ impl LogWalk {
         // a recovery waits for nobody: the store is its own
         let is_still = self.max_retries == 0 || !self.log.has_writer();
         let rest = self.log.first_written(index, segment, self.position - base, is_still)?;
-        Ok(rest.is_some() || self.log.continues_behind(index))
+        Ok(rest.is_some() || self.log.continues_behind(index)?)
     }
 
     fn skip_to(&mut self, next: u64, reason: impl Into<String>, damage: &mut DamageLog) {

@@ -8,12 +8,12 @@ use super::damage::DamageLog;
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
 use super::unlisted::Unlisted;
-use crate::file::{Io, Segment};
+use crate::file::{Io, Place, place};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::format::consume_queue::Unit;
 use crate::format::message::{MIN_FILE_SIZE, Message};
 use crate::{Error, Result};
-use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -69,13 +69,11 @@ impl MessageStore {
     /// [`Error::Io`] where the directory cannot be read, [`Error::Unsupported`] for DLedger and for a directory that is
     /// no store.
     pub fn open(root: &Path, options: &OpenOptions) -> Result<Self> {
-        let names = fs::read_dir(root).map_err(|e| Error::io(root, e))?;
-        let names: Vec<String> = names.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+        place::require_directory(root)?;
+        let names = place::names(root)?;
         // first: a directory that only looks like a store gets the reason, not an empty answer
         refuse_other_stores(root, &names)?;
-        if let Some(missing) = options.commit_log_dirs.iter().find(|dir| !dir.is_dir()) {
-            return Err(Error::io(missing, std::io::ErrorKind::NotFound.into()));
-        }
+        options.commit_log_dirs.iter().try_for_each(|directory| place::require_directory(directory))?;
         let is_store = ["commitlog", "consumequeue", "checkpoint"].iter().any(|n| names.iter().any(|name| name == n));
         if !is_store && options.commit_log_dirs.is_empty() {
             let reason = "no RocketMQ store: expected commitlog/, consumequeue/ or checkpoint in it (storePathRootDir)";
@@ -124,7 +122,7 @@ impl MessageStore {
         // behind the last record that a queue lists there are few; what is damaged there is of this store, too
         let mut walk = LogWalk::new(self.log.clone(), from, u64::MAX, u64::MAX);
         while walk.advance(&mut DamageLog::default())? {}
-        if self.kind == QueueKind::Files && !self.has_abort() {
+        if self.kind == QueueKind::Files && !self.has_abort()? {
             // queues are looked at once
             self.dispatched_to.get_or_init(|| from);
         }
@@ -157,34 +155,47 @@ impl MessageStore {
     }
 
     /// Whether `abort` is there: a broker is running, or one crashed. `abort.bak` of 5.x says nothing.
-    pub fn has_abort(&self) -> bool {
-        self.root.join("abort").exists()
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn has_abort(&self) -> Result<bool> {
+        place::exists(&self.root.join("abort"))
     }
 
-    /// The checkpoint, if there is a readable one.
-    pub fn checkpoint(&self) -> Option<Checkpoint> {
-        Checkpoint::decode(&self.checkpoint_page()?).ok()
+    /// The checkpoint, if there is one that says something.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        Ok(self.checkpoint_page()?.and_then(|page| Checkpoint::decode(&page).ok()))
     }
 
     /// Up to where the log was flushed, where the checkpoint says that.
-    pub fn flushed_end(&self) -> Option<FlushedEnd> {
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn flushed_end(&self) -> Result<Option<FlushedEnd>> {
         let page = self.checkpoint_page()?;
-        Checkpoint::decode(&page).ok()?.flushed_end(&page)
+        Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
     }
 
     /// Bytes of a file of the log, where the checkpoint or the files tell.
-    pub fn log_file_size(&self) -> Option<u64> {
-        let written = self.flushed_end().map(|end| u64::from(end.file_size));
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn log_file_size(&self) -> Result<Option<u64>> {
+        let written = self.flushed_end()?.map(|end| u64::from(end.file_size));
         // a file that was cut off to less than a record tells nothing
-        written.or_else(|| self.log.segments().file_size()).filter(|size| *size >= MIN_FILE_SIZE)
+        Ok(written.or_else(|| self.log.segments().file_size()).filter(|size| *size >= MIN_FILE_SIZE))
     }
 
-    fn checkpoint_page(&self) -> Option<Vec<u8>> {
-        let path = self.root.join("checkpoint");
-        // Anything else, as a pipe, could block; the file is a page, its rest says nothing.
-        let is_file = fs::metadata(&path).ok()?.is_file();
-        let mut segment = is_file.then(|| Segment::open(&path, Io::Pread).ok())??;
-        segment.window(0, FILE_SIZE).ok().map(<[u8]>::to_vec)
+    fn checkpoint_page(&self) -> Result<Option<Vec<u8>>> {
+        // the file is a page, its rest says nothing
+        match place::read(&self.root.join("checkpoint"), FILE_SIZE as u64) {
+            // what is no file vouches for nothing; whoever would write it is refused
+            Err(Error::Corrupt { .. }) => Ok(None),
+            page => page,
+        }
     }
 
     /// Topics that have consume queues, sorted.
@@ -207,11 +218,14 @@ impl MessageStore {
         let mut names = self.queue_topics()?;
         if self.end < u64::MAX && self.kind == QueueKind::Files {
             // a topic that came later; one that has no queue at all has lost them
-            let queues = |name: &String| list_queues(&self.consume_queue_dir(), name).unwrap_or_default();
-            names.retain(|name| {
-                let queues = queues(name);
-                queues.is_empty() || !queues.iter().all(|queue| self.is_later(queue))
-            });
+            let mut shown = Vec::new();
+            for name in names {
+                let all = list_queues(&self.consume_queue_dir(), &name)?;
+                if all.is_empty() || !self.queues(&name)?.is_empty() {
+                    shown.push(name);
+                }
+            }
+            names = shown;
         }
         names.extend(self.topics_config().topics().map(str::to_owned));
         if self.kind != QueueKind::Files {
@@ -230,17 +244,44 @@ impl MessageStore {
         if self.kind != QueueKind::Files || !is_directory_name(topic) {
             return Ok(Vec::new());
         }
-        let mut queues = list_queues(&self.consume_queue_dir(), topic)?;
+        let queues = list_queues(&self.consume_queue_dir(), topic)?;
         if self.end < u64::MAX {
-            queues.retain(|queue| !self.is_later(queue));
+            let mut shown = Vec::new();
+            for queue in queues {
+                if !self.is_later(&queue)? {
+                    shown.push(queue);
+                }
+            }
+            return Ok(shown);
         }
         Ok(queues)
     }
 
     /// Whether the first message of a queue came later.
-    fn is_later(&self, queue: &ConsumeQueue) -> bool {
-        let first = UnitReader::new(queue).unit(queue.first_offset()).ok().flatten().filter(Unit::is_message);
-        first.is_some_and(|unit| unit.physical_offset as u64 >= self.end)
+    fn is_later(&self, queue: &ConsumeQueue) -> Result<bool> {
+        let first = UnitReader::new(queue).unit(queue.first_offset())?.filter(Unit::is_message);
+        Ok(first.is_some_and(|unit| unit.physical_offset as u64 >= self.end))
+    }
+
+    /// Refuses to go on where a file of the log, of these queues, of the index, of the configuration or beside them is a symbolic link whose
+    /// target is not there: what is written then would take its place.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for the first of them, [`Error::Io`].
+    pub fn refuse_dead_links(&self, queues: &[ConsumeQueue]) -> Result<()> {
+        let segments = iter::once(self.log.segments()).chain(queues.iter().map(ConsumeQueue::segments));
+        let mut links: Vec<PathBuf> = segments.filter_map(|files| files.dead_link().map(Path::to_path_buf)).collect();
+        for directory in ["", "index", "config"] {
+            for path in place::list(&self.root.join(directory))? {
+                if let Place::DeadLink = Place::look(&path)? {
+                    links.push(path);
+                }
+            }
+        }
+        links.into_iter().next().map_or(Ok(()), |path| {
+            let reason = format!("{}; nothing is written to the store until then", place::dead_link_reason(&path));
+            Err(Error::Unsupported { path, reason })
+        })
     }
 
     /// All consume queues.
@@ -268,7 +309,7 @@ impl MessageStore {
         }
         let offset = match self.kind {
             QueueKind::RocksDb | QueueKind::Missing => self.log.min_offset(),
-            QueueKind::Files if self.has_abort() => self.checkpointed_offset()?,
+            QueueKind::Files if self.has_abort()? => self.checkpointed_offset()?,
             QueueKind::Files => self.last_listed_offset()?,
         };
         Ok(*self.dispatched_to.get_or_init(|| offset.min(self.end)))
@@ -319,7 +360,8 @@ impl MessageStore {
 
     fn last_listed_offset(&self) -> Result<u64> {
         let mut end = self.log.min_offset();
-        for queue in self.all_queues()? {
+        // one whose files are not all there vouches for nothing
+        for queue in self.all_queues()?.iter().filter(|queue| queue.segments().dead_link().is_none()) {
             end = end.max(queue.max_physical_offset()?);
         }
         // a stale unit may lead behind the log
@@ -338,7 +380,7 @@ impl MessageStore {
 
     fn checkpointed_offset(&self) -> Result<u64> {
         // less 3 seconds, and 0 without a checkpoint: then all of the log is read straight
-        let listed_until = self.checkpoint().map_or(0, |c| c.min_timestamp());
+        let listed_until = self.checkpoint()?.map_or(0, |c| c.min_timestamp());
         for (index, file) in self.log.segments().files().iter().enumerate().rev() {
             let first = self.first_store_timestamp(index)?;
             if first.is_some_and(|timestamp| timestamp != 0 && timestamp <= listed_until) {
@@ -368,9 +410,12 @@ impl MessageStore {
 }
 
 fn refuse_other_stores(root: &Path, names: &[String]) -> Result<()> {
-    if let Some(name) = names.iter().find(|name| name.starts_with("dledger-") && root.join(name).is_dir()) {
-        let reason = "a DLedger commit log (enableDLegerCommitLog=true), whose records are wrapped; not supported";
-        return Err(Error::Unsupported { path: root.join(name), reason: reason.into() });
+    for path in names.iter().filter(|name| name.starts_with("dledger-")).map(|name| root.join(name)) {
+        if place::is_directory(&path)? {
+            let reason =
+                "a DLedger commit log (enableDLegerCommitLog=true), whose records are wrapped; not supported".into();
+            return Err(Error::Unsupported { path, reason });
+        }
     }
     let is_inside = names.iter().any(|name| crate::file::name::offset(name).is_some());
     if is_inside {
@@ -381,7 +426,7 @@ fn refuse_other_stores(root: &Path, names: &[String]) -> Result<()> {
 }
 
 fn queue_kind(directory: &Path) -> Result<QueueKind> {
-    if directory.join("CURRENT").is_file() {
+    if place::is_file(&directory.join("CURRENT"))? {
         return Ok(QueueKind::RocksDb);
     }
     Ok(if directory_names(directory)?.is_empty() { QueueKind::Missing } else { QueueKind::Files })

@@ -1,7 +1,7 @@
 //! The directory of a broker's newest copy: a mirror that cannot go on with one begins another beside it.
+use crate::file::place;
 use crate::{Error, Result};
 use serde_json::Value;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The note in a mirror's copy.
@@ -29,8 +29,11 @@ pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
     }
     match CopyNote::load(directory)?.broker_name {
         Some(other) if is_number(name.strip_prefix(&format!("{other}.")).unwrap_or_default()) => {
-            let free = (2..=u32::MAX).find(|number| !numbered(directory, *number).exists());
-            Ok(free.map_or_else(|| directory.to_owned(), |number| numbered(directory, number)))
+            let mut number = 2;
+            while place::exists(&numbered(directory, number))? {
+                number += 1;
+            }
+            Ok(numbered(directory, number))
         }
         _ => Ok(directory.to_owned()),
     }
@@ -52,12 +55,7 @@ impl CopyNote {
     /// [`Error::Io`]; [`Error::Corrupt`] for one that cannot be read.
     pub fn load(directory: &Path) -> Result<Self> {
         let path = directory.join(NOTE);
-        let text = match std::fs::read(&path) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Ok(Self::default());
-            }
-            read => read.map_err(|error| Error::io(&path, error))?,
-        };
+        let Some(text) = place::read(&path, u64::MAX)? else { return Ok(Self::default()) };
         let note: Value = serde_json::from_slice(&text).map_err(|error| {
             let reason = format!("expected the note of a mirror, got {error}");
             Error::Corrupt { path: path.clone(), offset: 0, reason }
@@ -83,23 +81,14 @@ fn is_number(text: &str) -> bool {
 /// The numbers of directories called `NAME.NUMBER` beside one.
 fn numbers_beside(directory: &Path, name: &str) -> Result<Vec<u32>> {
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = match std::fs::read_dir(parent) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read.map_err(|error| Error::io(parent, error))?,
-    };
     let first = format!("{name}.");
     let mut numbers = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| Error::io(parent, error))?;
-        let file_name = entry.file_name();
-        let number = file_name.to_str().and_then(|text| text.strip_prefix(&first)).filter(|text| is_number(text));
+    for path in place::list(parent)? {
+        let file_name = path.file_name().and_then(|name| name.to_str());
+        let number = file_name.and_then(|text| text.strip_prefix(&first)).filter(|text| is_number(text));
         let Some(number) = number.and_then(|text| text.parse::<u32>().ok()) else { continue };
-        let path = entry.path();
-        match std::fs::metadata(&path) {
-            Ok(found) if found.is_dir() => numbers.push(number),
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io(&path, error)),
+        if place::is_directory(&path)? {
+            numbers.push(number);
         }
     }
     Ok(numbers)

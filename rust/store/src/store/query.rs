@@ -10,13 +10,13 @@ use super::damage::{Damage, DamageLog};
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
 use super::message_store::MessageStore;
+use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::host::Host;
 use crate::format::index::index_hash;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::message_id::OffsetMessageId;
 use crate::format::properties;
-use crate::{Error, Result};
 use memchr::memmem::Finder;
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -71,7 +71,7 @@ impl MessageStore {
     /// Messages with a key, the newest.
     ///
     /// # Errors
-    /// [`Error::Unknown`] where nothing is found and the topic is unknown, [`Error::Io`], what `interrupt` returns.
+    /// [`crate::Error::Unknown`] where nothing is found and the topic is unknown, [`crate::Error::Io`], what `interrupt` returns.
     pub fn query(&self, query: &KeyQuery<'_>, interrupt: Interrupt<'_>) -> Result<Found> {
         let mut search = Search { store: self, query, hits: Found::default(), log: RecordReader::new(self.log()) };
         search.run(interrupt)?;
@@ -85,7 +85,7 @@ impl MessageStore {
     /// id the first stored.
     ///
     /// # Errors
-    /// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`], what `interrupt` returns.
+    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`], what `interrupt` returns.
     pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<Found> {
         let is_ours = |m: &Message<'_>| topic.is_none_or(|topic| topic.as_bytes() == m.topic());
         let mut found = self.by_offset_id(id)?;
@@ -185,7 +185,7 @@ impl Search<'_> {
         let mut reader = match file.open() {
             Ok(Some(reader)) if file.header.end_timestamp >= query.begin => reader,
             // Retention removed it: its messages are gone, too.
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.is_not_found() => return Ok(()),
             other => return other.map(|_| ()),
         };
         for topic in query.topics {

@@ -8,10 +8,10 @@ use super::get_limits::GetLimits;
 use super::log_walk::LogWalk;
 use super::message_store::MessageStore;
 use super::queue_view::{QueueView, ViewReader};
-use crate::Result;
-use crate::file::SegmentFile;
+use crate::file::{Place, SegmentFile};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
+use crate::{Error, Result};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -145,7 +145,7 @@ impl TimedQueue for Search<'_> {
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
         let files = self.view.disk().map_or(&[][..], |queue| queue.segments().files());
         let unlisted = |end| self.view.next_offset(end).map(|first| (first, self.view.max_offset()));
-        Ok(file_by_time(files, when, unlisted))
+        file_by_time(files, when, unlisted)
     }
 }
 
@@ -218,25 +218,28 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
 
 /// Offsets of the first file that was written to at `when` or later, else of what `unlisted` knows behind the files, else of the
 /// last file.
+///
+/// # Errors
+/// [`crate::Error::Io`].
 pub fn file_by_time(
     files: &[SegmentFile],
     when: i64,
     unlisted: impl FnOnce(i64) -> Option<(i64, i64)>,
-) -> Option<(i64, i64)> {
-    let ranges = files.iter().map(|file| ((file.base as i64 / UNIT, file.end() as i64 / UNIT), modified(&file.path)));
+) -> Result<Option<(i64, i64)>> {
     let mut last = None;
-    for (range, time) in ranges {
-        last = Some(range);
+    for file in files {
+        last = Some((file.base as i64 / UNIT, file.end() as i64 / UNIT));
         // by modification time, as 4.9: copy a store with its times
-        if time >= when {
-            return last;
+        if modified(&file.path)? >= when {
+            return Ok(last);
         }
     }
-    unlisted(last.map_or(0, |(_, end)| end)).or(last)
+    Ok(unlisted(last.map_or(0, |(_, end)| end)).or(last))
 }
 
-/// Milliseconds since 1970; 0 where nobody knows.
-fn modified(path: &Path) -> i64 {
-    let time = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
-    time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_millis() as i64)
+/// Milliseconds since 1970; 0 for a file that retention removed since it was listed.
+fn modified(path: &Path) -> Result<i64> {
+    let Some(meta) = Place::metadata(path)? else { return Ok(0) };
+    let time = meta.modified().map_err(|e| Error::io(path, e))?;
+    Ok(time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64))
 }

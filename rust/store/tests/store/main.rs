@@ -7,6 +7,7 @@ mod figures;
 mod follow;
 mod harm;
 mod layers;
+mod looks;
 mod lost_queues;
 mod recover;
 mod replicate;

@@ -15,9 +15,9 @@ use super::row::Rows;
 use super::threads::Threads;
 pub use super::writers::Place;
 use super::writers::Writers;
-use crate::file::StoreLock;
 use crate::file::disk::{self, Call, sync_directory};
 use crate::file::permission::{self, Permission};
+use crate::file::{StoreLock, place};
 use crate::format::host::Host;
 use crate::store::message_store::{MessageStore, OpenOptions};
 use crate::store::recover::{self, Extent, MissingEnd, Recovered, is_begun, log_end, recover};
@@ -286,7 +286,7 @@ impl Appender {
 /// As [`Appender::open`]; [`Error::Invalid`] for another `cut_at`.
 pub fn repair(root: &Path, options: AppendOptions, cut_at: Option<u64>, watch: Watch<'_>) -> Result<Recovered> {
     let options = options.checked()?;
-    root.metadata().map_err(|e| Error::io(root, e))?;
+    place::require_directory(root)?;
     resume::create_root(root)?;
     let _lock = StoreLock::acquire(root)?;
     resume::refuse_other_kinds(root)?;
@@ -314,6 +314,7 @@ pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Re
     let _lock = StoreLock::acquire(root)?;
     resume::refuse_other_kinds(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
+    store.refuse_dead_links(&store.all_queues()?)?;
     let end = log_end::record_end(store.log(), at)?;
     // first: queues may lead to what is cut, whatever the checkpoint says of them
     recover::begin(root)?;
@@ -331,7 +332,7 @@ fn recovered(
 ) -> Result<Recovered> {
     let recovered = recover(root, options, extent, cut_at, watch)?;
     let abort = root.join(ABORT);
-    if abort.exists() {
+    if place::exists(&abort)? {
         disk::remove_file(&abort)?;
         sync_directory(root)?;
     }
@@ -341,11 +342,11 @@ fn recovered(
 /// Goes on where the store ends, if need be behind a recovery, which begins again if this process dies in it.
 fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> Result<(Writers, Option<Recovered>)> {
     resume::refuse_other_kinds(root)?;
-    let extent = match root.join(ABORT).exists() {
+    let extent = match place::exists(&root.join(ABORT))? {
         // what the checkpoint vouches for is on the disk: only what stands behind it is compared
         true => Extent::Checkpoint,
         // a recovery that did not end may have cut queues, whatever the checkpoint says of them
-        false if is_begun(root) => Extent::Whole,
+        false if is_begun(root)? => Extent::Whole,
         false => {
             refuse_missing_end(root, options)?;
             match resume::resume(root, options) {
@@ -360,7 +361,10 @@ fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> 
 
 /// Refuses a log that ends before what was flushed, before anything is changed; a copy fetches the rest from its master.
 fn refuse_missing_end(root: &Path, options: &AppendOptions) -> Result<()> {
-    let is_new = resume::DIRECTORIES.iter().all(|name| !root.join(name).exists());
+    let mut is_new = true;
+    for name in resume::DIRECTORIES {
+        is_new &= !place::exists(&root.join(name))?;
+    }
     let missing = if is_new || options.replica_from.is_some() { None } else { missing_end(root)? };
     missing.map_or(Ok(()), |missing| Err(missing.refused()))
 }

@@ -1,7 +1,7 @@
 //! Writes the checkpoint file. A time goes into it only once the disk has what it vouches for.
 //!
 //! Source: `StoreCheckpoint.flush`.
-use crate::file::Allocated;
+use crate::file::{Allocated, Place};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::{Error, Result};
 use std::fs;
@@ -37,7 +37,8 @@ impl CheckpointWriter {
     /// [`Error::Io`].
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
-        let file = if path.exists() { Allocated::open(&path)? } else { Allocated::create(&path, FILE_SIZE as u64)? };
+        let is_new = Place::metadata(&path)?.is_none();
+        let file = if is_new { Allocated::create(&path, FILE_SIZE as u64)? } else { Allocated::open(&path)? };
         let mut page = fs::read(&path).map_err(|e| Error::io(&path, e))?;
         page.resize(page.len().max(FILE_SIZE), 0);
         let values = Checkpoint::decode(&page).unwrap_or_default();

@@ -4,7 +4,7 @@
 use super::unsynced::{HeldFile, Unsynced};
 use crate::Result;
 use crate::file::permission::create_directories;
-use crate::file::{Allocated, Mapped, Segments, disk, name};
+use crate::file::{Allocated, Mapped, Segments, disk, name, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -110,7 +110,7 @@ impl QueueWriter {
             return file.file().grow(missing, self.file_size);
         }
         let path = self.path(base);
-        if missing.start > 0 || path.exists() {
+        if missing.start > 0 || place::exists(&path)? {
             return Allocated::open(&path)?.grow(missing, self.file_size);
         }
         if !self.created {
@@ -154,7 +154,8 @@ impl QueueWriter {
                 self.unsynced.push(file.path.clone());
             }
         }
-        self.unsynced.retain(|path| path.exists());
+        // one that cannot be looked at stays: to wait for it fails
+        self.unsynced.retain(|path| place::exists(path).unwrap_or(true));
         let is_left = segments.files().iter().any(|file| file.base <= at && at <= file.end());
         // without a file, a start would take the queue for empty
         self.next_offset = if is_left { offset } else { 0 };

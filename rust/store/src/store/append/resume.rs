@@ -11,7 +11,8 @@ use super::queue_writer::can_follow;
 use super::writers::Writers;
 use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
-use crate::file::{Allocated, Io, Segment, Segments, lock};
+use crate::file::{Allocated, Io, Segment, Segments, lock, place};
+use crate::format::config::MAX_LEN;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::geometry::guess_geometry;
 use crate::format::index::{self, IndexHeader};
@@ -50,10 +51,10 @@ type Offsets = HashMap<String, HashMap<i32, i64>>;
 /// [`Error::Unsupported`] for a directory that is neither empty nor a store, [`Error::Io`].
 pub fn create_root(root: &Path) -> Result<()> {
     create_directories(root)?;
-    let entries = fs::read_dir(root).map_err(|e| Error::io(root, e))?;
-    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-    let is_new = names.iter().all(|name| name == lock::NAME);
-    let is_store = DIRECTORIES.iter().any(|d| names.iter().any(|name| name == d));
+    let paths = place::list(root)?;
+    let names: Vec<_> = paths.iter().filter_map(|path| path.file_name()).collect();
+    let is_new = names.iter().all(|name| *name == lock::NAME);
+    let is_store = DIRECTORIES.iter().any(|d| names.iter().any(|name| *name == *d));
     if is_new || is_store {
         return Ok(());
     }
@@ -74,6 +75,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
+    store.refuse_dead_links(&queues)?;
     let offsets = next_offsets(&queues)?;
     check_lost(root, &offsets)?;
     let end = log_end(&store, &queues, &offsets)?.unwrap_or_else(|| options.replica_from.unwrap_or(0));
@@ -91,19 +93,20 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
 /// # Errors
 /// [`Error::Unsupported`].
 pub fn refuse_other_kinds(root: &Path) -> Result<()> {
-    if root.join("consumequeue").join("CURRENT").is_file() {
+    if place::is_file(&root.join("consumequeue").join("CURRENT"))? {
         return Err(unsupported(
             &root.join("consumequeue"),
             "consume queues in RocksDB (RocketMQ 5.x, storeType=defaultRocksDB)",
         ));
     }
     for (name, what) in OTHER_KINDS {
-        if root.join(name).exists() {
+        if place::exists(&root.join(name))? {
             return Err(unsupported(&root.join(name), what));
         }
     }
     let topics = root.join("config").join("topics.json");
-    if fs::read(&topics).is_ok_and(|text| memchr::memmem::find(&text, b"BatchCQ").is_some()) {
+    let text = place::read(&topics, MAX_LEN as u64)?;
+    if text.is_some_and(|text| memchr::memmem::find(&text, b"BatchCQ").is_some()) {
         return Err(unsupported(&topics, "batch consume queues of RocketMQ 5.x (queue.type=BatchCQ)"));
     }
     Ok(())
@@ -221,7 +224,7 @@ fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Resu
 fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result<LogWriter> {
     let segments = store.log().segments();
     let size = one_size(segments)?.unwrap_or(options.file_size);
-    let expected = store.log_file_size().unwrap_or(MIN_FILE_SIZE);
+    let expected = store.log_file_size()?.unwrap_or(MIN_FILE_SIZE);
     if let Some(file) = segments.files().first().filter(|_| size < expected) {
         return Err(corrupt(&file.path, file.len, format!("expected a file of {expected} bytes, got one of {size}")));
     }
@@ -318,8 +321,7 @@ fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
 
 /// Names that are no numbers are passed over, as RocketMQ does.
 fn newest_index(directory: &Path) -> Result<Option<PathBuf>> {
-    let entries = fs::read_dir(directory).map_err(|e| Error::io(directory, e))?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names = place::names(directory)?.into_iter();
     let newest = names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).max();
     Ok(newest.map(|name| directory.join(name)))
 }

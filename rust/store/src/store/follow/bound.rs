@@ -1,5 +1,4 @@
 //! How far the consume queues vouch for the log.
-use crate::Result;
 use crate::file::Io;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
@@ -9,6 +8,7 @@ use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::log_walk::RecordAt;
 use crate::store::message_store::{MessageStore, QueueKind};
 use crate::store::resync::is_start;
+use crate::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ impl Bound {
     /// whole once the next one has begun.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`Error::Io`].
     pub fn refresh(&mut self, store: &MessageStore) -> Result<()> {
         let store = store.reopened(Io::Pread)?;
         self.by_queues = store.queue_kind() == QueueKind::Files;
@@ -53,9 +53,12 @@ impl Bound {
             self.to = self.to.max(last_begun(store.log())?);
             return Ok(());
         }
-        // A queue that cannot be read, as one that was just removed, vouches for nothing.
-        let last = |queue: ConsumeQueue| Some((queue.last_message().ok()??, queue));
-        let mut ends: Vec<_> = store.all_queues()?.into_iter().filter_map(last).collect();
+        let mut ends = Vec::new();
+        for queue in store.all_queues()? {
+            if let Some(last) = of_removed(queue.last_message())?.flatten() {
+                ends.push((last, queue));
+            }
+        }
         // the furthest first: one that proves itself vouches for all before it
         ends.sort_by_key(|((_, unit), _)| Reverse(end_of(*unit)));
         for ((offset, unit), queue) in ends {
@@ -63,9 +66,8 @@ impl Bound {
                 break;
             }
             // read twice: a unit in the making may show a part of itself first
-            let again = UnitReader::new(&queue).unit(offset);
-            let is_own = || queue.is_own(store.log(), offset, unit).unwrap_or(false);
-            if again.is_ok_and(|again| again == Some(unit)) && is_own() {
+            let again = UnitReader::new(&queue).unit(offset)?;
+            if again == Some(unit) && queue.is_own(store.log(), offset, unit)? {
                 self.to = end_of(unit);
                 break;
             }
@@ -74,7 +76,10 @@ impl Bound {
     }
 
     /// Asks the queues of `records`, the first of which stands at `start`: those before one that its queue lists are whole.
-    pub fn raise(&mut self, bytes: &[u8], records: &[RecordAt], start: u64) {
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn raise(&mut self, bytes: &[u8], records: &[RecordAt], start: u64) -> Result<()> {
         let end = |record: &RecordAt| start + u64::from(record.at) + u64::from(record.layout.total);
         let to = self.to;
         let listable: Vec<_> = records.iter().filter(|r| end(r) > to && r.layout.is_dispatched()).collect();
@@ -84,40 +89,56 @@ impl Bound {
             let middle = if high == listable.len() { high - 1 } else { low + (high - low) / 2 };
             let record = listable[middle];
             let message = bytes.get(record.at as usize..).and_then(|bytes| Message::new(bytes, record.layout));
-            if message.is_some_and(|message| self.is_listed(&message)) {
+            if message.map_or(Ok(false), |message| self.is_listed(&message))? {
                 self.to = end(record);
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
+        Ok(())
     }
 
     /// Whether the message's own unit leads to it.
-    fn is_listed(&mut self, message: &Message<'_>) -> bool {
+    fn is_listed(&mut self, message: &Message<'_>) -> Result<bool> {
         let Some(topic) = std::str::from_utf8(message.topic()).ok().filter(|t| is_directory_name(t)) else {
-            return false;
+            return Ok(false);
         };
         let key = (topic.to_owned(), message.queue_id());
-        let unit = self.queues.get(&key).and_then(|queue| unit_at(queue, message)).or_else(|| {
-            let directory = self.consume_queue_dir.join(topic).join(message.queue_id().to_string());
-            let queue = ConsumeQueue::list(topic, message.queue_id(), &directory).ok()?;
-            let unit = unit_at(&queue, message);
-            // all at once: those that are still in use are listed again soon
-            if self.queues.len() >= LISTED {
-                self.queues.clear();
-            }
-            self.queues.insert(key, queue);
-            unit
-        });
+        let known = self.queues.get(&key).map_or(Ok(None), |queue| unit_at(queue, message))?;
+        let unit = match known {
+            Some(unit) => Some(unit),
+            // no file reaches it, which one that was made since may
+            None => self.unit_of_listed_anew(key, message)?,
+        };
         let size = message.layout().total as i32;
-        unit.is_some_and(|unit| (unit.physical_offset, unit.size) == (message.physical_offset(), size))
+        Ok(unit.is_some_and(|unit| (unit.physical_offset, unit.size) == (message.physical_offset(), size)))
+    }
+
+    fn unit_of_listed_anew(&mut self, key: (String, i32), message: &Message<'_>) -> Result<Option<Unit>> {
+        let directory = self.consume_queue_dir.join(&key.0).join(key.1.to_string());
+        let Some(queue) = of_removed(ConsumeQueue::list(&key.0, key.1, &directory))? else { return Ok(None) };
+        let unit = unit_at(&queue, message)?;
+        // all at once: those that are still in use are listed again soon
+        if self.queues.len() >= LISTED {
+            self.queues.clear();
+        }
+        self.queues.insert(key, queue);
+        Ok(unit)
     }
 }
 
-/// `None` where no file reaches it, which one that was made since may.
-fn unit_at(queue: &ConsumeQueue, message: &Message<'_>) -> Option<Unit> {
-    UnitReader::new(queue).unit(message.queue_offset()).ok().flatten()
+/// `None` for what was just removed, and for a queue with a file that is a link which leads nowhere: it vouches for nothing.
+fn of_removed<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// `None` where no file reaches it.
+fn unit_at(queue: &ConsumeQueue, message: &Message<'_>) -> Result<Option<Unit>> {
+    of_removed(UnitReader::new(queue).unit(message.queue_offset())).map(Option::flatten)
 }
 
 fn end_of(unit: Unit) -> u64 {
@@ -127,7 +148,7 @@ fn end_of(unit: Unit) -> u64 {
 /// Where the last file starts that begins with a whole record.
 fn last_begun(log: &CommitLog) -> Result<u64> {
     for (index, file) in log.segments().files().iter().enumerate().rev() {
-        let Ok(segment) = log.open(index) else { continue };
+        let Some(segment) = of_removed(log.open(index))? else { continue };
         if is_start(&segment, 0, file.base, file.len)? {
             return Ok(file.base);
         }

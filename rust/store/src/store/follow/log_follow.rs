@@ -147,6 +147,9 @@ impl LogFollow {
 
     /// One look; whether another one may bring something at once.
     fn step(&mut self, damage: &mut DamageLog) -> Result<bool> {
+        if self.place.pass_dead_link(damage) {
+            return Ok(true);
+        }
         let Some(at) = self.place.open_file()? else { return self.place.pass_retained() };
         match self.read(at)? {
             Found::Records => Ok(true),
@@ -214,7 +217,7 @@ impl LogFollow {
     fn read_again(&mut self, len: usize) -> Result<()> {
         let Some((_, segment)) = &mut self.place.open else { return Ok(()) };
         let bytes = segment.last_window(self.window.0, self.window.1);
-        self.place.bound.raise(bytes, &self.records, self.place.position);
+        self.place.bound.raise(bytes, &self.records, self.place.position)?;
         self.first_read.clear();
         // With the word behind them: it tells whether somebody wrote on.
         self.first_read.extend_from_slice(&bytes[..bytes.len().min(len + 8)]);

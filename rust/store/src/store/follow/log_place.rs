@@ -97,6 +97,10 @@ impl LogPlace {
             let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else {
                 return Ok(None);
             };
+            // behind a link that leads nowhere, which was passed, no file starts yet
+            if files[index].is_dead_link && self.position >= files[index].end() {
+                return Ok(None);
+            }
             match self.log.open(index) {
                 Ok(segment) => self.open = Some((files[index].base, segment)),
                 Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
@@ -105,6 +109,19 @@ impl LogPlace {
             self.begun = true;
         }
         Ok(self.open.as_ref().map(|(base, _)| self.position - base))
+    }
+
+    /// Passes a file that is a link which leads nowhere; whether it did.
+    pub(super) fn pass_dead_link(&mut self, damage: &mut DamageLog) -> bool {
+        let index = self.log.segments().find(self.position).filter(|_| self.open.is_none());
+        let Some(file) = index.map(|index| &self.log.segments().files()[index]).filter(|file| file.is_dead_link) else {
+            return false;
+        };
+        let end = file.end();
+        let reason = self.log.removed(index.unwrap_or_default());
+        damage.push(self.log.damage(self.position, end - self.position, reason));
+        self.go_to(end);
+        true
     }
 
     /// Goes to the next file, once there is one. Until then a broker that starts anew may write over the blank.
@@ -229,7 +246,7 @@ impl LogPlace {
                 return Ok(Some(file.base + at));
             }
         }
-        Ok(self.log.continues_behind(index).then(|| files[index + 1].base))
+        Ok(self.log.continues_behind(index)?.then(|| files[index + 1].base))
     }
 
     fn is_whole_by_now(&self) -> Result<bool> {

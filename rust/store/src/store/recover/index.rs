@@ -2,9 +2,9 @@
 //!
 //! Source: `IndexService.load`, which deletes the others and indexes only what recovery dispatches; `IndexService.buildIndex`.
 use super::extent::Extent;
-use crate::file::Allocated;
 use crate::file::disk::{self, sync_directory};
 use crate::file::permission::create_directories;
+use crate::file::{Allocated, place};
 use crate::format::index::IndexEntry;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::named::Named;
@@ -54,7 +54,7 @@ impl IndexRepair {
         }
         let mut files = IndexFile::list(&directory)?;
         let (slots, entries) = geometry_of(&files, (options.index_slots, options.index_entries));
-        let replaced = files.drain(kept(store, &files, extent)..).map(|file| file.path).collect();
+        let replaced = files.drain(kept(store, &files, extent)?..).map(|file| file.path).collect();
         let last = files.last();
         let (from, skip) = match last {
             Some(file) => (file.header.end_phy_offset as u64, keys_of_last(file)?),
@@ -138,8 +138,7 @@ impl IndexRepair {
         for path in self.replaced.drain(..) {
             disk::remove_file(&path)?;
         }
-        let entries = fs::read_dir(&self.rebuilt).map_err(|e| Error::io(&self.rebuilt, e))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
+        for path in place::list(&self.rebuilt)? {
             let name = path.file_name().unwrap_or_default();
             disk::rename(&path, &self.directory.join(name))?;
         }
@@ -156,7 +155,7 @@ impl IndexRepair {
 pub fn give_back(store: &MessageStore, extent: Extent) -> Result<()> {
     let _ = fs::remove_dir_all(store.root().join(REBUILT));
     let files = IndexFile::list(&store.root().join("index"))?;
-    files[kept(store, &files, extent)..].iter().try_for_each(|file| disk::remove_file(&file.path))
+    files[kept(store, &files, extent)?..].iter().try_for_each(|file| disk::remove_file(&file.path))
 }
 
 /// Slots and entries of most of the files: the length of a damaged one says anything.
@@ -170,12 +169,12 @@ fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
 }
 
 /// How many files, from the oldest, stay: those that are full and were flushed, unless all is made anew.
-fn kept(store: &MessageStore, files: &[IndexFile], extent: Extent) -> usize {
+fn kept(store: &MessageStore, files: &[IndexFile], extent: Extent) -> Result<usize> {
     if extent == Extent::Whole {
-        return 0;
+        return Ok(0);
     }
     // a broker writes this time only when a file is full
-    let until = store.checkpoint().map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
+    let until = store.checkpoint()?.map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
     let (start, end) = (store.log().min_offset(), store.log().segments().end());
     let mut last = -1;
     let is_kept = |file: &&IndexFile| {
@@ -185,7 +184,7 @@ fn kept(store: &MessageStore, files: &[IndexFile], extent: Extent) -> usize {
         last = offset;
         is_full && follows && file.header.end_timestamp <= until
     };
-    files.iter().take_while(is_kept).count()
+    Ok(files.iter().take_while(is_kept).count())
 }
 
 /// How many entries at the end of a full file belong to the record of the last one.

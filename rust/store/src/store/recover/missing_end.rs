@@ -5,7 +5,7 @@
 //! the disk before those of the log.
 use super::log_end;
 use super::marker::is_begun;
-use crate::file::name;
+use crate::file::{name, place};
 use crate::format::message::Message;
 use crate::store::commit_log::CommitLog;
 use crate::store::consume_queue::ConsumeQueue;
@@ -16,7 +16,6 @@ use crate::store::retain::clock::now_ms;
 use crate::{Error, Result};
 use std::collections::HashSet;
 use std::fmt::{self, Display};
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,18 +50,18 @@ impl MissingEnd {
     /// [`Error::Io`]; [`Error::Corrupt`] where the log goes on behind damage.
     pub fn find(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
         let log = store.log();
-        if let Some(flushed) = store.flushed_end().map(|end| end.offset) {
+        if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
             if !reaches(log, flushed)? {
                 let ending = Ending::of(store, &HashSet::new())?;
-                let missing = Self::new(store, &ending, flushed, checkpoint_of(store));
+                let missing = Self::new(store, &ending, flushed, checkpoint_of(store))?;
                 return ending.goes_on.map_or(Ok(Some(missing)), Err);
             }
-            if store.has_abort() || ends_at(log, flushed)? {
+            if store.has_abort()? || ends_at(log, flushed)? {
                 return Ok(None);
             }
         }
         // a recovery that did not end may have changed them
-        if is_begun(store.root()) {
+        if is_begun(store.root())? {
             return Ok(None);
         }
         Self::find_by_lists(store, queues)
@@ -70,7 +69,7 @@ impl MissingEnd {
 
     /// As what lists the log says, and the times of the checkpoint.
     fn find_by_lists(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
-        let is_closed = !store.has_abort();
+        let is_closed = !store.has_abort()?;
         let listed = if is_closed { listed_of(queues)? } else { Vec::new() };
         let ending = Ending::of(store, &listed.iter().map(Listed::key).collect())?;
         // damage, which a recovery tells from what was never flushed
@@ -80,38 +79,38 @@ impl MissingEnd {
         // no record of that place is in the log: else the unit alone is damaged
         let is_missing = |listed: &&Listed| listed.end > ending.end && !ending.records.contains(&listed.key());
         if let Some(listed) = listed.iter().filter(is_missing).max_by_key(|listed| listed.end) {
-            return Ok(Some(Self::new(store, &ending, listed.end, listed.to_string())));
+            return Self::new(store, &ending, listed.end, listed.to_string()).map(Some);
         }
         if is_closed && let Some(file) = store.index_files()?.last() {
             let (at, time) = (u64::try_from(file.header.end_phy_offset).unwrap_or(0), file.header.end_timestamp);
             if at >= ending.end && time >= ending.last_ms && file.entries() > 0 {
-                return Ok(Some(Self::new(store, &ending, at + 1, format!("the index, {}", file.path.display()))));
+                return Self::new(store, &ending, at + 1, format!("the index, {}", file.path.display())).map(Some);
             }
         }
-        let flushed_ms = store.checkpoint().map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
+        let flushed_ms = store.checkpoint()?.map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
         // a time to come is damage of the checkpoint
         let is_later = flushed_ms > ending.last_ms && flushed_ms <= now_ms();
         if is_later && flushed_ms > last_time(store.log(), store.log().min_offset())? {
             let witness = format!("{}, of messages stored until {flushed_ms},", checkpoint_of(store));
-            return Ok(Some(Self::new(store, &ending, ending.end + 1, witness)));
+            return Self::new(store, &ending, ending.end + 1, witness).map(Some);
         }
         Ok(None)
     }
 
-    fn new(store: &MessageStore, ending: &Ending, expected: u64, witness: String) -> Self {
+    fn new(store: &MessageStore, ending: &Ending, expected: u64, witness: String) -> Result<Self> {
         let segments = store.log().segments();
-        let size = store.log_file_size().unwrap_or(1);
+        let size = store.log_file_size()?.unwrap_or(1);
         let file = segments.files().iter().find(|file| (file.base..file.base + size).contains(&ending.end));
         let (file, position, got) = match file {
             Some(file) => (file.path.clone(), ending.end - file.base, ending.reason.clone()),
             None => {
                 let base = segments.files().last().map_or(expected.saturating_sub(1) / size * size, |_| ending.end);
                 let path = store.root().join("commitlog").join(name::of_offset(base));
-                let is_link = fs::symlink_metadata(&path).is_ok();
+                let is_link = place::exists(&path)?;
                 (path, 0, if is_link { "a link that leads nowhere" } else { NO_FILE }.to_owned())
             }
         };
-        Self { root: store.root().to_path_buf(), log_end: ending.end, expected, witness, file, position, got }
+        Ok(Self { root: store.root().to_path_buf(), log_end: ending.end, expected, witness, file, position, got })
     }
 
     /// The error of whoever would append to such a log.
@@ -153,7 +152,7 @@ impl Ending {
     /// Reads the last files, back to one that has a record.
     fn of(store: &MessageStore, places: &HashSet<Key>) -> Result<Self> {
         let log = store.log();
-        let size = store.log_file_size().unwrap_or(0);
+        let size = store.log_file_size()?.unwrap_or(0);
         let mut ending = Self {
             end: log.min_offset(),
             reason: NO_FILE.to_owned(),

@@ -69,7 +69,7 @@ pub fn recover(
     match recover_once(root, options, extent, vouched, watch) {
         // the old index stays beside the new one till the end, if there is room for both
         Err(error) if error.is_disk_full() => {
-            let extent = if is_begun(root) { Extent::Whole } else { extent };
+            let extent = if is_begun(root)? { Extent::Whole } else { extent };
             index::give_back(&MessageStore::open(root, &OpenOptions::default())?, extent)?;
             recover_once(root, options, extent, vouched, watch)
         }
@@ -84,7 +84,7 @@ fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>)
     let queues = store.all_queues()?;
     let missing = MissingEnd::find(&store, &queues)?;
     match (missing, cut_at) {
-        (None, Some(_)) if is_begun(root) => Ok(None),
+        (None, Some(_)) if is_begun(root)? => Ok(None),
         (None, None) => Ok(None),
         (Some(missing), _) if options.replica_from.is_some() => Ok(Some(missing.expected)),
         (Some(missing), Some(at)) if at == missing.log_end => {
@@ -125,10 +125,11 @@ fn recover_once(
     vouched: Option<u64>,
     watch: Watch<'_>,
 ) -> Result<Recovered> {
-    let extent = if is_begun(root) { Extent::Whole } else { extent };
+    let extent = if is_begun(root)? { Extent::Whole } else { extent };
     complete_files(&MessageStore::open(root, &OpenOptions::default())?, options)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
+    store.refuse_dead_links(&queues)?;
     if extent == Extent::Whole {
         begin(root)?;
     }
@@ -136,7 +137,7 @@ fn recover_once(
     recovery.vouched = vouched;
     let end = recovery.walk(watch)?;
     // messages are gone that the checkpoint speaks of, so it tells nothing of the queues either
-    if extent == Extent::Checkpoint && recovery.was_vouched_for_more() {
+    if extent == Extent::Checkpoint && recovery.was_vouched_for_more()? {
         drop(recovery);
         return recover_once(root, options, Extent::Whole, vouched, watch);
     }
@@ -184,7 +185,7 @@ impl<'a> Recovery<'a> {
         Ok(Self {
             store,
             queue_file_size,
-            file_size: store.log_file_size().unwrap_or(options.file_size),
+            file_size: store.log_file_size()?.unwrap_or(options.file_size),
             is_copy: options.replica_from.is_some(),
             queues: QueueRepair::new(store.log().clone(), table(store, queue_file_size), queues, queue_file_size)?
                 .with_delay_levels(options.delay_levels)
@@ -196,8 +197,8 @@ impl<'a> Recovery<'a> {
                 Extent::Checkpoint => store.dispatched_to()?,
                 Extent::Whole => store.log().min_offset(),
             },
-            flushed_until: flushed_until(store),
-            flushed_end: store.flushed_end().map_or(0, |end| end.offset),
+            flushed_until: flushed_until(store)?,
+            flushed_end: store.flushed_end()?.map_or(0, |end| end.offset),
             vouched: None,
             last_store_ms: 0,
             end: 0,
@@ -276,8 +277,8 @@ impl<'a> Recovery<'a> {
     }
 
     /// Whether the checkpoint speaks of later messages than the log has: then nobody knows what was on the disk.
-    fn was_vouched_for_more(&self) -> bool {
-        self.store.checkpoint().is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms)
+    fn was_vouched_for_more(&self) -> Result<bool> {
+        Ok(self.store.checkpoint()?.is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms))
     }
 
     /// Ends the queues; those that lag are listed again from the log's first byte.
@@ -385,12 +386,12 @@ impl<'a> Recovery<'a> {
 }
 
 /// Messages stored before then were on the disk when the last owner left.
-fn flushed_until(store: &MessageStore) -> i64 {
-    match store.has_abort() {
-        // the time of the log alone: that of the queues says nothing of records
-        true => store.checkpoint().map_or(0, |checkpoint| checkpoint.physic_msg_timestamp),
-        false => i64::MAX,
+fn flushed_until(store: &MessageStore) -> Result<i64> {
+    if !store.has_abort()? {
+        return Ok(i64::MAX);
     }
+    // the time of the log alone: that of the queues says nothing of records
+    Ok(store.checkpoint()?.map_or(0, |checkpoint| checkpoint.physic_msg_timestamp))
 }
 
 fn table(store: &MessageStore, file_size: u64) -> QueueTable {
@@ -399,8 +400,8 @@ fn table(store: &MessageStore, file_size: u64) -> QueueTable {
 
 /// Files of the log that were created and not waited for are short after a loss of power.
 fn complete_files(store: &MessageStore, options: &AppendOptions) -> Result<()> {
-    let size = store.log_file_size().unwrap_or(options.file_size);
-    let mut short = store.log().segments().files().iter().filter(|file| file.len < size);
+    let size = store.log_file_size()?.unwrap_or(options.file_size);
+    let mut short = store.log().segments().files().iter().filter(|file| file.len < size && !file.is_dead_link);
     short.try_for_each(|file| Allocated::open(&file.path)?.set_len(size))
 }
 

@@ -4,13 +4,12 @@
 use super::decision::{self, Decision, Situation};
 use super::disk_usage;
 use super::options::RetainOptions;
-use crate::file::{Io, Segment, SegmentFile, Segments};
+use crate::file::{Io, Place, Segment, SegmentFile, Segments, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::{HEADER_SIZE, IndexHeader};
 use crate::store::append::resume;
 use crate::store::consume_queue::{directory_names, list_queues};
 use crate::{Error, Result};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -88,7 +87,7 @@ impl CleanPlan {
 /// [`Error::Unsupported`] for a store of another kind, [`Error::Invalid`] for the options, [`Error::Io`].
 pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<CleanPlan> {
     let options = options.checked()?;
-    root.metadata().map_err(|e| Error::io(root, e))?;
+    place::require_directory(root)?;
     resume::refuse_other_kinds(root)?;
     let clock = super::clock::Clock { wall_ms: now_ms, steady_ms: 0 };
     let used_percent = disk_usage::used_percent(&[root]);
@@ -115,7 +114,8 @@ fn last_written(segments: &Segments) -> Result<Option<&SegmentFile>> {
 }
 
 fn modified_ms(path: &Path) -> Result<i64> {
-    let modified = fs::metadata(path).and_then(|meta| meta.modified()).map_err(|e| Error::io(path, e))?;
+    let meta = Place::metadata(path)?.ok_or_else(|| Error::io(path, std::io::ErrorKind::NotFound.into()))?;
+    let modified = meta.modified().map_err(|e| Error::io(path, e))?;
     Ok(match modified.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
@@ -165,10 +165,12 @@ fn is_gone(file: &SegmentFile, min_offset: u64) -> Result<bool> {
 
 /// Leading files of the index whose last message stands before `min_offset`; never the last one, nor the one that is written to.
 fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Result<Vec<Removable>> {
-    let mut names: Vec<String> = match fs::read_dir(directory) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        entries => entries.map_err(|e| Error::io(directory, e))?.flatten().filter_map(index_name).collect(),
-    };
+    let mut names = Vec::new();
+    for name in place::names(directory)?.into_iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())) {
+        if place::is_file(&directory.join(&name))? {
+            names.push(name);
+        }
+    }
     names.sort_unstable();
     // the newest stays, as in `IndexService.deleteExpiredFile`
     names.pop();
@@ -181,15 +183,10 @@ fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Resul
         if end.is_none_or(|end| end >= min_offset) {
             break;
         }
-        let bytes = fs::metadata(&path).map_err(|e| Error::io(&path, e))?.len();
+        let bytes = Place::metadata(&path)?.map_or(0, |meta| meta.len());
         removable.push(Removable { path, bytes });
     }
     Ok(removable)
-}
-
-fn index_name(entry: fs::DirEntry) -> Option<String> {
-    let name = entry.file_name().into_string().ok()?;
-    (name.bytes().all(|b| b.is_ascii_digit()) && entry.path().is_file()).then_some(name)
 }
 
 impl From<&SegmentFile> for Removable {
@@ -202,6 +199,7 @@ impl From<&SegmentFile> for Removable {
 mod tests {
     use super::*;
     use crate::file::name;
+    use std::fs;
 
     const UNITS: usize = 4;
 

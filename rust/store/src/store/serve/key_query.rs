@@ -2,12 +2,12 @@
 //!
 //! Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `IndexFile.isTimeMatched`, `selectPhyOffset`.
 use super::live_log::{LiveLog, LiveRecord};
+use crate::Result;
 use crate::file::mmap::ReadMap;
+use crate::file::place;
 use crate::format::index::view::IndexView;
 use crate::format::index::{IndexHeader, index_hash};
-use crate::{Error, Result};
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Messages of one answer, at most (`maxMsgsNumBatch`).
@@ -49,7 +49,7 @@ impl LiveIndex {
     /// Messages of a topic with a key, the newest, stored from `begin` to `end` in milliseconds.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn query(
         &self,
         log: &LiveLog,
@@ -115,20 +115,17 @@ fn is_time_matched(header: &IndexHeader, begin: i64, end: i64) -> bool {
 
 /// The index files, oldest first.
 fn numbered(directory: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(directory) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|e| Error::io(directory, e))?,
-    };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect();
+    let mut names = place::names(directory)?;
+    names.retain(|name| name.bytes().all(|b| b.is_ascii_digit()));
     names.sort_unstable();
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
 /// A map of the file, which this process owns; `None` where retention removed it meanwhile.
 fn opened(path: &Path) -> Result<Option<ReadMap>> {
-    match File::open(path).and_then(|file| (file.metadata()?.len() > 0).then(|| ReadMap::new(&file)).transpose()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        opened => opened.map_err(|e| Error::io(path, e)),
+    let map = |file: File| (file.metadata()?.len() > 0).then(|| ReadMap::new(&file)).transpose();
+    match place::open(path, || File::open(path).and_then(map)) {
+        Err(error) if error.is_not_found() => Ok(None),
+        opened => opened,
     }
 }

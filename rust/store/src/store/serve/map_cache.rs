@@ -2,13 +2,12 @@
 //!
 //! Source: `MappedFileQueue.findMappedFileByOffset`.
 use super::checked::Checked;
+use crate::Result;
 use crate::file::mmap::ReadMap;
-use crate::file::name;
-use crate::{Error, Result};
+use crate::file::{name, place};
 use rmqfast_os::pages;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -85,9 +84,9 @@ impl MapCache {
     #[cold]
     fn open(&self, base: u64) -> Result<Option<Arc<FileMap>>> {
         let path = self.directory.join(name::of_offset(base));
-        let map = match File::open(&path).and_then(|file| ReadMap::new(&file)) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|e| Error::io(&path, e))?,
+        let map = match place::open(&path, || File::open(&path).and_then(|file| ReadMap::new(&file))) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            opened => opened?,
         };
         let mut state = self.write();
         // removed meanwhile, and what was opened may be another's of that name

@@ -58,6 +58,6 @@ impl TimedQueue for Timed<'_> {
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
         // the files as they are now: their modification times count
         let listed = self.queue.listed()?;
-        Ok(file_by_time(listed.segments().files(), when, |_| None))
+        file_by_time(listed.segments().files(), when, |_| None)
     }
 }

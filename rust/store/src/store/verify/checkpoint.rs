@@ -5,29 +5,29 @@
 //!
 //! Source: `StoreCheckpoint`, `CommitLog.isMappedFileMatchedRecover`, `IndexService.load`.
 use super::report::VerifyReport;
+use crate::file::place;
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
-use crate::format::malformed::Malformed;
 use crate::store::append::checkpoint::NAME;
 use crate::store::damage::Damage;
 use crate::store::index_files::IndexFile;
 use crate::store::message_store::MessageStore;
-use std::fs::File;
-use std::io::{self, Read};
+use crate::{Error, Result};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is in the file.
-pub(super) type Found = io::Result<Result<Checkpoint, Malformed>>;
+/// What is in the file, or why it says nothing; `None` where there is none.
+pub(super) type Found = Option<Result<Checkpoint, String>>;
 
 /// Reads it: before the log is, as a broker that runs goes on with both.
-pub(super) fn find(store: &MessageStore) -> Found {
-    let path = store.root().join(NAME);
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("expected a file"));
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn find(store: &MessageStore) -> Result<Found> {
+    match place::read(&store.root().join(NAME), FILE_SIZE as u64) {
+        Ok(page) => Ok(page.map(|page| Checkpoint::decode(&page).map_err(|malformed| malformed.to_string()))),
+        Err(Error::Corrupt { reason, .. }) => Ok(Some(Err(reason))),
+        Err(error) => Err(error),
     }
-    let mut page = Vec::new();
-    File::open(path)?.take(FILE_SIZE as u64).read_to_end(&mut page)?;
-    Ok(Checkpoint::decode(&page))
 }
 
 /// Checks it; `last_time` is the greatest store timestamp of the log, if that is known.
@@ -40,12 +40,12 @@ pub(super) fn verify(
 ) {
     let path = store.root().join(NAME);
     let reason = match read {
-        Err(error) => {
-            report.notes.push(format!("{}: {error}; a broker starts a new one", path.display()));
+        None => {
+            report.notes.push(format!("{}: no such file; a broker starts a new one", path.display()));
             return;
         }
-        Ok(Err(malformed)) => malformed.to_string(),
-        Ok(Ok(checkpoint)) => {
+        Some(Err(reason)) => reason,
+        Some(Ok(checkpoint)) => {
             let limit = match last_time {
                 Some(last) => (last, format!("{last}, the last message's")),
                 None => (now(), "the present time".to_owned()),

@@ -4,12 +4,13 @@
 //!
 //! Source: `ConfigManager.load`, `ConsumerOffsetManager`, `ScheduleMessageService.correctDelayOffset`.
 use super::report::VerifyReport;
-use crate::Result;
-use crate::store::config_files::{ConfigFile, Fault, TOPICS, read};
+use crate::file::place;
+use crate::store::config_files::{ConfigFile, Fault, MISSING, TOPICS, read};
 use crate::store::damage::Damage;
 use crate::store::message_store::{MessageStore, QueueKind};
 use crate::store::queue_view::Topics;
 use crate::store::unlisted::DELAY_TOPIC;
+use crate::{Error, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ const LISTED: usize = 10;
 /// Checks them.
 pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<()> {
     let mut files = BTreeMap::new();
-    for name in config_names(store) {
+    for name in config_names(store)? {
         let file = ConfigFile::load(store.root(), &name);
         verify_readable(&file, &name, report);
         files.insert(name, file);
@@ -32,7 +33,11 @@ pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<
     if store.queue_kind() == QueueKind::RocksDb {
         return Ok(());
     }
-    let queues = store.topics()?;
+    let queues = match store.topics() {
+        // a queue with a file that is a link which leads nowhere is damage already
+        Err(Error::Corrupt { .. }) => return Ok(()),
+        queues => queues?,
+    };
     if let Some(topics) = files.get(TOPICS).and_then(|file| Some((file, table(file, "topicConfigTable")?))) {
         verify_topics(topics, &queues, report);
     }
@@ -59,17 +64,17 @@ fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
     let backup = file.path.with_file_name(format!("{name}.bak"));
     match (&file.fault, &file.backup_fault) {
         (None, _) => {
-            if let Err(Fault::Unreadable(reason)) = read(&backup, name) {
-                report.notes.push(format!("{}: {reason}; there is nothing to fall back on", backup.display()));
+            if let Err(fault @ (Fault::Unreadable(_) | Fault::Io(_))) = read(&backup, name) {
+                report.notes.push(format!("{}: {fault}; there is nothing to fall back on", backup.display()));
             }
         }
         (Some(fault), Some(other)) => {
             report.damage.push(damage(file, format!("{fault}; {name}.bak: {other}; a broker starts without it")));
         }
-        (Some(fault), None) if file.path.exists() => {
+        // one that is not there is no damage: a broker that was killed while it saved leaves the backup alone, and reads it
+        (Some(fault), None) if fault != MISSING => {
             report.damage.push(damage(file, format!("{fault}; {name}.bak was read instead")));
         }
-        // A broker that was killed while it saved leaves the backup alone, and reads it.
         (Some(_), None) => {}
     }
 }
@@ -177,12 +182,11 @@ fn tell(report: &mut VerifyReport, names: &[String], words: &str) {
 }
 
 /// Names of the `.json` files, those included of which only a `.bak` is left.
-fn config_names(store: &MessageStore) -> Vec<String> {
-    let entries = std::fs::read_dir(store.root().join("config")).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".bak").to_owned()).collect();
+fn config_names(store: &MessageStore) -> Result<Vec<String>> {
+    let names = place::names(&store.root().join("config"))?;
+    let mut names: Vec<String> = names.into_iter().map(|name| name.trim_end_matches(".bak").to_owned()).collect();
     names.retain(|name| name.ends_with(".json"));
     names.sort_unstable();
     names.dedup();
-    names
+    Ok(names)
 }

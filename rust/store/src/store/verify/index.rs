@@ -1,6 +1,6 @@
 //! An index file against the log: every entry is in its chain and leads to a message that has a key of its hash.
 use super::report::{VerifyReport, is_known};
-use crate::Result;
+use crate::file::Place;
 use crate::format::index::{ENTRY_SIZE, IndexEntry, SLOT_SIZE, entry_position, index_hash, slot_of, slot_position};
 use crate::format::message::Message;
 use crate::format::properties;
@@ -8,6 +8,7 @@ use crate::store::commit_log::RecordReader;
 use crate::store::damage::Damage;
 use crate::store::index_files::{IndexFile, IndexReader};
 use crate::store::message_store::MessageStore;
+use crate::{Error, Result};
 
 /// Entries, and slots, read at a time.
 const STEP: u32 = 4096;
@@ -29,8 +30,12 @@ pub(super) fn verify(
     watch: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     report.index_files += 1;
-    let checkpointed = store.checkpoint().map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
-    if store.has_abort() && file.header.end_timestamp > checkpointed {
+    if let (true, Err(Error::Corrupt { path, reason, .. })) = (file.is_dead_link, Place::metadata(&file.path)) {
+        report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
+        return Ok(());
+    }
+    let checkpointed = store.checkpoint()?.map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
+    if store.has_abort()? && file.header.end_timestamp > checkpointed {
         let path = file.path.display();
         report.notes.push(format!("{path}: not checked; a broker deletes it when it starts after a crash"));
         return Ok(());

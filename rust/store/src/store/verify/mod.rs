@@ -27,10 +27,10 @@ impl MessageStore {
     /// # Errors
     /// [`crate::Error::Io`], what `watch` returns.
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
-        let mut report = VerifyReport { aborted: self.has_abort(), notes: self.notes(), ..VerifyReport::default() };
+        let mut report = VerifyReport { aborted: self.has_abort()?, notes: self.notes(), ..VerifyReport::default() };
         let index = self.index_files()?;
         // before the log is read: a broker that runs writes a later one meanwhile
-        let checkpoint = checkpoint::find(self);
+        let checkpoint = checkpoint::find(self)?;
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
         let last_time = self.verify_log(crc, total, &mut report, watch)?;
@@ -49,7 +49,7 @@ impl MessageStore {
     /// Walks the log, and beside it the queues; returns the greatest store timestamp.
     fn verify_log(&self, crc: bool, total: u64, report: &mut VerifyReport, watch: Watch<'_>) -> Result<Option<i64>> {
         let start = self.log().min_offset();
-        let mut queues = Queues::new(self)?;
+        let mut queues = Queues::new(self, report)?;
         let mut walk = LogWalk::new(self.log().clone(), start, u64::MAX, if crc { 0 } else { u64::MAX });
         let mut last_time = None;
         let mut end = start;

@@ -2,45 +2,61 @@
 //! that was passed over the record that it should have led to.
 use super::cursor::{Cursor, Outcome};
 use super::report::VerifyReport;
-use crate::Result;
+use crate::file::{Place, place};
 use crate::format::message::Message;
 use crate::store::commit_log::RecordReader;
+use crate::store::damage::Damage;
 use crate::store::message_store::{MessageStore, QueueKind};
 use crate::store::multi_dispatch::LMQ;
 use crate::store::removed_topics::RemovedTopics;
+use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// All queues of a store, and how far each was read.
 pub(super) struct Queues<'a> {
     store: &'a MessageStore,
     cursors: HashMap<String, BTreeMap<i32, Cursor>>,
+    /// Those of which not all files are there.
+    unknown: BTreeSet<(String, i32)>,
     listed_to: u64,
     forgotten: BTreeSet<String>,
     removed: RemovedTopics,
 }
 
 impl<'a> Queues<'a> {
-    pub(super) fn new(store: &'a MessageStore) -> Result<Self> {
+    /// Queues with a file that is a link which leads nowhere are damage, and not compared.
+    pub(super) fn new(store: &'a MessageStore, report: &mut VerifyReport) -> Result<Self> {
         let mut log = RecordReader::new(store.log());
+        let mut unknown = BTreeSet::new();
         let mut cursors: HashMap<String, BTreeMap<i32, Cursor>> = HashMap::new();
         for topic in store.queue_topics()? {
             let queues = cursors.entry(topic.clone()).or_default();
             for queue in store.queues(&topic)? {
+                if let Some(Err(Error::Corrupt { path, reason, .. })) =
+                    queue.segments().dead_link().map(Place::metadata)
+                {
+                    report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
+                    unknown.insert((topic.clone(), queue.queue_id()));
+                    continue;
+                }
                 queues.insert(queue.queue_id(), Cursor::new(queue, store.log().min_offset(), &mut log)?);
             }
         }
         cursors.retain(|_, queues| !queues.is_empty());
         let removed = RemovedTopics::load(store.root()).unwrap_or_default(); // a file that cannot be read is damage of its own
-        Ok(Self { store, cursors, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new(), removed })
+        Ok(Self { store, cursors, unknown, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new(), removed })
     }
 
     /// A record of the log: some queue lists it.
     pub(super) fn meet(&mut self, message: &Message<'_>, report: &mut VerifyReport) -> Result<()> {
         let topic = String::from_utf8_lossy(message.topic());
         let offset = message.physical_offset() as u64;
+        if !self.unknown.is_empty() && self.unknown.contains(&(topic.clone().into_owned(), message.queue_id())) {
+            return Ok(());
+        }
         let outcome = match self.cursors.get_mut(topic.as_ref()) {
             _ if self.store.queue_kind() != QueueKind::Files => Outcome::Unlisted(String::new()),
-            None => self.without_queues(&topic),
+            None => self.without_queues(&topic)?,
             Some(queues) => match queues.get_mut(&message.queue_id()) {
                 Some(cursor) => cursor.meet(message, &topic, report)?,
                 None => Outcome::Unlisted(format!("topic {topic} has no consume queue {}", message.queue_id())),
@@ -74,14 +90,14 @@ impl<'a> Queues<'a> {
     }
 
     /// A topic that the configuration does not name was deleted, if there is one; one whose queues are of another kind is not ours.
-    fn without_queues(&mut self, topic: &str) -> Outcome {
+    fn without_queues(&mut self, topic: &str) -> Result<Outcome> {
         let config = self.store.topics_config();
         let is_configured = config.is_missing() || config.topics().any(|name| name == topic);
-        let is_batch = self.store.root().join("batchconsumequeue").join(topic).is_dir();
+        let is_batch = place::is_directory(&self.store.root().join("batchconsumequeue").join(topic))?;
         if is_configured && !is_batch {
-            return Outcome::Unlisted(format!("topic {topic} has no consume queue"));
+            return Ok(Outcome::Unlisted(format!("topic {topic} has no consume queue")));
         }
         self.forgotten.insert(topic.to_owned());
-        Outcome::Forgotten
+        Ok(Outcome::Forgotten)
     }
 }

@@ -226,8 +226,12 @@ fn a_log_cut_at_any_byte_is_refused_if_it_was_closed_and_opens_if_that_was_not_f
 
 /// Up to where the checkpoint of a store says that its log was flushed, whose log ends at `end`.
 fn missing_after(root: &Path, end: u64) -> u64 {
-    let flushed =
-        MessageStore::open(root, &OpenOptions::default()).expect("opened").flushed_end().expect("flushed").offset;
+    let flushed = MessageStore::open(root, &OpenOptions::default())
+        .expect("opened")
+        .flushed_end()
+        .expect("read")
+        .expect("flushed")
+        .offset;
     assert!(0 < flushed && flushed < end);
     flushed
 }
