@@ -52,7 +52,7 @@ def test_what_the_image_starts_serves_is_healthy_and_ends_cleanly(tmp_path: Path
         done = subprocess.run(asked, env=os.environ | environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert told["broker"] in done.stdout
-        assert end(process) == "stopped\n"
+        assert end(process) == f"store: {tmp_path / 'store'}\nstopped\n"
         done = subprocess.run(asked, env=os.environ | environment, capture_output=True, text=True, check=False)
         assert done.returncode != 0
     assert (tmp_path / "store/commitlog").is_dir()

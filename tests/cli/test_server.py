@@ -74,7 +74,7 @@ def test_a_server_says_when_it_is_ready_and_saves_everything_when_it_is_told_to_
             client.send_oneway(RequestCode.UPDATE_CONSUMER_OFFSET, offset | {"commitOffset": "1"})
             until(lambda: client.request(RequestCode.QUERY_CONSUMER_OFFSET, offset).ext_fields == {"offset": "1"})
         assert (store / "abort").exists()
-        assert end(process, number) == "stopped\n"
+        assert end(process, number) == f"store: {store}\nstopped\n"
     assert not (store / "abort").exists()
     saved = decode((store / "config" / "consumerOffset.json").read_bytes())
     assert saved["offsetTable"]["orders@G"] == {0: 1}
@@ -192,7 +192,7 @@ def test_sigterm_while_it_starts_ends_it_cleanly(tmp_path: Path) -> None:
         until(store.exists)
         process.terminate()
         _, said = process.communicate()
-    assert (process.returncode, said) == (0, "stopped\n")
+    assert (process.returncode, said) == (0, f"store: {store}\nstopped\n")
     assert not (store / "abort").exists()
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from rmqfast.acl import yaml_text
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, StoreIOError
+from rmqfast.paths import is_file, local_path
 from rmqfast.system import set_mode, sync_directory, sync_file
 
 
@@ -25,20 +26,24 @@ class AclFiles:
     """
 
     def __init__(self, home: str | os.PathLike[str]) -> None:
-        conf = Path(home).absolute() / "conf"
+        conf = local_path(home, "rocketmqHome").absolute() / "conf"
         self.default_path: Final = conf / "plain_acl.yml"
         self._folder = conf / "acl"
 
     def paths(self) -> list[Path]:
-        """The files that are there: of an account that two of them have, the first one counts."""
+        """The files that are there: of an account that two of them have, the first one counts.
+
+        Raises:
+            StoreIOError: A directory or a file cannot be looked at: its accounts would count for none.
+        """
         extra = [
             Path(folder, name)
             # sorted, so that of an account that two files have always the same one counts
-            for folder, _, names in sorted(os.walk(self._folder))
+            for folder, _, names in sorted(os.walk(self._folder, onerror=_refuse))
             for name in sorted(names)
             if name.endswith((".yml", ".yaml"))
         ]
-        return [path for path in [*extra, self.default_path] if path.is_file()]
+        return [path for path in [*extra, self.default_path] if is_file(path)]
 
     def read(self) -> dict[Path, bytes]:
         """The bytes of each file, as they are at this moment.
@@ -58,6 +63,12 @@ class AclFiles:
             _replace(path, data)
         except OSError as error:
             raise ArgumentError(f"{path}: {error.strerror}") from error
+
+
+def _refuse(error: OSError) -> None:
+    # a folder that is not there holds none
+    if not isinstance(error, FileNotFoundError):
+        raise StoreIOError(error.errno, str(error.strerror).lower(), str(error.filename)) from error
 
 
 def _read(path: Path) -> bytes:

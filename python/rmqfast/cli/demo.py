@@ -17,7 +17,9 @@ from rmqfast.cli.demo_messages import BODY_BYTES, tables
 from rmqfast.cli.ingest import facts
 from rmqfast.cli.output import Form, say, write, write_facts
 from rmqfast.cli.progress import bar
+from rmqfast.cli.shared_options import PATH
 from rmqfast.errors import ArgumentError, StoreIOError
+from rmqfast.paths import exists
 from rmqfast.store import AppendOptions, open_store
 
 __all__ = ["demo"]
@@ -45,7 +47,9 @@ HOURS = """
 
 def demo(
     *,
-    directory: Annotated[Path, typer.Option("--dir", help="Where to work; must not exist yet.")] = Path(".demo"),
+    directory: Annotated[Path, typer.Option("--dir", help="Where to work; must not exist yet.", parser=PATH)] = Path(
+        ".demo"
+    ),
     size_mib: Annotated[int, typer.Option(min=1, help="Size of the store that is made up, in MiB.")] = 1024,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the directory behind.")] = False,
 ) -> None:
@@ -74,9 +78,9 @@ def check_space(directory: Path, size_mib: int) -> None:
 @contextmanager
 def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
     """A new directory for the block; one that an earlier demo left is replaced, any other is left alone."""
-    if (directory / MARK).exists():
+    if exists(directory / MARK):
         shutil.rmtree(directory)
-    elif directory.exists():
+    elif exists(directory):
         raise ArgumentError(f"{directory}: expected a directory that does not exist, as the demo removes it")
     directory.mkdir(parents=True)
     (directory / MARK).touch()

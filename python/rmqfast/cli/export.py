@@ -12,7 +12,7 @@ from rmqfast.cells import size_text
 from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import say
 from rmqfast.cli.progress import bar
-from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, StartTime, Tags, TopicsOption
+from rmqfast.cli.shared_options import PATH, Directory, EndTime, LogDirectories, StartTime, Tags, TopicsOption
 from rmqfast.cli.streams import data_output
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ExportReport, open_store
@@ -31,7 +31,9 @@ class Target(StrEnum):
 
 def export(
     directory: Directory,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A path where nothing is yet; - is standard output.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A path where nothing is yet; - is standard output.", parser=PATH)
+    ],
     *,
     to: Annotated[Target | None, typer.Option(help="Else by the name: jsonl for *.jsonl, *.ndjson and -.")] = None,
     topic: TopicsOption = None,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
-from rmqfast.cli.output import Form, Row, write
-from rmqfast.cli.shared_options import Output
+from rmqfast.cli.output import Form, Row, say_directory, write
+from rmqfast.cli.shared_options import PATH, Output
 from rmqfast.cli.signals import ended_by_signals
 from rmqfast.errors import ArgumentError
 from rmqfast.store.retention import RetentionOptions
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["mirror"]
 
-Copies = Annotated[Path, typer.Argument(metavar="DIR", help="Where the copies are; each broker has a directory in it.")]
+Copies = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Where the copies are; each broker has a directory in it.", parser=PATH)
+]
 
 
 class IfBroken(StrEnum):
@@ -98,6 +100,7 @@ def mirror(
     copies = Mirror(
         directory, brokers=broker or (), all_brokers=all_brokers, options=options, once=once, config=access.config()
     )
+    say_directory("copies", directory)
     with ended_by_signals(), copies:
         write(output, [field.name for field in fields(MirrorStatus)], lines(copies, every), whole=True)
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from rmqfast.errors import ArgumentError
+from rmqfast.paths import exists, is_directory, is_file, local_path
 
 __all__ = ["Option"]
+
+#: The name of the option itself is said by the parser.
+NAME = "path"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,3 +37,17 @@ class Option:
     max: int | None = None
     is_file: bool = False
     is_directory: bool = False
+
+    def path(self, text: str) -> Path:
+        """The path that was given.
+
+        Raises:
+            ArgumentError: None of this machine, or not what the option takes.
+            StoreIOError: It cannot be looked at.
+        """
+        path = local_path(text, NAME)
+        if self.is_file and not is_file(path):
+            raise ArgumentError(f"{NAME}: expected a file, got {text}")
+        if self.is_directory and exists(path) and not is_directory(path):
+            raise ArgumentError(f"{NAME}: expected a directory, got {text}")
+        return path

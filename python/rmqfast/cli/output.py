@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
+from pathlib import Path
 from typing import TextIO
 
 from rmqfast.cells import one_line
@@ -15,7 +17,18 @@ from rmqfast.cli.streams import data_output
 from rmqfast.store import COLUMNS, Scan
 from rmqfast.store.json_lines import json_lines, json_text, plain_rows
 
-__all__ = ["TABLE_COLUMNS", "Form", "Row", "chosen_columns", "print_json", "say", "scan_rows", "write", "write_facts"]
+__all__ = [
+    "TABLE_COLUMNS",
+    "Form",
+    "Row",
+    "chosen_columns",
+    "print_json",
+    "say",
+    "say_directory",
+    "scan_rows",
+    "write",
+    "write_facts",
+]
 
 Row = Sequence[object]
 Chunks = Iterable[Sequence[Row]]
@@ -59,6 +72,11 @@ def print_json(value: object) -> None:
 def say(text: str) -> None:
     """Writes a line to standard error."""
     print(one_line(text), file=sys.stderr)
+
+
+def say_directory(kind: str, directory: str | os.PathLike[str]) -> None:
+    """Says which directory is going to be changed: a path from a variable may be another than was meant."""
+    say(f"{kind}: {Path(directory).absolute()}")
 
 
 def _write_json(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:

@@ -15,6 +15,7 @@ from rmqfast.cli import server
 from rmqfast.cli.endings import ended_by_errors
 from rmqfast.cli.examples import example_text
 from rmqfast.cli.options import Option
+from rmqfast.errors import RmqError
 
 __all__ = ["COMMANDS", "run"]
 
@@ -87,13 +88,17 @@ def _converter(kind: Any, option: Option) -> Callable[[str], Any]:
     single = _single(kind)
 
     def convert(text: str) -> Any:
+        try:
+            return checked(text)
+        except RmqError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    def checked(text: str) -> Any:
+        if single is Path:
+            return option.path(text)
         value = single(text)
         if (option.min is not None and value < option.min) or (option.max is not None and value > option.max):
             raise argparse.ArgumentTypeError(f"expected {option.min} to {option.max}, got {text}")
-        if option.is_file and not (isinstance(value, Path) and value.is_file()):
-            raise argparse.ArgumentTypeError(f"expected a file, got {text}")
-        if option.is_directory and isinstance(value, Path) and value.exists() and not value.is_dir():
-            raise argparse.ArgumentTypeError(f"expected a directory, got {text}")
         return value
 
     convert.__name__ = single.__name__  # argparse says `invalid int value`

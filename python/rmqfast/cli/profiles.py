@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rmqfast.cli.output import say
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import local_path
 from rmqfast.system import home_directory
 
 __all__ = ["DEFAULT", "Profile", "load_profile", "profile_file"]
@@ -102,7 +103,8 @@ def _values(profile: object, place: str, folder: Path) -> dict[str, str | bool]:
             raise ArgumentError(f"{place}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
     try:
         return {
-            key: str(folder / Path(value).expanduser()) if key in PATHS else value for key, value in profile.items()
+            key: str(folder / local_path(value, key).expanduser()) if key in PATHS else value
+            for key, value in profile.items()
         }
     except RuntimeError as error:
         raise ArgumentError(f"{place}: expected a path, got one below a home that is not there") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rmqfast.cli.options import Option
-from rmqfast.cli.output import say
+from rmqfast.cli.output import say, say_directory
 from rmqfast.cli.signals import StopSignals
 from rmqfast.errors import ArgumentError
 
@@ -80,6 +80,8 @@ def server(
     if print_config:
         print(BrokerConfig(own).to_text(), end="")
         return
+    if store is not None:
+        say_directory("store", store)
     default_port = BrokerConfig().number("listenPort")
     with _until_stopped() as signals:
         cluster = EmbeddedCluster(
@@ -153,6 +155,7 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
+    say_directory("store", settings.text("storePathRootDir"))
     if settings.is_slave:
         _run_slave(settings, file)
         return

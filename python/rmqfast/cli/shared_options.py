@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli.completion import complete_group, complete_topic
+from rmqfast.cli.options import Option
 from rmqfast.cli.output import Form
+from rmqfast.cli.typer_commands import path_parser
 from rmqfast.errors import ArgumentError
 
 __all__ = [
+    "PATH",
     "Directory",
     "EndTime",
     "Group",
@@ -26,10 +29,15 @@ __all__ = [
     "pairs",
 ]
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The store's directory, `storePathRootDir`.")]
+PATH = path_parser(Option(help=""))
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The store's directory, `storePathRootDir`.", parser=PATH)
+]
 LogDirectories = Annotated[
     list[Path] | None,
-    typer.Option("--commit-log-dir", help="Directory of the commit log where it is elsewhere; repeatable."),
+    typer.Option(
+        "--commit-log-dir", help="Directory of the commit log where it is elsewhere; repeatable.", parser=PATH
+    ),
 ]
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.", autocompletion=complete_group)]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=complete_topic)]

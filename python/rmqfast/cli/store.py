@@ -11,7 +11,7 @@ from rmqfast.cli import export
 from rmqfast.cli.completion import complete_topic
 from rmqfast.cli.damage import damage_reported, end_with_damage, write_report
 from rmqfast.cli.message import write_messages
-from rmqfast.cli.output import Form, chosen_columns, print_json, say, scan_rows, write, write_facts
+from rmqfast.cli.output import Form, chosen_columns, print_json, say, say_directory, scan_rows, write, write_facts
 from rmqfast.cli.progress import bar
 from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Output, StartTime, Tags, TopicOption
 from rmqfast.cli.tail import tail
@@ -178,6 +178,7 @@ def repair(
             raise typer.Exit(1)
         say("nothing was changed: `rmqfast store repair DIR --yes` mends the queues and builds the index from the log")
         raise typer.Exit(0 if report.ok else 1)
+    say_directory("store", directory)
     with bar("repairing") as progress:
         recovery = repair_store(directory, cut_at=cut_at, progress=progress)
     write_facts(output, recovery._asdict())
@@ -219,6 +220,7 @@ def clean(
         say(f"{len(files):,} files, {size:,} bytes; the log would begin at {min_offset}")
         say("nothing was changed: `rmqfast store clean DIR --yes` removes them")
         raise typer.Exit(1 if files else 0)
+    say_directory("store", directory)
     with open_store(directory, mode="a", retention=keep) as store:
         write_facts(output, cleaned(store)._asdict())
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
 from rmqfast.cli.examples import example_text
-from rmqfast.cli.options import Option
+from rmqfast.cli.options import NAME, Option
+from rmqfast.errors import RmqError
 
-__all__ = ["add_examples", "typer_command"]
+__all__ = ["add_examples", "path_parser", "typer_command"]
 
 
 def typer_command(command: Callable[..., None]) -> Callable[..., None]:
@@ -45,16 +47,21 @@ def _annotation(annotation: Any) -> Any:
         return annotation
     kind, *notes = get_args(annotation)
     options = [note for note in notes if isinstance(note, Option)]
-    return Annotated[kind, _typer_option(options[0])] if options else annotation
+    return Annotated[kind, _typer_option(kind, options[0])] if options else annotation
 
 
-def _typer_option(option: Option) -> Any:
-    return typer.Option(
-        *option.names,
-        help=option.help,
-        min=option.min,
-        max=option.max,
-        exists=option.is_file,
-        dir_okay=not option.is_file,
-        file_okay=not option.is_directory,
-    )
+def path_parser(option: Option) -> Callable[[str], Path]:
+    """What takes a path for Typer, whose own takes an empty text for the current directory."""
+
+    def path(text: str) -> Path:
+        try:
+            return option.path(text)
+        except RmqError as error:
+            raise typer.BadParameter(str(error).removeprefix(f"{NAME}: ")) from None
+
+    return path
+
+
+def _typer_option(kind: Any, option: Option) -> Any:
+    parser = path_parser(option) if Path in (kind, *get_args(kind)) else None
+    return typer.Option(*option.names, help=option.help, min=option.min, max=option.max, parser=parser)

@@ -19,6 +19,7 @@ from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.html import facts
 from rmqfast.nameserver import NameServer, NamesrvConfig
+from rmqfast.paths import local_path
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Request
 from rmqfast.remoting.tls_properties import TLS_KEYS
@@ -88,7 +89,7 @@ class EmbeddedCluster:
     ) -> None:
         if min(brokers, name_servers) < 1:
             raise ArgumentError(f"brokers, name_servers: expected at least 1, got {brokers}, {name_servers}")
-        self._root = None if store_dir is None else Path(store_dir)
+        self._root = None if store_dir is None else local_path(store_dir, "store_dir")
         if replicas < 0:
             raise ArgumentError(f"replicas: expected 0 or more, got {replicas}")
         shared = BrokerConfig(config or {})

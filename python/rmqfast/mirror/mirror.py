@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from rmqfast.mirror.broker_mirror import BrokerMirror
 from rmqfast.mirror.copy_directory import NAME, CopyDirectory
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.status import MirrorState, MirrorStatus
+from rmqfast.paths import exists, local_path
 from rmqfast.pickling import not_picklable
 from rmqfast.store.replica import newest_copy
 
@@ -78,7 +78,7 @@ class Mirror:
         changes: dict[str, Any] = {} if name_server is None else {"name_server": name_server}
         config = ClientConfig(**changes) if config is None else replace(config, **changes)
         self._client, self._tls = AdminClient(config, TIMEOUT), config.tls
-        self._directory = Path(directory)
+        self._directory = local_path(directory, "directory")
         self._brokers, self._all, self._once = tuple(brokers), all_brokers, once
         self._options = options or MirrorOptions()
         self._mirrors: list[BrokerMirror] = []
@@ -157,7 +157,7 @@ class Mirror:
 
     def _check_topics(self, names: Sequence[str]) -> None:
         # a mirror that is there goes on, whatever became of its topics
-        if not self._options.topics or any((newest_copy(self._directory / name) / NAME).exists() for name in names):
+        if not self._options.topics or any(exists(newest_copy(self._directory / name) / NAME) for name in names):
             return
         # those that wait have their topics once there are some
         absent = sorted(set(self._options.topics) - set(Topics(self._client).all()) - WAITING_TOPICS)

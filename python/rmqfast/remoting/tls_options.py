@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import local_path
 
 
 class TlsMode(StrEnum):
@@ -76,7 +76,7 @@ class TlsOptions:
     def __post_init__(self) -> None:
         for name in ("certificate", "key", "trust"):
             path = getattr(self, name)
-            object.__setattr__(self, name, None if path is None else Path(path))
+            object.__setattr__(self, name, None if path is None else local_path(path, name))
         if (self.certificate is None) != (self.key is None):
             raise ArgumentError(f"expected a certificate and its key, got {self.certificate} and {self.key}")
         usual = TlsMode.PERMISSIVE if self.certificate is None else TlsMode.ENFORCING

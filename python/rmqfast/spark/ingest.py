@@ -70,6 +70,8 @@ def ingest(
     """
     from pyspark.sql import functions as f
 
+    if not os.fspath(out):
+        raise ArgumentError("out: expected a path or a URL (. is the current directory), got ''")
     damage = arguments["damage"] = _damage(spark, arguments.get("on_damage", "fail"))
     if "min_partitions" not in arguments:
         arguments["min_partitions"] = _tasks(spark, path, arguments.get("commit_log_dirs", ()))

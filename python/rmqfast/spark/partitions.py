@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import local_path
 from rmqfast.store import MessageStore, ScanArguments, ScanRequest, StoreArguments, open_store
 from rmqfast.store.request import check_names
 
@@ -158,13 +159,8 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
 
 
 def _local(path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path)
-    # `file:/x`, `file:///x`: Spark writes either
-    if text.startswith("file:"):
-        text = "/" + text.removeprefix("file:").lstrip("/")
-    elif "://" in text:
-        raise ArgumentError(f"store path: expected a directory that every executor sees under this path, got {text!r}")
-    return os.path.abspath(text)  # noqa: PTH100  # executors have other working directories; links stay as they are
+    # every executor sees it under this path
+    return os.path.abspath(local_path(path, "path"))  # noqa: PTH100  # executors have other working directories; links stay as they are
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from typing import Literal, TextIO, get_args
 from rmqfast._native import Store
 from rmqfast.errors import ArgumentError, StoreBusyError, StoreError, StoreIOError, StoreNotFoundError
 from rmqfast.message import Damage
+from rmqfast.paths import exists, local_path
 from rmqfast.store.append_options import AppendOptions, zone_offset_ms
 from rmqfast.store.json_lines import json_lines, plain_rows
 from rmqfast.store.report import ExportReport
@@ -41,7 +42,7 @@ def export(
         return _export_lines(store, out, request, progress)
     if not isinstance(out, str | os.PathLike):
         raise ArgumentError(f"out: expected a path for a store, got {out!r}")
-    path = os.fspath(out)
+    path = os.fspath(local_path(out, "out"))
     sizes = (None if options is None else options.completed(), zone_offset_ms())
     fields = store.export(request, path, sizes=sizes, progress=progress)
     fields["damage"] = [Damage(*entry) for entry in fields["damage"]]
@@ -53,7 +54,7 @@ def _export_lines(
 ) -> ExportReport:
     scan = Scan(partial(store.scan, request, way=None, threads=1, fails_on_damage=False), request)
     if isinstance(out, str | os.PathLike):
-        path = os.fspath(out)
+        path = os.fspath(local_path(out, "out"))
         with _new_file(Path(path)) as file:
             rows, size = _write_lines(store, file, scan, progress)
     else:
@@ -88,8 +89,8 @@ def _format_of(out: str | os.PathLike[str] | TextIO) -> ExportFormat:
 @contextmanager
 def _new_file(path: Path) -> Iterator[TextIO]:
     """A file that takes its name once all of it is written and on the disk."""
-    # a link that leads nowhere does not exist, and `rename` would replace it
-    if path.exists() or path.is_symlink():
+    # also a link that leads nowhere: `rename` would replace it
+    if exists(path):
         raise ArgumentError(f"out: expected a path where nothing is yet, got {path}")
     partial = path.with_name(f"{path.name}.partial")
     try:

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, overload
 from rmqfast import _native
 from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import local_path
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import AppendOptions, RecoveryReport, WritableStore
@@ -62,7 +63,8 @@ def open_store(
     """Opens a RocketMQ store directory.
 
     Args:
-        path: The store's directory (`storePathRootDir`).
+        path: The store's directory (`storePathRootDir`); a `file:` URL names one, too. An empty text is refused; of
+            `Path("")` nobody can tell, as Python makes it the current directory.
         mode: "r" reads; it never writes to, locks or slows the store, and is safe beside a live broker. "a" owns the
             store and appends to it; where there is nothing, or an empty directory, it makes a new store. One that was
             not closed, or whose parts disagree, is recovered first.
@@ -92,7 +94,9 @@ def open_store(
         StoreBusyError: Mode "a": another process owns the store.
         CorruptError: Mode "a": the log is damaged where it had been flushed, or ends before that: recovery would lose
             messages. `find_missing_end` and `rmqfast store repair` say which.
-        ArgumentError: A mode, io or flush that does not exist, or an argument of the other mode.
+        ArgumentError: A mode, io or flush that does not exist, an argument of the other mode, an empty path, the URL of
+            another system.
+        StoreIOError: A file or a directory of it cannot be looked at.
 
     Example:
         >>> import rmqfast
@@ -102,20 +106,21 @@ def open_store(
 
     Source: `DefaultMessageStore.load`, `StorePathConfigHelper`.
     """
+    directory = local_path(path, "path")
     if mode == "a":
         if commit_log_dirs:
             raise ArgumentError(f"commit_log_dirs: expected none with mode 'a', got {list(commit_log_dirs)!r}")
         own = (options or AppendOptions()).with_flush(flush)
         return WritableStore(
-            Path(path), own, retention=retention, broker_name=broker_name, io=io, clock=clock, progress=progress
+            directory, own, retention=retention, broker_name=broker_name, io=io, clock=clock, progress=progress
         )
     if mode != "r":
         raise ArgumentError(f"mode: expected 'r' or 'a', got {mode!r}")
     if any(option is not None for option in (flush, options, retention, clock, progress)):
         raise ArgumentError("flush, options, retention, clock, progress: expected with mode 'a' only, got mode 'r'")
-    dirs = [os.fspath(d) for d in commit_log_dirs]
-    native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io, pinned=True)
-    return MessageStore(native, Path(path), broker_name)
+    dirs = [os.fspath(local_path(each, "commit_log_dirs")) for each in commit_log_dirs]
+    native = _native.Store.open(os.fspath(directory), commit_log_dirs=dirs, io=io, pinned=True)
+    return MessageStore(native, directory, broker_name)
 
 
 class MissingEnd(NamedTuple):
@@ -168,7 +173,7 @@ def find_missing_end(path: StorePath) -> MissingEnd | None:
 
     Source: `StoreCheckpoint`, `ConsumeQueue.getMaxPhysicOffset`.
     """
-    missing = _native.missing_end(os.fspath(path))
+    missing = _native.missing_end(os.fspath(local_path(path, "path")))
     return None if missing is None else MissingEnd(*missing)
 
 
@@ -200,7 +205,8 @@ def repair(
         UnsupportedStoreError: As `open_store` with mode "a".
         StoreBusyError: Another process owns the store.
         CorruptError: The log is damaged where it had been flushed, or ends before that: a cut would lose messages.
-        ArgumentError: `cut_at` is not where the log ends, or nothing is missing.
+        ArgumentError: `cut_at` is not where the log ends, or nothing is missing; an empty path, the URL of another
+            system.
 
     Example:
         >>> from rmqfast.store import repair
@@ -210,4 +216,5 @@ def repair(
     Source: `CommitLog.recoverAbnormally`.
     """
     own = (options or AppendOptions()).completed()
-    return RecoveryReport(*_native.repair(os.fspath(path), own, cut_at=cut_at, progress=progress))
+    native_path = os.fspath(local_path(path, "path"))
+    return RecoveryReport(*_native.repair(native_path, own, cut_at=cut_at, progress=progress))

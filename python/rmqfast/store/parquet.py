@@ -16,13 +16,15 @@ from typing import Literal, NamedTuple
 
 from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError, CorruptError, DamageWarning
+from rmqfast.extras import imported
 from rmqfast.message import Damage
+from rmqfast.paths import local_path
 from rmqfast.store.new_directory import Mode, new_directory
 from rmqfast.store.partition_files import PartitionFiles
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import Ingested
 from rmqfast.store.request import ScanArguments, ScanRequest, Time
-from rmqfast.store.scan import Scan, imported
+from rmqfast.store.scan import Scan
 from rmqfast.system import usable_cores
 
 __all__ = ["write_parquet"]
@@ -98,7 +100,8 @@ def write_parquet(
     Source: `DataFrameWriter.partitionBy` of Spark, `ExternalCatalogUtils.escapePathName`.
     """
     imported("pyarrow", "arrow")
-    _check_apart(store.path, Path(out), mode)
+    target = _local(out)
+    _check_apart(store.path, target, mode)
     started = time.monotonic()
     wanted: ScanArguments = {
         "tags": tags,
@@ -114,7 +117,7 @@ def write_parquet(
     rows, size, damage = 0, 0, set[Damage]()
     report = progress or (lambda *_: None)
     report(position, total)
-    with new_directory(Path(out), mode) as directory, warnings.catch_warnings():
+    with new_directory(target, mode) as directory, warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)  # told with all places
         with _piece_results(store, request, pieces, directory) as results:
             for (_, start, end, _), result in zip(pieces, results, strict=True):
@@ -169,6 +172,14 @@ def _write(scan: Scan, files: PartitionFiles) -> PieceResult:
 
 def _threads() -> int:
     return min(usable_cores(), MOST_THREADS)
+
+
+def _local(out: str | os.PathLike[str]) -> Path:
+    try:
+        return local_path(out, "out")
+    except ArgumentError as error:
+        error.add_note("rmqfast.spark.ingest, or `rmqfast ingest --engine spark`, writes to URLs that Spark knows")
+        raise
 
 
 def _check_apart(store: Path, out: Path, mode: Mode) -> None:

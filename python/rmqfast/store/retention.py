@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rmqfast import _native
 from rmqfast.arguments import check_fields, suggests_names
+from rmqfast.paths import local_path
 
 __all__ = ["CleanReport", "CleanedFile", "RetentionOptions", "plan_clean"]
 
@@ -116,7 +117,7 @@ def plan_clean(
     Raises:
         StoreNotFoundError: No such directory.
         UnsupportedStoreError: A store of a kind that cannot be appended to.
-        ArgumentError: An option out of range.
+        ArgumentError: An option out of range, an empty path, the URL of another system.
 
     Example:
         >>> from rmqfast.store import plan_clean
@@ -126,5 +127,7 @@ def plan_clean(
 
     Source: `MappedFileQueue.deleteExpiredFileByTime`.
     """
-    files, min_offset = _native.plan_clean(os.fspath(path), retention or RetentionOptions(), now=now)
+    files, min_offset = _native.plan_clean(
+        os.fspath(local_path(path, "path")), retention or RetentionOptions(), now=now
+    )
     return [CleanedFile(kind, str(Path(file)), size) for kind, file, size in files], min_offset

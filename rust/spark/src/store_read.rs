@@ -6,11 +6,12 @@ use crate::pieces::{Cut, PIECE_BYTES};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::{Filter, Selection};
 use crate::text::quoted;
-use rmqfast_store::file::Io;
+use rmqfast_store::file::{Io, local_path};
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Column, Listed, OffsetBound, Piece, Plan, ScanRequest, Way};
 use rmqfast_store::store::{MessageStore, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 /// What all tasks of a read share: where the store is, and what shall be read.
 #[derive(Debug)]
@@ -56,9 +57,9 @@ impl StoreRead {
     pub fn unbounded(options: &Options, columns: Vec<Column>) -> Result<Self> {
         let log_edge = |name| options.number(name).map_or(u64::MAX, i64::cast_unsigned);
         let count = |name| options.number(name).map(i64::cast_unsigned);
-        let directories = options.texts("commitLogDirs").unwrap_or(&[]).iter().map(|d| local(d));
+        let directories = options.texts("commitLogDirs").unwrap_or(&[]).iter().map(|d| local("commitLogDirs", d));
         Ok(Self {
-            path: local(options.text("storePath").unwrap_or_default())?,
+            path: local("path", options.text("storePath").unwrap_or_default())?,
             request: options.scan_request(columns)?,
             fail_on_damage: options.flag("failOnDataLoss"),
             only_topic: None,
@@ -221,31 +222,31 @@ pub fn check_io(options: &Options) -> Result<()> {
 }
 
 /// A directory that every executor sees; executors have other working directories, links stay as they are.
-pub(crate) fn local(text: &str) -> Result<PathBuf> {
-    let path = match text.strip_prefix("file:") {
-        Some(rest) => format!("/{}", rest.trim_start_matches('/')),
-        None if text.contains("://") => {
-            let got = quoted(text);
-            let text = format!("store path: expected a directory that every executor sees under this path, got {got}");
-            return Err(Error::argument(text));
-        }
-        None => text.to_owned(),
-    };
+pub(crate) fn local(option: &str, text: &str) -> Result<PathBuf> {
+    let path = local_path(OsStr::new(text)).map_err(|expected| {
+        let got = quoted(text);
+        Error::argument(format!("option {option}: expected {expected}, seen by every executor, got {got}"))
+    })?;
     // not `canonicalize`: the link may lead elsewhere on an executor
-    std::path::absolute(Path::new(&path)).map_err(|e| rmqfast_store::Error::io(&path, e).into())
+    std::path::absolute(&path).map_err(|e| rmqfast_store::Error::io(&path, e).into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn a_path_is_a_directory_of_this_machine() {
+        let local = |text: &str| local("path", text);
         assert_eq!(local("file:///data/store").expect("local"), Path::new("/data/store"));
         assert!(local("store").expect("local").is_absolute());
-        let error = local("s3://bucket/store").expect_err("no directory").to_string();
-        assert!(
-            error.contains("expected a directory that every executor sees under this path, got 's3://bucket/store'")
-        );
+        for text in ["s3://bucket/store", ""] {
+            let error = local(text).expect_err("no directory").to_string();
+            assert!(
+                error.contains("option path: expected a path") && error.contains(&format!("got '{text}'")),
+                "{error}"
+            );
+        }
     }
 }

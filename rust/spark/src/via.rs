@@ -28,7 +28,7 @@ impl Via {
         Ok(match options.text("via") {
             Some("log") => Self::Log,
             Some("auto") => Self::Auto,
-            Some("mirror") => Self::Mirror(local(options.text("mirrorPath").unwrap_or_default())?),
+            Some("mirror") => Self::Mirror(local("mirrorPath", options.text("mirrorPath").unwrap_or_default())?),
             _ => Self::Pull,
         })
     }

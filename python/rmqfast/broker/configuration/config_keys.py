@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import local_path
 from rmqfast.system import home_directory
 
 _CPUS = os.cpu_count() or 1
@@ -33,6 +34,7 @@ class Kind(Enum):
     """What values of a key look like."""
 
     TEXT = "a text"
+    PATH = "a path of this machine"
     INT = "a whole number of 32 bits"
     LONG = "a whole number of 64 bits"
     FLAG = "true or false"
@@ -63,6 +65,8 @@ class ConfigKey(NamedTuple):
             ArgumentError: It is none of this kind.
         """
         text = value.strip()
+        if self.kind is Kind.PATH:
+            return str(local_path(text, self.name))
         if not _fits(self.kind, text):
             raise ArgumentError(f"{self.name}: expected {self.kind.value}, got {text[:40]!r}")
         return text.lower() if self.kind is Kind.FLAG else text
@@ -85,7 +89,7 @@ _BITS = {Kind.INT: 32, Kind.LONG: 64}
 #: A longer text is no number of 64 bits, and `int` refuses very long ones with an error of its own.
 _LONGEST = 20
 UNUSED, START, LIVE = Effect.UNUSED, Effect.START, Effect.LIVE
-TEXT, INT, LONG, FLAG = Kind.TEXT, Kind.INT, Kind.LONG, Kind.FLAG
+TEXT, PATH, INT, LONG, FLAG = Kind.TEXT, Kind.PATH, Kind.INT, Kind.LONG, Kind.FLAG
 ROLE, FLUSH, ACL_MODE = Kind.ROLE, Kind.FLUSH, Kind.ACL_MODE
 RATIO, PERMISSION = Kind.RATIO, Kind.PERMISSION
 
@@ -200,7 +204,7 @@ _TABLE = (
     ConfigKey("clientCloseSocketIfTimeout", FLAG, "true", UNUSED),
     ConfigKey("useTLS", FLAG, "false", START),
     # MessageStoreConfig
-    ConfigKey("storePathRootDir", TEXT, _STORE, START),
+    ConfigKey("storePathRootDir", PATH, _STORE, START),
     ConfigKey("storePathCommitLog", TEXT, None, UNUSED),
     ConfigKey("storePathDLedgerCommitLog", TEXT, None, UNUSED),
     ConfigKey("readOnlyCommitLogStorePaths", TEXT, None, UNUSED),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from rmqfast.broker.metadata.database import Database
 from rmqfast.broker.metadata.java_files import JavaFiles, digest_of
 from rmqfast.errors import RmqError, StoreError, StoreIOError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.paths import local_path
 from rmqfast.store.config import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
@@ -51,7 +51,7 @@ class Metadata:
     """
 
     def __init__(self, root: str | os.PathLike[str], permission: int = 0o600) -> None:
-        self.root: Final = Path(root)
+        self.root: Final = local_path(root, "root")
         names = [table.FILE_NAME for table in _TABLES]
         self._database = Database(self.root / "config" / "metadata.db", permission, names)
         self._files = JavaFiles(self.root, self._database, {table.FILE_NAME: table.MEMBER for table in _TABLES})

@@ -15,6 +15,7 @@ from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.client.instance.ids import build_client_id, pid_instance_name
 from rmqfast.client.instance.name_servers import namespace_of_endpoint, parse_name_servers
 from rmqfast.errors import ArgumentError, ArgumentTypeError
+from rmqfast.paths import local_path
 from rmqfast.remoting import RequestCode, TlsOptions
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.credentials import STREAM_FIELDS, Credentials
@@ -113,6 +114,8 @@ class ClientConfig:
             raise ArgumentError("expected access_key and secret_key, got one of them")
         if self.tls is not None:
             self.tls.check_trust()
+        if self.local_offset_dir is not None:
+            object.__setattr__(self, "local_offset_dir", local_path(self.local_offset_dir, "local_offset_dir"))
 
     @classmethod
     def of(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from rmqfast._native import config_text, load_config, save_config
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import local_path
 
 __all__ = ["ConfigFile"]
 
@@ -36,7 +37,7 @@ class ConfigFile(ABC):
     @classmethod
     def read(cls, root: StorePath) -> dict[str, Any]:
         """The members of the file below `root`, or of its backup; none where neither is there."""
-        text, notes = load_config(os.fspath(root), cls.FILE_NAME)
+        text, notes = load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)
         for note in notes:
             _LOG.warning("%s", note)
         members: dict[str, Any] = {} if text is None else json.loads(text)
@@ -70,12 +71,15 @@ class ConfigFile(ABC):
 
         Raises:
             ArgumentError: A value that RocketMQ's type does not hold, or more than 2 GiB, which Java does not read.
-            StoreIOError: The operating system refused.
+            StoreIOError: The operating system refused, also to read the file that would be replaced.
+            CorruptError: What has its name is no file, or a link that leads nowhere.
 
         Source: `ConfigManager.persist`, `MixAll.string2File`.
         """
         members = dict(sorted((self.other | self.to_json()).items()))
-        save_config(os.fspath(root), self.FILE_NAME, config_text(self.FILE_NAME, json.dumps(members)))
+        save_config(
+            os.fspath(local_path(root, "root")), self.FILE_NAME, config_text(self.FILE_NAME, json.dumps(members))
+        )
 
     @abstractmethod
     def take(self, members: dict[str, Any]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from rmqfast.errors import StoreError
+from rmqfast.paths import exists, list_directory, local_path
 from rmqfast.store.config.consumer_offsets import ConsumerOffsetTable
 from rmqfast.store.config.groups import SubscriptionGroupTable, built_in_groups
 
@@ -33,13 +33,14 @@ def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = No
 
     Source: `ConfigManager.load`, which starts with an empty table and says nothing.
     """
-    path = Path(root) / "config" / ConsumerOffsetTable.FILE_NAME
-    queues = Path(root) / "consumequeue"
-    if path.with_name("metadata.db").exists() if is_kept is None else is_kept:
+    store = local_path(root, "root")
+    path = store / "config" / ConsumerOffsetTable.FILE_NAME
+    queues = store / "consumequeue"
+    if exists(path.with_name("metadata.db")) if is_kept is None else is_kept:
         return None
-    if path.exists() or path.with_name(f"{path.name}.bak").exists() or not queues.is_dir():
+    if exists(path) or exists(path.with_name(f"{path.name}.bak")):
         return None
-    topics = [entry.name for entry in queues.iterdir()]
+    topics = [entry.name for entry in list_directory(queues)]
     groups = _configured(root) | {name.removeprefix(RETRY_PREFIX) for name in topics if name.startswith(RETRY_PREFIX)}
     if not topics or not groups:
         return None
