@@ -85,10 +85,10 @@ def test_lines_of_standard_input_are_messages(cluster: EmbeddedCluster) -> None:
     words = ["produce", "cli_lines", "--create", "-n", cluster.name_server, "--ordered", "k", "-o", "jsonl"]
     result = CliRunner().invoke(app, words, input="one\ntwo\n\n")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
-    assert result.exit_code == 1, result.output  # the third line is empty, and no broker takes an empty body
+    assert result.exit_code == 2, result.output  # the third line is empty, and no broker takes an empty body
     assert [row["queue_offset"] for row in rows] == [0, 1]
     assert len({row["queue_id"] for row in rows}) == 1
-    assert "the message body length is zero" in result.stderr
+    assert "line 3 of standard input" in result.stderr
 
 
 def test_all_lines_are_sent_though_nobody_reads_what_is_printed(cluster: EmbeddedCluster) -> None:

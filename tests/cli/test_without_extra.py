@@ -38,7 +38,7 @@ def test_a_server_serves_and_ends_cleanly(tmp_path: Path) -> None:
     with serving(*words, command=ALONE, env=ENVIRONMENT) as (process, ready):
         assert send(ready["broker"], "orders", b"paid").code == 0
         assert b"paid" in pull(ready["broker"], "orders").body
-        assert end(process) == "stopped\n"
+        assert end(process) == f"store: {store}\nstopped\n"
     assert not (store / "abort").exists()
 
 
@@ -108,7 +108,7 @@ def test_an_acl_file_needs_one_library_and_the_line_says_which(tmp_path: Path) -
     )
     done = run_alone("broker", "-c", file)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "error: PyYAML is needed for this: pip install 'rmqfast[broker]'\n"
+    assert done.stderr == f"store: {tmp_path / 's'}\nerror: PyYAML is needed for this: pip install 'rmqfast[broker]'\n"
 
 
 def test_help_lists_what_runs_and_names_the_extra() -> None:

@@ -10,7 +10,8 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.errors import ArgumentError, MissingExtraError
+from rmqfast.errors import ArgumentError
+from rmqfast.extras import imported
 
 if TYPE_CHECKING:
     from yaml import SafeLoader
@@ -106,8 +107,5 @@ def _weigh(node: Node, weights: dict[int, int]) -> int:
 
 
 def _library() -> ModuleType:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtraError("PyYAML is needed for this: pip install 'rmqfast[broker]'", name="yaml") from None
-    return yaml
+    library: ModuleType = imported("yaml", "broker", library="PyYAML")
+    return library

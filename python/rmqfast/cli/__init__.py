@@ -46,7 +46,9 @@ def _run(words: list[str]) -> None:
 
         from rmqfast.cli.app import app
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in NEEDED:
+        from rmqfast.extras import is_missing
+
+        if not is_missing(error, *NEEDED):
             raise
         _without_extra(words, str(error.name))
         return

@@ -23,6 +23,7 @@ from rmqfast.errors import (
     UnknownColumnError,
     UnknownTopicError,
 )
+from rmqfast.extras import is_missing
 
 __all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "described", "ended_by_errors", "exit_code"]
 
@@ -65,9 +66,9 @@ def ended_by_errors() -> Iterator[None]:
         say(f"error: {described(error)}")
         raise SystemExit(exit_code(error)) from None
     except ImportError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        if not is_missing(error, *EXTRAS):
             raise
+        extra = EXTRAS[str(error.name)]
         say(f"error: {error.name} is needed for this: pip install 'rmqfast[{extra}]'")
         raise SystemExit(UNREACHABLE) from None
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Annotated
 
@@ -12,11 +12,11 @@ import typer
 
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster
 from rmqfast.cli.near_names import unknown_topic
-from rmqfast.cli.output import Form, Row, write
+from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output, Topic, pairs
 from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.producer import Producer
-from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.errors import ArgumentError, ResponseError, RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.remoting import ResponseCode
 
@@ -39,12 +39,18 @@ def produce(
     ordered: Annotated[str | None, typer.Option(help="All with this text go to one queue.")] = None,
     broker: Annotated[str | None, typer.Option(help="Name of the broker, with --queue.")] = None,
     queue: Annotated[int | None, typer.Option(min=0, help="The queue, with --broker.")] = None,
+    skip_blank: Annotated[
+        bool, typer.Option("--skip-blank", help="Pass over blank lines, and count them; each is an error otherwise.")
+    ] = False,
     group: Annotated[str, typer.Option(help="The producer group.")] = "rmqfast_produce",
     create: Annotated[bool, typer.Option("--create", help="Makes the topic where nobody has it.")] = False,
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Sends messages, and prints where they are. Without BODY, or for -, each line of standard input is one."""
+    """Sends messages, and prints where they are. Without BODY, or for -, each line of standard input is one.
+
+    A blank line ends it with an error that has its number, as a message of RocketMQ is never empty.
+    """
     if (broker is None) != (queue is None):
         raise ArgumentError("expected --broker and --queue, got one of them")
     target = None if broker is None or queue is None else MessageQueue(topic, broker, queue)
@@ -58,9 +64,10 @@ def produce(
     }
 
     def rows(producer: Producer) -> Iterator[list[Row]]:
-        for text in _bodies(body):
-            message = Message(topic, text, **shape)  # type: ignore[arg-type]
-            result = producer.send(message, target) if ordered is None else producer.send_ordered(message, ordered)
+        for where, text in _bodies(body, skip_blank=skip_blank):
+            with _told(where):
+                message = Message(topic, text, **shape)  # type: ignore[arg-type]
+                result = producer.send(message, target) if ordered is None else producer.send_ordered(message, ordered)
             place = result.queue
             ids = (result.msg_id, result.offset_msg_id, result.status.value)
             yield [[place.topic, place.broker_name, place.queue_id, result.queue_offset, *ids]]
@@ -115,9 +122,36 @@ def _input_lines() -> Iterator[bytes]:
         yield line
 
 
-def _bodies(texts: list[str] | None) -> Iterator[bytes]:
-    for text in texts or ["-"]:
+def _bodies(texts: list[str] | None, *, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
+    """The bodies, each with the words for where it stands."""
+    for number, text in enumerate(texts or ["-"], start=1):
         if text == "-":
-            yield from (line.rstrip(b"\r\n") for line in _input_lines())
+            yield from _lines(skip_blank=skip_blank)
         else:
-            yield text.encode("utf-8", "surrogateescape")
+            yield f"BODY {number}", text.encode("utf-8", "surrogateescape")
+
+
+def _lines(*, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
+    blank = 0
+    for number, line in enumerate(_input_lines(), start=1):
+        body = line.rstrip(b"\r\n")
+        if not body and not skip_blank:
+            error = ArgumentError(f"line {number} of standard input: expected a message, got a blank line")
+            error.add_note("what stands before it was sent; --skip-blank passes over blank lines")
+            raise error
+        if not body:
+            blank += 1
+            continue
+        yield f"line {number} of standard input", body
+    if blank:
+        say(f"{blank:,} blank lines were passed over")
+
+
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """Has an error say where what could not be sent stands."""
+    try:
+        yield
+    except RmqError as error:
+        error.add_note(f"{where}; what stands before it was sent")
+        raise

@@ -13,7 +13,8 @@ from rmqfast._native import RangeReader, check_sql92
 from rmqfast.client.consumer.subscription import MessageSelector, build_subscription_data
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.validators import check_group
-from rmqfast.errors import ArgumentError, ExpressionError, MissingExtraError
+from rmqfast.errors import ArgumentError, ExpressionError
+from rmqfast.extras import imported
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -183,10 +184,7 @@ class RangePull:
 
 def batches_of(reader: RangeReader) -> Iterator[pa.RecordBatch]:
     """Yields the batches of a reader, and closes it."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError("pyarrow is needed for this: pip install 'rmqfast[arrow]'") from error
+    pa = imported("pyarrow", "arrow")
     try:
         while (batch := reader.next_batch()) is not None:
             yield pa.record_batch(batch)

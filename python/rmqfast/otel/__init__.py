@@ -1,13 +1,9 @@
 """Spans of OpenTelemetry for messages that are sent and consumed; needs the extra `otel`."""
 
-try:
-    import opentelemetry.trace  # noqa: F401 - whether it is there
-except ImportError:
-    from rmqfast.errors import MissingExtraError
+from rmqfast.extras import imported
 
-    message = "opentelemetry-api is needed for this: pip install 'rmqfast[otel]'"
-    raise MissingExtraError(message, name="opentelemetry") from None
-
-from rmqfast.otel.instrument import instrument
+imported("opentelemetry.trace", "otel", library="opentelemetry-api")
+# first, as this needs it
+from rmqfast.otel.instrument import instrument  # noqa: E402
 
 __all__ = ["instrument"]

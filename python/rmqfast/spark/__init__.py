@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rmqfast.errors import MissingExtraError
+from rmqfast.extras import is_missing
 from rmqfast.spark.columnar import jar_path
 from rmqfast.spark.mapping import map_store
 from rmqfast.spark.partitions import StoreReadArguments
@@ -40,8 +41,10 @@ def __getattr__(name: str) -> Any:
         from rmqfast.spark.source import RocketMQDataSource
     except ImportError as error:
         # PySpark 3.5 lacks `pyspark.sql.datasource`; anything else that is missing is a package
-        if not (error.name or "").startswith("pyspark."):
+        if is_missing(error, "pyspark", "py4j", "pyarrow", "pandas", "numpy"):
             text = f"the data source needs {error.name}: pip install 'rmqfast[spark]'"
             raise MissingExtraError(text, name=error.name) from None
+        if not (error.name or "").startswith("pyspark."):
+            raise
         raise MissingExtraError(f"the data source needs PySpark 4.0 or newer; use read_store: {error}") from error
     return RocketMQDataSource

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from rmqfast.errors import DamageWarning, MissingExtraError
+from rmqfast.errors import DamageWarning
+from rmqfast.extras import imported
 from rmqfast.store.scan import Scan
 
 __all__ = ["base64_text", "batch_rows", "json_lines", "json_text", "plain_rows"]
@@ -67,10 +68,7 @@ def batch_rows(batch: Any) -> list[tuple[object, ...]]:
 
 
 def _values(column: Any) -> list[object]:
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise MissingExtraError("pyarrow is needed for this: pip install 'rmqfast[arrow]'", name="pyarrow") from None
+    pa = imported("pyarrow", "arrow")
     # numbers: Python's datetimes end with the year 9999, and a damaged record may have any time
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())

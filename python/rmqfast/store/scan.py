@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rmqfast import _native
-from rmqfast.errors import MissingExtraError
+from rmqfast.extras import imported
 from rmqfast.html import facts
 from rmqfast.message import Damage
 from rmqfast.pickling import not_picklable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["Scan", "imported"]
+__all__ = ["Scan"]
 
 
 @not_picklable("open the store where it is used, and scan there, or take to_arrow()")
@@ -119,19 +119,3 @@ def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
     entries, more = reading.damage
     if entries and not reading.fails_on_damage:
         line.warn(f"{described(entries, more)}; Scan.damage lists them")
-
-
-def imported(module: str, extra: str) -> Any:
-    """A library that an extra brings.
-
-    Raises:
-        MissingExtraError: It is not installed.
-
-    Example:
-        >>> imported("pyarrow", "arrow").__name__
-        'pyarrow'
-    """
-    try:
-        return __import__(module)
-    except ImportError:
-        raise MissingExtraError(f"{module} is needed for this: pip install 'rmqfast[{extra}]'", name=module) from None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self, SupportsIndex
 
 from rmqfast import _native
 from rmqfast.arguments import Time, integer
+from rmqfast.extras import imported
 from rmqfast.message import Damage
 from rmqfast.pickling import not_picklable
 from rmqfast.store.damage_warning import CallerLine, described
 from rmqfast.store.request import milliseconds
-from rmqfast.store.scan import imported
 
 if TYPE_CHECKING:
     import pyarrow as pa
