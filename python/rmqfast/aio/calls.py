@@ -16,7 +16,11 @@ from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from rmqfast.aio.endings import Endings
+from rmqfast.aio.loop_watch import WATCH
 from rmqfast.errors import ClientError, ForkError
+from rmqfast.logs import QuietLock, logger_of
+
+_log = logger_of(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,6 +50,22 @@ class Calls:
         self._threads = self.pool(CALLS_AT_A_TIME)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_started = self._is_ended = False
+        self._is_running = False
+        self._leaving, self._unwatch = QuietLock(), _nothing
+
+    @property
+    def has_lost_loop(self) -> bool:
+        """Whether the client runs, and its loop is closed."""
+        return self._is_running and self.loop is not None and self.loop.is_closed() and os.getpid() == self._pid
+
+    def leave(self) -> None:
+        """Ends the client where its loop is closed without an end of it; on any thread, which waits for that."""
+        with self._leaving:
+            if self.has_lost_loop:
+                group = getattr(self._twin, "group", None)
+                whose = self._kind if group is None else f"{self._kind} of the group {group}"
+                _log.error("the loop of the %s was closed before its shutdown(): the client ends", whose)
+                self._end()
 
     async def start(self, start: Callable[[], object]) -> None:
         """Starts the twin, off the loop; where this is cancelled, what was started meanwhile ends again."""
@@ -58,6 +78,8 @@ class Calls:
         except asyncio.CancelledError:
             _on_a_thread(partial(self._take_back, starting))
             raise
+        self._is_running = True
+        self._unwatch = WATCH.add(self)
 
     async def shutdown(self) -> None:
         """Ends the twin, off the loop, and the threads."""
@@ -149,6 +171,8 @@ class Calls:
         return pool
 
     def _end(self) -> None:
+        self._unwatch()
+        self._is_running = False
         try:
             self._twin.shutdown()
         finally:
@@ -207,6 +231,10 @@ async def enter(self: C) -> C:
 async def leave(self: Called, *_: object) -> None:
     """Ends it."""
     await self._calls.shutdown()
+
+
+def _nothing() -> None:
+    """Nobody looks at the loop yet."""
 
 
 def _on_a_thread(work: Callable[[], T]) -> ThreadFuture[T]:

@@ -21,6 +21,7 @@ class OnLoop:
     Args:
         function: The application's.
         loop: The loop.
+        on_closed: Is called where the loop is closed, before that is raised.
 
     Example:
         >>> async def double(number):
@@ -32,8 +33,13 @@ class OnLoop:
         8
     """
 
-    def __init__(self, function: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> None:
-        self._function, self._loop = function, loop
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        loop: asyncio.AbstractEventLoop,
+        on_closed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._function, self._loop, self._on_closed = function, loop, on_closed
 
     def __call__(self, *args: Any) -> Any:
         """Calls it, and waits."""
@@ -49,11 +55,13 @@ class OnLoop:
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError:  # the loop is closed
             coroutine.close()
+            self._on_closed()
             raise
         while not self._loop.is_closed():
             wait([future], _LOOK)
             if future.done():
                 return future.result()
+        self._on_closed()
         future.cancel()
         return future.result()
 

@@ -93,4 +93,4 @@ class PushConsumer:
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")
         in_order = is_in_order(listener) if orderly is None else orderly
-        self._twin.register_message_listener(OnLoop(listener, loop), orderly=in_order)
+        self._twin.register_message_listener(OnLoop(listener, loop, self._calls.leave), orderly=in_order)
