@@ -21,6 +21,7 @@ from rmqfast.admin.topics import Topics
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.pickling import not_picklable
 
 
@@ -108,6 +109,10 @@ class Admin:
         Source: `DefaultMQAdminExtImpl.shutdown`.
         """
         self._client.shutdown()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_client") and self._client.is_running:
+            warn_unclosed(self, self._client.instance.pid, type(self).__name__)
 
     def __enter__(self) -> Self:
         self.start()

@@ -71,6 +71,11 @@ class AdminClient:
             instance.release()
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started, and has not ended."""
+        return self._running is not None and not self._running.is_closed
+
+    @property
     def instance(self) -> ClientInstance:
         """The running instance.
 

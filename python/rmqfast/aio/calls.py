@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from rmqfast.aio.endings import Endings
 from rmqfast.aio.loop_watch import WATCH
+from rmqfast.client.instance.unclosed import leave_warning_to_owner, warn_unclosed
 from rmqfast.errors import ClientError, ForkError
 from rmqfast.logs import QuietLock, logger_of
 
@@ -52,6 +53,7 @@ class Calls:
         self._is_started = self._is_ended = False
         self._is_running = False
         self._leaving, self._unwatch = QuietLock(), _nothing
+        leave_warning_to_owner(twin)
 
     @property
     def has_lost_loop(self) -> bool:
@@ -66,6 +68,12 @@ class Calls:
                 whose = self._kind if group is None else f"{self._kind} of the group {group}"
                 _log.error("the loop of the %s was closed before its shutdown(): the client ends", whose)
                 self._end()
+
+    def __del__(self) -> None:
+        if getattr(self, "_is_running", False):
+            group = getattr(self._twin, "group", None)
+            whose = f"rmqfast.aio.{self._kind}"
+            warn_unclosed(self, self._pid, whose if group is None else f"{whose} of the group {group}")
 
     async def start(self, start: Callable[[], object]) -> None:
         """Starts the twin, off the loop; where this is cancelled, what was started meanwhile ends again."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.arguments import suggests_names
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
+from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.html import facts
 from rmqfast.nameserver import NameServer, NamesrvConfig
@@ -169,6 +170,10 @@ class EmbeddedCluster:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_name_servers", None):
+            warn_unclosed(self, self._pid, "EmbeddedCluster", "stop()")
 
     def _refuse_fork(self) -> None:
         if os.getpid() != self._pid:

@@ -38,7 +38,7 @@ class ClientInstance:
     def __init__(self, config: ClientConfig, client_id: str) -> None:
         self.client_id: Final = client_id
         self.config: Final = config
-        self._members, self._pid = Members(), os.getpid()
+        self._members, self.pid = Members(), os.getpid()
         self.routes: Final = RouteTable(config.translated)
         self.scheduler: Final = Scheduler()
         # a thread of its own: brokers that do not answer a rebalance must not hold up heartbeats
@@ -79,7 +79,7 @@ class ClientInstance:
 
     def release(self) -> None:
         """Gives it back; the last user shuts it down."""
-        if os.getpid() == self._pid and _INSTANCES.give_back(self.client_id):
+        if os.getpid() == self.pid and _INSTANCES.give_back(self.client_id):
             self.shutdown()
 
     def start(self) -> None:
@@ -114,7 +114,7 @@ class ClientInstance:
 
         Source: `MQClientInstance.shutdown`.
         """
-        if os.getpid() != self._pid or self._members.consumers() or self._members.producers():
+        if os.getpid() != self.pid or self._members.consumers() or self._members.producers():
             return
         self._end(None)
 
@@ -296,7 +296,7 @@ class ClientInstance:
                     raise _expression_error(subscription, error) from error
 
     def _check_process(self) -> None:
-        if os.getpid() != self._pid:
+        if os.getpid() != self.pid:
             raise ForkError(f"the client {self.client_id} is that of a parent process: make another one in this one")
 
     def _wait_for_answer(self, timeout: float) -> None:
@@ -354,7 +354,7 @@ class ClientInstance:
         return None if processor is None or self._is_closed else processor(request)
 
     def _leave(self, *, consumer_group: str | None = None, producer_group: str | None = None) -> None:
-        if os.getpid() == self._pid and not self._is_closed:
+        if os.getpid() == self.pid and not self._is_closed:
             self._heartbeats.leave(consumer_group=consumer_group, producer_group=producer_group)
 
     def _end(self, deadline: float | None) -> None:

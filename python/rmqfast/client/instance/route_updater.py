@@ -118,6 +118,8 @@ class RouteUpdater:
         try:
             route = self._fetch(topic if default_topic is None else default_topic)
         except ResponseError as error:
+            # what it was raised through has the clients that asked, which nobody else may have any more
+            error = error.with_traceback(None)
             # neither has to be there: brokers make the one for a heartbeat, the other only if they create topics
             if not topic.startswith(RETRY_PREFIX) and topic != AUTO_CREATE_TOPIC:
                 _log.info("no route of topic %s: %s", topic, error)

@@ -117,6 +117,11 @@ class ProducerMember:
             self.instance.release()
         _log.info("the producer [%s] shutdown OK", self.group)
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether it runs, and brokers know it."""
+        return self.state is ServiceState.RUNNING and self._is_registered and not self.instance.is_closed
+
     def check_running(self) -> None:
         """Whether it may send.
 

@@ -16,6 +16,7 @@ from rmqfast.arguments import Duration, integer, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.request_futures import OnReply
+from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.client.producer.hooks import SendHook
 from rmqfast.client.producer.member import ProducerMember
 from rmqfast.client.producer.message_batch import BATCH_SIZE
@@ -145,6 +146,10 @@ class Producer:
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
+
+    def __del__(self) -> None:
+        if hasattr(self, "member") and self.member.is_registered:
+            warn_unclosed(self, self.member.instance.pid, f"{type(self).__name__} of the group {self.group}")
 
     def send(
         self,

@@ -16,6 +16,7 @@ from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks, ConsumeTrac
 from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.namespaces import wrap
+from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.client.instance.validators import check_consumer_group
 from rmqfast.client.producer import Producer
 from rmqfast.client.push.consume_status import ConcurrentListener, OrderlyListener, is_in_order
@@ -316,6 +317,11 @@ class PushConsumer:
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
+
+    def __del__(self) -> None:
+        is_running = getattr(self, "_state", "") == "RUNNING" and self._member is not None and self._member.is_running
+        if is_running:
+            warn_unclosed(self, self._pid, f"{type(self).__name__} of the group {self.group}")
 
     def _running(self) -> PushMember:
         # the listener is called, and may use the consumer, before start() is over

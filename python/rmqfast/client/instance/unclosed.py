@@ -1,0 +1,30 @@
+"""Warns of clients that were dropped while they run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+__all__ = ["leave_warning_to_owner", "warn_unclosed"]
+
+_OWNED = "_is_owned"
+
+
+def warn_unclosed(client: object, pid: int, named: str, step: str = "shutdown()") -> None:
+    """Warns of a client that nobody has any more, and that runs on; not at the end of the interpreter, nor in a fork.
+
+    Args:
+        client: The client, in its `__del__`.
+        pid: The process that started it.
+        named: What its user knows it as: its class, and its group.
+        step: What ends it.
+    """
+    if os.getpid() == pid and not sys.is_finalizing() and _OWNED not in vars(client):
+        text = f"{named} was dropped and runs on: call {step}, or use it as a context manager"
+        warnings.warn(text, ResourceWarning, source=client, stacklevel=2)
+
+
+def leave_warning_to_owner(client: object) -> None:
+    """Has nobody warned of a client of which another one is made, that warns itself."""
+    vars(client)[_OWNED] = True
