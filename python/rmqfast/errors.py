@@ -39,8 +39,6 @@ ExpressionWarning               a SQL92 expression names a column of the row, wh
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Final
 
 #: `ClientErrorCode.REQUEST_TIMEOUT_EXCEPTION`.
@@ -290,11 +288,3 @@ class DamageWarning(UserWarning):
 
 class ExpressionWarning(UserWarning):
     """A SQL92 expression names a column of the row: it sees the properties of messages alone."""
-
-
-def warn(text: str, category: type[Warning]) -> None:
-    """Warns, at the line of the caller outside of this package."""
-    frame, level = sys._getframe(1), 2  # noqa: SLF001 - what `warnings` itself goes by
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "rmqfast":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, category, stacklevel=level)

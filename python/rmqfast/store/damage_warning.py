@@ -40,12 +40,12 @@ class CallerLine:
         if otherwise is not None and _is_reader(frame):
             self.place = otherwise.place
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: str, category: type[Warning] = DamageWarning) -> None:
         """Warns as if that line did."""
         file, line, variables = self.place
         registry = variables.setdefault("__warningregistry__", {})
         module = variables.get("__name__") or "<string>"
-        warnings.warn_explicit(text, DamageWarning, file, line, module=module, registry=registry)
+        warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
 
 
 def described(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:

@@ -18,7 +18,8 @@ from rmqfast.arguments import (
     unknown_argument,
     whole,
 )
-from rmqfast.errors import ArgumentError, ArgumentTypeError, ExpressionWarning, UnknownColumnError, warn
+from rmqfast.errors import ArgumentError, ArgumentTypeError, ExpressionWarning, UnknownColumnError
+from rmqfast.store.damage_warning import CallerLine
 
 __all__ = [
     "BATCH_BYTES",
@@ -296,7 +297,7 @@ def warn_of_columns(sql: str | None) -> None:
     if columns:
         hint = _INSTEAD.get(columns[0], "a filter on what was read")
         text = f"sql: {columns[0]} is a column, and SQL sees properties alone: it asks for a property of that name"
-        warn(f"{text}; for the column write {hint}", ExpressionWarning)
+        CallerLine().warn(f"{text}; for the column write {hint}", ExpressionWarning)
 
 
 def _offsets(name: str, given: Number | Mapping[int, Number] | None) -> int | dict[int, int] | None:
