@@ -128,16 +128,7 @@ def seconds(name: str, duration: Duration) -> float:
         >>> seconds("timeout", timedelta(minutes=1)), seconds("timeout", 3)
         (60.0, 3.0)
     """
-    if isinstance(duration, float) and 0.0 <= duration <= _LONGEST:
-        return float(duration)
-    if isinstance(duration, timedelta) and not _is_missing(duration):
-        value = duration.total_seconds()
-    elif _is_numpy(duration, "m"):
-        value = _seconds_of_numpy(duration)
-    elif isinstance(duration, bool) or not isinstance(duration, SupportsFloat | SupportsIndex):
-        raise _wrong(name, "seconds or a timedelta", duration)
-    else:
-        value = float(duration)
+    value = _in_seconds(name, duration)
     if not 0 <= value <= _LONGEST:
         raise ArgumentError(f"{name}: expected seconds from 0 on, or a timedelta, got {duration!r}")
     return value
@@ -246,7 +237,7 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
     if kind == "int":
         return integer(name, value)
     if kind == "float":
-        return seconds(name, value)
+        return _in_seconds(name, value)  # the class says what its range is
     if kind == "bool":
         if _is_numpy(value, "b"):
             return bool(value)
@@ -267,6 +258,21 @@ def _is_missing(value: object) -> bool:
 def _is_numpy(value: object, kind: str) -> TypeGuard[NumpyScalar]:
     dtype = getattr(value, "dtype", None)
     return getattr(dtype, "kind", None) == kind and getattr(value, "shape", ()) == ()
+
+
+def _in_seconds(name: str, duration: Duration) -> float:
+    if isinstance(duration, float):
+        return float(duration)
+    if isinstance(duration, timedelta) and not _is_missing(duration):
+        return duration.total_seconds()
+    if _is_numpy(duration, "m"):
+        return _seconds_of_numpy(duration)
+    if isinstance(duration, bool) or not isinstance(duration, SupportsFloat | SupportsIndex):
+        raise _wrong(name, "seconds or a timedelta", duration)
+    try:
+        return float(duration)
+    except TypeError:
+        raise _wrong(name, "seconds or a timedelta", duration) from None  # an array of several
 
 
 def _seconds_of_numpy(duration: NumpyScalar) -> float:
