@@ -9,13 +9,15 @@ import pytest
 from tests.examples.documents import ROOT, sources
 
 TEXTS = re.findall(r"^### `(.+)`$", (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE)
-#: Others say them: pip, the loader, the shell, the JVM, the operating system.
+#: Others say them: pip, the loader, the shell, the JVM, the operating system, Spark, Python.
 OF_OTHERS = {
     "is not a supported wheel on this platform",
     "not found (required by",
     "Bus error",
     "UnsupportedClassVersionError",
     "Address already in use",
+    "Failed to find the data source: rocketmq",
+    "No module named 'rmqfast'",
 }
 
 
