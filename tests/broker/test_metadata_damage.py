@@ -154,6 +154,18 @@ def test_a_flipped_bit_of_the_log_of_a_database_loses_at_most_a_torn_change(
     assert counts["files"] > counts["true"] + counts["before the last change"]
 
 
+def test_a_flipped_bit_of_the_schema_of_a_database_has_it_put_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = stopped(tmp_path / "s")
+    schema = (source / "config" / "metadata.db").read_bytes().index(b"CREATE TABLE")
+    flips = Flips(source, "metadata.db")
+    # the highest bit makes it no UTF-8, which is another error of Python's
+    counts = flips.outcomes([8 * (schema - 20 + byte) + bit for byte in range(0, 48, 3) for bit in (0, 7)], caplog)
+    assert counts.keys() <= {"true", "files"}
+    assert counts["files"] > 10
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["metadata.db", "metadata.db-wal"])
 def test_flipped_bits_at_length(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:

@@ -198,6 +198,10 @@ class Database:
             self.is_blank = not tables
             verify_log(db, self._path)
             _in_transaction(db, lambda db: _prepare(db, tables))
+        except UnicodeDecodeError as error:
+            db.close()
+            # SQLite's own message cites the schema, and Python fails to decode it
+            raise sqlite3.DatabaseError(f"its schema is no UTF-8: {error.reason}") from error
         except BaseException:
             db.close()
             raise
