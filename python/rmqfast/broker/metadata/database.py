@@ -33,6 +33,7 @@ from rmqfast.broker.metadata.integrity import (
 )
 from rmqfast.errors import CorruptError, StoreIOError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.paths import exists
 from rmqfast.system import set_mode
 
 __all__ = ["Change", "Database"]
@@ -209,7 +210,7 @@ class Database:
 
     def _put_aside(self, error: sqlite3.DatabaseError) -> None:
         config = self._path.parent
-        there = [file for file in self._files if any((config / name).exists() for name in (file, f"{file}.bak"))]
+        there = [file for file in self._files if any(exists(config / name) for name in (file, f"{file}.bak"))]
         if not there:
             raise CorruptError(
                 f"{self._path}: damaged ({error}), and none of RocketMQ's files is beside it: put {self._files[0]} and "

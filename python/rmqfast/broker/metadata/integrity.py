@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from rmqfast.logs import logger_of
+from rmqfast.paths import exists
 
 __all__ = [
     "SCHEMA",
@@ -89,7 +90,7 @@ def verify_size(path: Path) -> int:
     """
     size = path.stat().st_size
     log = path.with_name(f"{path.name}-wal")
-    if 0 < size < _SMALLEST_PAGE or (size == 0 and log.exists() and log.stat().st_size > 0):
+    if 0 < size < _SMALLEST_PAGE or (size == 0 and exists(log) and log.stat().st_size > 0):
         raise sqlite3.DatabaseError(f"expected its first page, got {size} bytes")
     return size
 
