@@ -143,8 +143,8 @@ def test_each_public_module_has_a_page() -> None:
 
 #: They have no names of their own for users: parts of others, the version, and what systems do differently.
 NOTHING_PUBLIC = {
-    *("rmqfast.client.pulling", "rmqfast.cells", "rmqfast.html", "rmqfast.logs", "rmqfast.system", "rmqfast.threads"),
-    "rmqfast.version",
+    *("rmqfast.arguments", "rmqfast.cells", "rmqfast.client.pulling", "rmqfast.extras", "rmqfast.html", "rmqfast.logs"),
+    *("rmqfast.paths", "rmqfast.pickling", "rmqfast.system", "rmqfast.threads", "rmqfast.version"),
 }
 
 

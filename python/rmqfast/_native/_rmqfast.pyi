@@ -99,6 +99,7 @@ __all__ = [
     "sign_fields",
     "signature_of",
     "spark_row",
+    "sql_properties",
     "step_after",
     "unwrap_namespace",
     "used_percent",

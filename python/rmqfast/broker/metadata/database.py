@@ -66,7 +66,7 @@ class Database:
     """
 
     def __init__(self, path: Path, permission: int, files: Sequence[str]) -> None:
-        self.is_blank = False
+        self.is_blank: bool = False
         self._path = path
         self._permission = permission
         self._files = files

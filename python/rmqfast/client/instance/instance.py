@@ -38,7 +38,8 @@ class ClientInstance:
     def __init__(self, config: ClientConfig, client_id: str) -> None:
         self.client_id: Final = client_id
         self.config: Final = config
-        self._members, self.pid = Members(), os.getpid()
+        self._members = Members()
+        self.pid: Final = os.getpid()
         self.routes: Final = RouteTable(config.translated)
         self.scheduler: Final = Scheduler()
         # a thread of its own: brokers that do not answer a rebalance must not hold up heartbeats
