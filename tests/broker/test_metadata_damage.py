@@ -243,7 +243,8 @@ except StoreIOError as error:
         for hidden in (root / "config" / "metadata.db", root / "config" / "topics.json"):
             hidden.chmod(0)
             told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-            assert told.strip() == f"{hidden}: Permission denied"
+            assert "permission denied" in told.lower()
+            assert str(hidden) in told
             hidden.chmod(0o666)
         assert not (root / "config" / "metadata.db.damaged").exists()
 
@@ -253,7 +254,7 @@ def test_a_directory_in_the_place_of_a_file_is_an_error(tmp_path: Path, name: st
     source = stopped(tmp_path / "s")
     (source / "config" / name).unlink()
     (source / "config" / name).mkdir()
-    with pytest.raises(StoreIOError, match=f"config/{name}: Is a directory"):
+    with pytest.raises(StoreIOError, match=rf"(?i)is a directory.*config/{name}|config/{name}.*is a directory"):
         state(source)
 
 

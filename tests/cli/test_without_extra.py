@@ -136,5 +136,5 @@ def test_the_version_needs_nothing_and_loads_the_extension_alone() -> None:
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     extension = ["rmqfast._native", "rmqfast._native._rmqfast"]
     assert done.stdout.splitlines()[1] == str(
-        ["rmqfast", *extension, "rmqfast.cli", "rmqfast.errors", "rmqfast.version"]
+        ["rmqfast", *extension, "rmqfast.cli", "rmqfast.cli.streams", "rmqfast.errors", "rmqfast.version"]
     )

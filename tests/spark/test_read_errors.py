@@ -30,7 +30,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
     "bytes": ({"partition_bytes": 0}, errors.ArgumentError, "partition_bytes: expected 1 to"),
     "bodies": ({"max_body_bytes": 0}, errors.ArgumentError, "max_body_bytes: expected 1 to"),
     "time": ({"start_time": "noon"}, errors.ArgumentError, "start_time: expected ISO 8601"),
-    "path": ({"path": "hdfs://nn/store"}, errors.ArgumentError, "a directory that every executor sees"),
+    "path": ({"path": "hdfs://nn/store"}, errors.ArgumentError, "a mounted or copied directory"),
     "store": ({"path": "/nowhere/store"}, errors.StoreNotFoundError, "/nowhere/store"),
 }
 

@@ -19,6 +19,9 @@ from tests.reference.commit_log import CommitLog
 from tests.reference.record import BORN_HOST_V6, STORE_HOST_V6, Record
 from tests.store.scanned import scanned
 
+#: What a scan met is compared with `Scan.damage`.
+pytestmark = pytest.mark.filterwarnings("ignore::rmqfast.errors.DamageWarning")
+
 COLUMNS = ["topic", "queue_id", "queue_offset", "physical_offset", "tags", "store_size", "body_crc"]
 FILE_SIZE = 1 << 20
 THREADS = 64  # a torn end is looked at several times, with waits

@@ -155,7 +155,8 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
-    say_directory("store", settings.text("storePathRootDir"))
+    if root := settings.text("storePathRootDir"):  # without one the broker says what is missing
+        say_directory("store", root)
     if settings.is_slave:
         _run_slave(settings, file)
         return

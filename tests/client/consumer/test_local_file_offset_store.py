@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 import threading
@@ -231,14 +230,12 @@ def test_what_is_no_offset_is_said_with_the_file_and_what_to_do(tmp_path: Path, 
     assert store.read_offset(Q0, STORE) == -1
 
 
-def test_a_file_that_cannot_be_read_is_logged_and_passed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_cannot_be_read_is_an_error_and_the_group_does_not_begin_anew(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     put(store, None, text_of((T0, 3)))
     store.path.mkdir()
-    with caplog.at_level(logging.WARNING):
+    with pytest.raises(ClientError, match=r"offsets\.json: expected the offsets of a group, got: is a directory"):
         store.load()
-    assert store.clone() == {Q0: 3}
-    assert "offsets.json" in caplog.text
 
 
 def test_a_file_that_cannot_be_written_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -166,7 +166,8 @@ impl Exporter {
         self.lists.set_times()?;
         let mut unsynced = Unsynced::default();
         let position = self.log.unsynced(&mut unsynced);
-        let end = self.log.has_files().then(|| self.log.flushed_end(position));
+        // without a row there is no file
+        let end = (self.report.rows > 0).then(|| self.log.flushed_end(position));
         let indexed_until = self.lists.unsynced(&mut unsynced);
         for path in config::write(store, &self.lists, request.topics(), root)? {
             unsynced.path(path);

@@ -5,6 +5,7 @@
 //! block, until a block holds nothing that is missing.
 //!
 //! The same holds for messages of topics that were deleted: nothing lists them, and they cost a walk as long as the log has them.
+use super::append::queue_writer::can_follow;
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
 use super::damage::DamageLog;
@@ -383,6 +384,10 @@ impl Owner {
 
     fn misses(&self, offset: i64, physical_offset: i64) -> Result<bool> {
         if self.first.is_some_and(|(first, at)| physical_offset < at && offset >= first) {
+            return Ok(false);
+        }
+        // an offset that no checksum guards, and that no queue can go on with
+        if !can_follow(self.queue.max_offset()?, offset) {
             return Ok(false);
         }
         // one that leads elsewhere is damage, which whoever reads the queue meets

@@ -82,7 +82,7 @@ impl Pairs {
                 names.push(name);
                 values.push(value);
             }
-            ranges.push(array.is_valid(row).then(|| start..names.len()));
+            ranges.push(array.is_valid(row).then_some(start..names.len()));
         }
         let (names, values) = (BinaryArray::from_iter_values(names), BinaryArray::from_iter_values(values));
         Ok(Self { places: Places::Ranges(ranges), names: Bytes::Small(names), values: Bytes::Small(values) })
