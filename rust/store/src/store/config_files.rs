@@ -96,6 +96,22 @@ impl ConfigFile {
         Ok(self.value.as_ref())
     }
 
+    /// The entries of the table `name`, each read by `entry`; none where there is no file.
+    ///
+    /// # Errors
+    /// As [`required`](Self::required); [`Error::Corrupt`] for a file without the table, and for an entry of which `entry` makes nothing:
+    /// one that is passed over would count as absent.
+    pub fn required_entries<T>(&self, name: &str, entry: impl Fn(&str, &Value) -> Option<T>) -> Result<Vec<T>> {
+        let Some(value) = self.required()? else { return Ok(Vec::new()) };
+        let corrupt = |reason| Error::Corrupt { path: self.path.clone(), offset: 0, reason };
+        let table = value.get(name).and_then(Value::as_object);
+        let table = table.ok_or_else(|| corrupt(format!("expected an object {name}, got none")))?;
+        let entries = table.iter().map(|(key, value)| {
+            entry(key, value).ok_or_else(|| corrupt(format!("expected an entry of {name}, got {key}: {value}")))
+        });
+        entries.collect()
+    }
+
     /// What a person should know: that a backup was read, that a database was not.
     pub fn notes(&self) -> Vec<String> {
         self.note.clone().into_iter().chain(self.database_note()).collect()

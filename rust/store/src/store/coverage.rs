@@ -8,7 +8,7 @@
 use super::append::queue_writer::can_follow;
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
-use super::damage::DamageLog;
+use super::damage::{Damage, DamageLog};
 use super::log_walk::LogWalk;
 use super::message_store::{MessageStore, QueueKind};
 use super::multi_dispatch::LMQ;
@@ -45,7 +45,7 @@ impl<'a> Coverage<'a> {
         let mut queues = store.all_queues()?;
         // a light queue lists records that their own topics' queues list, too
         queues.retain(|queue| !queue.topic().starts_with(LMQ));
-        Ok(Self { store, queues, owners: Owners::new(store) })
+        Ok(Self { store, queues, owners: Owners::new(store)? })
     }
 
     /// Adds to `missing` what stands in `[from, end)` of the log and is in no queue. A record begins at `from`.
@@ -55,6 +55,11 @@ impl<'a> Coverage<'a> {
     pub fn find(&mut self, (from, end): (u64, u64), missing: &mut Unlisted) -> Result<()> {
         for (index, sum) in self.sums((from, end))? {
             if !self.is_covered(index, &sum, end)? {
+                if let Some(fault) = self.owners.fault.take() {
+                    let mut damage = DamageLog::default();
+                    damage.push(fault);
+                    missing.note(damage);
+                }
                 self.walk(index, (sum.start, end), missing)?;
             }
         }
@@ -321,6 +326,8 @@ struct Owners<'a> {
     topics: HashMap<String, Option<HashMap<i32, Owner>>>,
     config: Option<ConfigFile>,
     removed: RemovedTopics,
+    /// Why it is not known which topics were removed.
+    fault: Option<Damage>,
 }
 
 /// A queue, and the first unit of its own: records before that are of an earlier generation of the topic.
@@ -331,10 +338,16 @@ struct Owner {
 }
 
 impl<'a> Owners<'a> {
-    fn new(store: &'a MessageStore) -> Self {
-        // a file that cannot be read is told by a check of the store
-        let removed = RemovedTopics::load(store.root()).unwrap_or_default();
-        Self { store, topics: HashMap::new(), config: None, removed }
+    fn new(store: &'a MessageStore) -> Result<Self> {
+        let (removed, fault) = match RemovedTopics::load(store.root()) {
+            // then messages of topics that were removed may come back: readers hear of it
+            Err(Error::Corrupt { path, reason, .. }) => {
+                let fault = Damage { offset: 0, length: 0, reason, file: path };
+                (RemovedTopics::default(), Some(fault))
+            }
+            loaded => (loaded?, None),
+        };
+        Ok(Self { store, topics: HashMap::new(), config: None, removed, fault })
     }
 
     fn is_missing(&mut self, message: &Message<'_>) -> Result<bool> {

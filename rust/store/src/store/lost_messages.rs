@@ -41,15 +41,9 @@ impl LostMessages {
     /// # Errors
     /// [`crate::Error::Corrupt`] for a file that cannot be read.
     pub fn load(root: &Path) -> Result<Self> {
-        let file = ConfigFile::load(root, FILE);
-        let table = file.required()?.and_then(|value| value.get(TABLE)).and_then(Value::as_object);
         let mut lost = Self::default();
-        for (topic, queues) in table.into_iter().flatten() {
-            for (queue_id, losses) in queues.as_object().into_iter().flatten() {
-                let Ok(queue_id) = queue_id.parse() else { continue };
-                let losses = losses.as_array().into_iter().flatten().filter_map(Loss::from_json);
-                losses.for_each(|loss| lost.add(topic, queue_id, loss));
-            }
+        for (topic, losses) in ConfigFile::load(root, FILE).required_entries(TABLE, losses_of)? {
+            losses.into_iter().for_each(|(queue_id, loss)| lost.add(&topic, queue_id, loss));
         }
         Ok(lost)
     }
@@ -96,6 +90,18 @@ impl LostMessages {
     }
 }
 
+/// A topic's losses by queue.
+fn losses_of(topic: &str, queues: &Value) -> Option<(String, Vec<(i32, Loss)>)> {
+    let mut losses = Vec::new();
+    for (queue_id, of_queue) in queues.as_object()? {
+        let queue_id = queue_id.parse().ok()?;
+        for loss in of_queue.as_array()? {
+            losses.push((queue_id, Loss::from_json(loss)?));
+        }
+    }
+    Some((topic.to_owned(), losses))
+}
+
 impl Loss {
     fn from_json(value: &Value) -> Option<Self> {
         let number = |name| value.get(name)?.as_i64();
@@ -110,6 +116,19 @@ impl Loss {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_that_is_none_is_an_error() {
+        let dir = tempfile::tempdir().expect("dir");
+        std::fs::create_dir(dir.path().join("config")).expect("made");
+        for table in
+            [r#""x""#, r#"{"orders": 5}"#, r#"{"orders": {"q": []}}"#, r#"{"orders": {"0": [{"at": 1, "begin": 4}]}}"#]
+        {
+            let text = format!(r#"{{"lostMessages": {table}}}"#);
+            std::fs::write(dir.path().join("config").join(FILE), text).expect("written");
+            assert!(LostMessages::load(dir.path()).is_err(), "{table}");
+        }
+    }
 
     #[test]
     fn losses_are_there_again_after_a_save_and_count_once() {

@@ -42,11 +42,9 @@ impl RemovedTopics {
     /// # Errors
     /// [`crate::Error::Corrupt`] for a file that cannot be read.
     pub fn load(root: &Path) -> Result<Self> {
-        let file = ConfigFile::load(root, FILE);
-        let table = file.required()?.and_then(|value| value.get(TABLE)).and_then(Value::as_object);
-        let topics = table.into_iter().flatten();
-        let topics = topics.filter_map(|(name, value)| Some((name.clone(), Removal::from_json(value)?)));
-        Ok(Self { topics: topics.collect() })
+        let entry = |name: &str, value: &Value| Some((name.to_owned(), Removal::from_json(value)?));
+        let topics = ConfigFile::load(root, FILE).required_entries(TABLE, entry)?;
+        Ok(Self { topics: topics.into_iter().collect() })
     }
 
     /// Adds topics to those of the store below `root`, which begins at `log_begin`; what stands before is forgotten. It is on the

@@ -2,14 +2,13 @@
 //!
 //! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end as they are.
 use crate::file::disk::{self, sync_directory};
-use crate::file::{Allocated, name};
+use crate::file::{Allocated, Place, name, place};
 use crate::format::message::{MIN_BLANK_LEN, Message, encode_blank};
 use crate::store::commit_log::CommitLog;
 use crate::store::damage::{Damage, DamageLog};
 use crate::store::log_walk::LogWalk;
 use crate::store::resync::record_behind as record_behind_place;
 use crate::{Error, Result};
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,7 +94,7 @@ pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
 }
 
 fn open_or_create(path: &Path, size: u64) -> Result<Allocated> {
-    if path.exists() { Allocated::open(path) } else { Allocated::create_sparse(path, size) }
+    if place::exists(path)? { Allocated::open(path) } else { Allocated::create_sparse(path, size) }
 }
 
 /// Removes links that lead nowhere, where files of the log from `end` on are to be.
@@ -103,10 +102,9 @@ fn open_or_create(path: &Path, size: u64) -> Result<Allocated> {
 /// # Errors
 /// [`Error::Io`].
 pub fn remove_dead_links(directory: &Path, end: u64) -> Result<()> {
-    for entry in fs::read_dir(directory).map_err(|e| Error::io(directory, e))? {
-        let path = entry.map_err(|e| Error::io(directory, e))?.path();
+    for path in place::list(directory)? {
         let base = path.file_name().and_then(|name| name.to_str()).and_then(name::offset);
-        if base.is_some_and(|base| base >= end) && path.is_symlink() && !path.exists() {
+        if base.is_some_and(|base| base >= end) && matches!(Place::look(&path)?, Place::DeadLink) {
             disk::remove_file(&path)?;
         }
     }
@@ -133,7 +131,11 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
         }
     }
     let size = log.segments().file_size().unwrap_or(u64::MAX);
-    for file in files.iter().filter(|file| file.len > size && file.path.exists()) {
+    for file in files.iter().filter(|file| file.len > size) {
+        // one that was removed above
+        if !place::exists(&file.path)? {
+            continue;
+        }
         // what stands behind the size of a file is of no log
         if file.base.saturating_add(size) >= end || files.last() != Some(file) {
             Allocated::open(&file.path)?.set_len(size)?;
