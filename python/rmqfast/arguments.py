@@ -135,7 +135,7 @@ def seconds(name: str, duration: Duration) -> float:
 
 
 def optional_seconds(name: str, duration: Duration | None) -> float | None:
-    """As `seconds`; None stays None."""
+    """Returns a duration as `seconds` does; None stays None."""
     return None if duration is None else seconds(name, duration)
 
 

@@ -96,7 +96,7 @@ class QuietLock:
         self._lock = new_rlock() if reentrant else new_lock()
 
     def acquire(self, *, blocking: bool = True, timeout: float = -1) -> bool:
-        """As of `threading.Lock`."""
+        """Acquires the lock, like `threading.Lock.acquire`."""
         if not self._lock.acquire(blocking, timeout):
             return False
         _lines.locks += 1

@@ -329,7 +329,7 @@ class _Draft:
 
 
 def _state(message: Message | MessageExt) -> _State:
-    """What a pickle or a copy of a message holds."""
+    """Returns the state that a pickle or a copy holds."""
     values = {field.name: getattr(message, field.name) for field in fields(message)}
     values["properties"] = dict(message.properties)  # they may be read-only, which does not pickle
     return values, getattr(message, "__dict__", {})

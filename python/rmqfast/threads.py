@@ -149,7 +149,7 @@ def _native() -> Any:
 
 
 class _Condition:
-    """As `threading.Condition`, which takes its locks from what is patched."""
+    """A `threading.Condition` with native locks: the standard one takes those that were patched."""
 
     def __init__(self) -> None:
         self._lock, self._waiters = _native().RLock(), deque[Any]()

@@ -184,6 +184,17 @@ def test_a_lost_record_within_a_lost_queue_is_told(path: Path) -> None:
     assert [entry.offset for entry in hole.damage] == [place]
 
 
+@pytest.mark.parametrize("text", ["{", '{"removedTopics": 5}', '{"removedTopics": {"orders": {"at": 1}}}'])
+def test_a_scan_tells_that_nobody_knows_which_topics_were_removed(written: Path, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(written, path)
+    shutil.rmtree(path / LOST)
+    (path / "config").mkdir(exist_ok=True)
+    (path / "config/removedTopics.json").write_text(text)
+    with pytest.raises(errors.CorruptError, match=r"config/removedTopics\.json"):
+        rmqfast.open_store(path).scan("orders", way="queue", columns=["queue_id"]).to_arrow()
+
+
 def test_messages_of_a_topic_that_was_deleted_do_not_come_back(written: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     shutil.copytree(written, path)

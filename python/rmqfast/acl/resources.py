@@ -231,6 +231,6 @@ def _to_get_dead_letters(topic: str) -> Needed:
 
 
 def _topics_at(offset: str | None, topics_at: TopicsAt) -> RecordTopics | None:
-    """None for what is no offset, too: the broker refuses it."""
+    """Returns the topics of the record at an offset; None also for what is no offset, which the broker refuses."""
     is_number = offset is not None and offset.isascii() and offset.isdigit() and len(offset) <= len(str(1 << 63))
     return topics_at(int(offset)) if offset is not None and is_number else None

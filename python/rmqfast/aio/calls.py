@@ -242,7 +242,7 @@ async def leave(self: Called, *_: object) -> None:
 
 
 def _nothing() -> None:
-    """Nobody looks at the loop yet."""
+    """Does nothing: the loop is not watched yet."""
 
 
 def _on_a_thread(work: Callable[[], T]) -> ThreadFuture[T]:

@@ -17,7 +17,7 @@ _INTERVAL = 1.0
 
 
 class OfLoop(Protocol):
-    """What a client has of its loop."""
+    """The link between a client and its event loop."""
 
     @property
     def has_lost_loop(self) -> bool:

@@ -23,6 +23,6 @@ def csv_cell(value: object) -> object:
 
 
 def screen_cell(value: object) -> object:
-    """As `csv_cell`, for a terminal: control and format characters are escaped."""
+    """Returns a cell for a terminal: `csv_cell` with control and format characters escaped."""
     cell = csv_cell(value)
     return escaped(cell) if isinstance(cell, str) else cell

@@ -51,7 +51,7 @@ def _annotation(annotation: Any) -> Any:
 
 
 def path_parser(option: Option) -> Callable[[str], Path]:
-    """What takes a path for Typer, whose own takes an empty text for the current directory."""
+    """Parses a path for Typer, whose own parser takes an empty text for the current directory."""
 
     def path(text: str) -> Path:
         try:

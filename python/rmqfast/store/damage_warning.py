@@ -49,7 +49,7 @@ class CallerLine:
 
 
 def described(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
-    """How many places are damaged, and the first of them.
+    """Returns the number of damaged places, and the first of them, as a text.
 
     Example:
         >>> described([(7, 2, "expected a record", "log")])

@@ -13,14 +13,14 @@ __all__ = ["ArrowBatch", "ArrowStream", "Frame", "arrow_rows", "index_explained"
 
 
 class ArrowStream(Protocol):
-    """What has the Arrow PyCapsule interface for streams: tables, readers, data frames, scans."""
+    """An object with the Arrow PyCapsule interface for streams: a table, reader, data frame or scan."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow C stream."""
 
 
 class ArrowBatch(Protocol):
-    """What has the Arrow PyCapsule interface for one batch."""
+    """An object with the Arrow PyCapsule interface for one batch."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """The Arrow C schema and array."""
@@ -40,14 +40,14 @@ class Scannable(Protocol):
     """A data set of pyarrow."""
 
     def scanner(self) -> Any:
-        """What reads it."""
+        """Returns a scanner of it."""
 
 
 class Readable(Protocol):
     """A scanner of pyarrow."""
 
     def to_reader(self) -> Any:
-        """What gives its batches."""
+        """Returns a reader of its batches."""
 
 
 Frame = ArrowStream | ArrowBatch | LazyRows | Scannable | Readable
@@ -55,7 +55,7 @@ Frame = ArrowStream | ArrowBatch | LazyRows | Scannable | Readable
 
 
 def arrow_rows(source: object) -> Any | None:
-    """What gives the record batches of a frame; None for what is none.
+    """Returns the record batches of a frame; None for anything else.
 
     Example:
         >>> import polars as pl

@@ -93,7 +93,7 @@ class JavaFiles:
 
 
 def digest_of(path: Path) -> str | None:
-    """What tells a file from others; None where it is not there.
+    """Returns the digest of a file; None where it is not there.
 
     Raises:
         StoreIOError: The system refuses to read it.

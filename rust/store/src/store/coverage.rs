@@ -8,7 +8,7 @@
 use super::append::queue_writer::can_follow;
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
-use super::damage::{Damage, DamageLog};
+use super::damage::DamageLog;
 use super::log_walk::LogWalk;
 use super::message_store::{MessageStore, QueueKind};
 use super::multi_dispatch::LMQ;
@@ -45,7 +45,7 @@ impl<'a> Coverage<'a> {
         let mut queues = store.all_queues()?;
         // a light queue lists records that their own topics' queues list, too
         queues.retain(|queue| !queue.topic().starts_with(LMQ));
-        Ok(Self { store, queues, owners: Owners::new(store)? })
+        Ok(Self { store, queues, owners: Owners::new(store) })
     }
 
     /// Adds to `missing` what stands in `[from, end)` of the log and is in no queue. A record begins at `from`.
@@ -56,9 +56,7 @@ impl<'a> Coverage<'a> {
         for (index, sum) in self.sums((from, end))? {
             if !self.is_covered(index, &sum, end)? {
                 if let Some(fault) = self.owners.fault.take() {
-                    let mut damage = DamageLog::default();
-                    damage.push(fault);
-                    missing.note(damage);
+                    return Err(fault);
                 }
                 self.walk(index, (sum.start, end), missing)?;
             }
@@ -327,7 +325,7 @@ struct Owners<'a> {
     config: Option<ConfigFile>,
     removed: RemovedTopics,
     /// Why it is not known which topics were removed.
-    fault: Option<Damage>,
+    fault: Option<Error>,
 }
 
 /// A queue, and the first unit of its own: records before that are of an earlier generation of the topic.
@@ -338,16 +336,13 @@ struct Owner {
 }
 
 impl<'a> Owners<'a> {
-    fn new(store: &'a MessageStore) -> Result<Self> {
+    fn new(store: &'a MessageStore) -> Self {
         let (removed, fault) = match RemovedTopics::load(store.root()) {
-            // then messages of topics that were removed may come back: readers hear of it
-            Err(Error::Corrupt { path, reason, .. }) => {
-                let fault = Damage { offset: 0, length: 0, reason, file: path };
-                (RemovedTopics::default(), Some(fault))
-            }
-            loaded => (loaded?, None),
+            // where the log has to be walked, messages of topics that were removed would come back
+            Err(fault) => (RemovedTopics::default(), Some(fault)),
+            Ok(removed) => (removed, None),
         };
-        Ok(Self { store, topics: HashMap::new(), config: None, removed, fault })
+        Self { store, topics: HashMap::new(), config: None, removed, fault }
     }
 
     fn is_missing(&mut self, message: &Message<'_>) -> Result<bool> {
