@@ -30,7 +30,7 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long jepsen soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -114,6 +114,9 @@ comparison: .venv/.editable | tools-long ## docs/comparison.md: versions, dates 
 
 jepsen: .venv/.editable ## clients and a broker under kills, cuts and silence: what was acknowledged is stored and consumed; ARGS="--seeds 5 --events 20"
 	$(PYTHON) -m tests.jepsen $(ARGS)
+
+losses: .venv/.editable ## stores, metadata, checkpoints and answers harmed at random: rows are true, missing ones told; ARGS="--seconds 720 SUBJECT"
+	$(PYTHON) -m tests.losses $(ARGS)
 
 attack: .venv/.editable ## what one client too many, or a stranger, can do to a broker, in one table; ARGS="--short --real NAME"
 	$(PYTHON) -m tests.attack $(ARGS)

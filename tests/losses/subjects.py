@@ -1,0 +1,10 @@
+"""The table of what is harmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .attempt import Subject
+
+#: What makes each subject, by its name.
+SUBJECTS: dict[str, Callable[[], Subject]] = {}
