@@ -9,7 +9,7 @@ use super::request::ScanRequest;
 use super::row_source::Sources;
 use super::trust::unusable;
 use crate::Result;
-use crate::store::{MessageStore, QueueKind};
+use crate::store::{ConsumeQueue, Generations, MessageStore, QueueKind};
 use std::sync::Arc;
 
 /// Pieces, and what they read.
@@ -89,7 +89,8 @@ impl Plan {
     pub fn sources(store: &MessageStore, request: &ScanRequest) -> Result<Sources> {
         let mut queues = request.topic.as_deref().map(|t| store.queues(t)).transpose()?.unwrap_or_default();
         queues.retain(|q| request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&q.queue_id())));
-        Ok(Sources { log: store.log().clone(), queues: Arc::new(queues) })
+        let generations = Arc::new(generations(store, request)?);
+        Ok(Sources { log: store.log().clone(), queues: Arc::new(queues), generations })
     }
 
     /// A topic without queues is unknown if the queues that exist list the whole log.
@@ -100,6 +101,14 @@ impl Plan {
         store.check_topic(topic)?;
         Ok(straight)
     }
+}
+
+/// Where the queues of the topics that are asked for begin.
+pub(super) fn generations(store: &MessageStore, request: &ScanRequest) -> Result<Generations> {
+    let queues_of = |topic: &String| Ok((topic.clone(), store.queues(topic)?));
+    let topics = request.topics().unwrap_or_default().iter().map(queues_of).collect::<Result<Vec<_>>>()?;
+    let topics = topics.iter().map(|(name, queues)| (&**name, queues as &[ConsumeQueue]));
+    Generations::of(store.root(), store.log(), topics)
 }
 
 /// The stretch of the log, within a range, in which queues that are asked for do not list all their records.

@@ -7,7 +7,7 @@ use super::selector::Selector;
 use crate::Result;
 use crate::store::damage::{Damage, DamageLog};
 use crate::store::log_walk::{BLOCK_LEN, Block};
-use crate::store::{CommitLog, ConsumeQueue, LogWalk};
+use crate::store::{CommitLog, ConsumeQueue, Generations, LogWalk};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub struct Sources {
     pub log: Arc<CommitLog>,
     /// The queues that the request asks for.
     pub queues: Arc<Vec<ConsumeQueue>>,
+    /// Where the queues of the topics that it asks for begin.
+    pub generations: Arc<Generations>,
 }
 
 enum Walk {
@@ -57,12 +59,13 @@ pub struct RowSource {
 impl RowSource {
     /// Reads `pieces` in order.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: impl IntoIterator<Item = Piece>) -> Self {
+        let selector = Selector::new(request.clone(), sources.generations.clone());
         Self {
             sources,
             pieces: pieces.into_iter().collect(),
             walk: None,
             block_len: BLOCK_LEN,
-            selector: Selector::new(request.clone()),
+            selector,
             rows: Vec::new(),
             damage: DamageLog::default(),
             request,
@@ -137,7 +140,7 @@ impl RowSource {
     }
 
     fn open(&self, piece: Piece) -> Result<Walk> {
-        let Sources { log, queues } = self.sources.clone();
+        let Sources { log, queues, .. } = self.sources.clone();
         let verify_crc = piece.verify_crc || self.request.verify_crc;
         match piece.way {
             Way::Log => {

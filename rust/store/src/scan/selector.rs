@@ -3,6 +3,7 @@ use super::request::ScanRequest;
 use super::row::Row;
 use crate::format::message::Message;
 use crate::format::properties;
+use crate::store::Generations;
 use crate::store::log_walk::Block;
 use std::sync::Arc;
 
@@ -10,14 +11,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Selector {
     request: Arc<ScanRequest>,
+    generations: Arc<Generations>,
     by_position: bool,
     find_properties: bool,
     by_content: bool,
 }
 
 impl Selector {
-    /// The filters of `request`.
-    pub fn new(request: Arc<ScanRequest>) -> Self {
+    /// The filters of `request`, of whose topics the present generation passes.
+    pub fn new(request: Arc<ScanRequest>, generations: Arc<Generations>) -> Self {
         let by_position = request.topics().is_some()
             || request.queue_ids.is_some()
             || request.start_offset.is_some()
@@ -29,6 +31,7 @@ impl Selector {
             find_properties: request.needs_properties(),
             by_content: request.filters_properties() || request.sql.is_some(),
             request,
+            generations,
         }
     }
 
@@ -73,7 +76,7 @@ impl Selector {
         {
             return false;
         }
-        request.times_match(message.store_timestamp())
+        request.times_match(message.store_timestamp()) && !self.generations.is_earlier(message)
     }
 
     /// Tags, keys and SQL92: all from the properties.

@@ -1,6 +1,6 @@
 //! Messages of a store that somebody else is writing, batch by batch, as they come.
 use super::batch::BatchBuilder;
-use super::plan::time_range;
+use super::plan::{generations, time_range};
 use super::request::ScanRequest;
 use super::row::Row;
 use super::selector::Selector;
@@ -57,7 +57,8 @@ impl Tail {
                 if from > follow.position() { follow.from(from) } else { follow }
             }
         };
-        let (builder, selector) = (BatchBuilder::new(&request), Selector::new(Arc::new(request)));
+        let generations = Arc::new(generations(&store, &request)?);
+        let (builder, selector) = (BatchBuilder::new(&request), Selector::new(Arc::new(request), generations));
         let (position, damage) = (follow.position(), DamageLog::default());
         Ok(Self { follow, selector, rows: Vec::new(), next_row: 0, builder, damage, position })
     }

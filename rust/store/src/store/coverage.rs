@@ -9,6 +9,7 @@ use super::append::queue_writer::can_follow;
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
 use super::damage::DamageLog;
+use super::generation::QueueBegin;
 use super::log_walk::LogWalk;
 use super::message_store::{MessageStore, QueueKind};
 use super::multi_dispatch::LMQ;
@@ -328,11 +329,11 @@ struct Owners<'a> {
     fault: Option<Error>,
 }
 
-/// A queue, and the first unit of its own: records before that are of an earlier generation of the topic.
+/// A queue, and where it begins.
 #[derive(Debug)]
 struct Owner {
     queue: ConsumeQueue,
-    first: Option<(i64, i64)>,
+    begin: Option<QueueBegin>,
 }
 
 impl<'a> Owners<'a> {
@@ -383,15 +384,12 @@ impl<'a> Owners<'a> {
 
 impl Owner {
     fn new(queue: ConsumeQueue, log: &CommitLog) -> Result<Self> {
-        let first = queue.first_live(log.min_offset(), queue.max_offset()?)?;
-        let unit = UnitReader::new(&queue).unit(first)?.filter(Unit::is_message);
-        let is_own = unit.map_or(Ok(false), |unit| queue.is_own(log, first, unit))?;
-        let first = unit.filter(|_| is_own).map(|unit| (first, unit.physical_offset));
-        Ok(Self { queue, first })
+        let begin = QueueBegin::of(&queue, log)?;
+        Ok(Self { queue, begin })
     }
 
     fn misses(&self, offset: i64, physical_offset: i64) -> Result<bool> {
-        if self.first.is_some_and(|(first, at)| physical_offset < at && offset >= first) {
+        if self.begin.is_some_and(|begin| begin.is_behind(offset, physical_offset as u64)) {
             return Ok(false);
         }
         // an offset that no checksum guards, and that no queue can go on with

@@ -22,7 +22,7 @@ const FILE: &str = "removedTopics.json";
 const TABLE: &str = "removedTopics";
 
 /// When topics were removed, by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RemovedTopics {
     topics: HashMap<String, Removal>,
 }
@@ -82,6 +82,11 @@ impl RemovedTopics {
 }
 
 impl RemovedTopics {
+    /// Behind this offset of the log no message of a topic was removed with it; 0 of a topic that never was.
+    pub fn end_of(&self, topic: &str) -> u64 {
+        self.topics.get(topic).map_or(0, |removal| removal.before)
+    }
+
     /// Whether a topic was removed after a time, in milliseconds since 1970.
     pub fn was_removed_after(&self, topic: &str, at_ms: i64) -> bool {
         self.topics.get(topic).is_some_and(|removal| removal.at_ms > at_ms)
