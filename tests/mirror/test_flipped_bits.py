@@ -13,7 +13,7 @@ import pytest
 from rmqfast import EmbeddedCluster, Message, Mirror, MirrorOptions, Producer
 from rmqfast.errors import MirrorError
 from tests.mirror.copies import SMALL, assert_same, caught_up, log_of
-from tests.mirror.flipping_proxy import FlippingProxy
+from tests.proxy import FlippedBit, Proxy
 from tests.waiting import PATIENCE, until
 
 CONFIG = dict(line.split("=") for line in SMALL)
@@ -30,14 +30,14 @@ def send(name_server: str, count: int) -> None:
 @contextmanager
 def reached_over_a_proxy(
     directory: Path, flipped: Callable[[int], int | None], count: int
-) -> Iterator[tuple[EmbeddedCluster, FlippingProxy]]:
+) -> Iterator[tuple[EmbeddedCluster, Proxy]]:
     """A broker with messages which others reach at another address, over proxies."""
     with EmbeddedCluster(directory, config=CONFIG | {"brokerIP1": "127.0.0.2"}) as cluster:
         broker = cluster.brokers[0]
         port, ha_port = int(broker.address.rpartition(":")[2]), broker.config.number("haListenPort")
         with (
-            FlippingProxy(("127.0.0.2", port), ("127.0.0.1", port)),
-            FlippingProxy(("127.0.0.2", ha_port), ("127.0.0.1", ha_port), flipped) as proxy,
+            Proxy(("127.0.0.1", port), listen=("127.0.0.2", port)),
+            Proxy(("127.0.0.1", ha_port), lambda n: FlippedBit(flipped(n)), listen=("127.0.0.2", ha_port)) as proxy,
         ):
             send(cluster.name_server, count)
             yield cluster, proxy
