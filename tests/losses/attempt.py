@@ -11,6 +11,8 @@ from typing import Protocol, TypeVar
 __all__ = ["Attempt", "SilentLoss", "Subject", "judge"]
 
 
+#: Characters of a row in an error: bodies may be long.
+_LONGEST = 500
 _Key = TypeVar("_Key", bound=Hashable)
 _Row = TypeVar("_Row")
 
@@ -69,11 +71,20 @@ def judge(
             raise SilentLoss(f"{where}: the row {key} was returned twice")
         seen.add(key)
         if key not in truth:
-            raise SilentLoss(f"{where}: the row {key} was never written: {row!r}")
+            raise SilentLoss(f"{where}: the row {key} was never written: {_shown(row, None)}")
         if truth[key] != row:
-            raise SilentLoss(f"{where}: the row {key} is {row!r}, expected {truth[key]!r}")
+            shown, expected = _shown(row, truth[key]), _shown(truth[key], row)
+            raise SilentLoss(f"{where}: the row {key} is {shown}, expected {expected}")
     missing = [key for key in truth if key not in seen]
     silent = [key for key in missing if not told(key)]
     if silent:
         raise SilentLoss(f"{where}: {len(silent)} of {len(truth)} rows are missing and not told, the first {silent[0]}")
     return len(seen), len(missing)
+
+
+def _shown(row: object, other: object) -> str:
+    """A row as errors have it: of one that has columns, those that differ from another one's."""
+    if isinstance(row, Mapping) and isinstance(other, Mapping):
+        row = {name: value for name, value in row.items() if value != other.get(name)}
+    text = repr(row)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

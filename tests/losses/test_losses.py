@@ -41,5 +41,11 @@ def test_the_oracle_sees_a_silent_loss(returned: list[tuple[int, str]], fault: s
         judge("a reader", TRUTH, returned, told=lambda _: False)
 
 
+def test_the_oracle_shows_the_columns_that_differ() -> None:
+    rows = {"queue": 1, "body": b"x"}, {"queue": 1, "body": b"y"}
+    with pytest.raises(SilentLoss, match=r"the row 1 is \{'body': b'y'\}, expected \{'body': b'x'\}"):
+        judge("a reader", {1: rows[0]}, [(1, rows[1])], told=lambda _: False)
+
+
 def test_a_missing_row_that_is_told_is_no_silent_loss() -> None:
     assert judge("a reader", TRUTH, [(1, "one")], told=lambda key: key == 2) == (1, 1)
