@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .attempt import Subject
+from .replication import Replication
 
 #: What makes each subject, by its name.
-SUBJECTS: dict[str, Callable[[], Subject]] = {}
+SUBJECTS: dict[str, Callable[[], Subject]] = {"replication": Replication}
