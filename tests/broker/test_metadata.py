@@ -211,6 +211,79 @@ def test_a_file_that_was_removed_or_damaged_is_written_anew(tmp_path: Path, capl
     assert "it is written anew from metadata.db" in caplog.records[-1].message
 
 
+def test_a_file_that_cannot_be_read_gives_way_to_the_database_and_not_to_its_older_backup(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = with_offsets(tmp_path)
+    with closing(Metadata(tmp_path)) as metadata:
+        metadata.load(ConsumerOffsetTable)
+        put(metadata, "t@g", {0: 9})
+    assert state_of(ConsumerOffsetTable.load(tmp_path)) == {"t@g": {0: 9}}
+    path.write_bytes(b'{"offsetTable":{"t@g":{0:')
+    assert path.with_name("consumerOffset.json.bak").exists()
+    assert kept(tmp_path) == in_file(tmp_path) == {"t@g": {0: 9}}
+    assert "EOF while parsing a value; it is written anew from metadata.db" in caplog.text
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_neither_a_file_nor_a_backup_that_can_be_read_is_no_loss_beside_the_database(
+    tmp_path: Path, *, is_there: bool
+) -> None:
+    path = with_offsets(tmp_path)
+    path.with_name("consumerOffset.json.bak").write_bytes(b"no backup")
+    if is_there:
+        path.write_bytes(b"no file")
+    else:
+        path.unlink()
+    assert kept(tmp_path) == in_file(tmp_path) == {"t@g": {0: 5}}
+
+
+def test_a_backup_of_another_broker_is_taken_where_its_file_cannot_be_read(tmp_path: Path) -> None:
+    path = with_offsets(tmp_path)
+    for offset in (77, 78):
+        by_another_broker(tmp_path, {"t@g": {0: offset}})
+    path.write_bytes(b"{")
+    assert kept(tmp_path) == {"t@g": {0: 77}}
+
+
+def test_the_files_have_the_last_changes_before_a_kill_once_a_broker_has_started(tmp_path: Path) -> None:
+    with closing(Metadata(tmp_path / "alive")) as metadata:
+        metadata.load(ConsumerOffsetTable)
+        put(metadata, "t@g", {0: 5})
+        metadata.flush()
+        metadata.write_files()
+        before = (tmp_path / "alive" / "config" / "consumerOffset.json").read_bytes()
+        put(metadata, "t@g", {0: 9})
+        metadata.flush()
+        shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+    (tmp_path / "killed" / "config" / "consumerOffset.json").write_bytes(before)
+    assert in_file(tmp_path / "killed") == {"t@g": {0: 5}}
+    assert kept(tmp_path / "killed") == in_file(tmp_path / "killed") == {"t@g": {0: 9}}
+
+
+def test_what_another_broker_changed_in_a_file_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(Metadata(tmp_path)) as metadata:
+        metadata.load(ConsumerOffsetTable)
+        for number in range(7):
+            put(metadata, f"t{number}@g", {0: 5, 1: 5})
+    state = {f"t{number}@g": {0: 5, 1: 5} for number in range(1, 7)}
+    by_another_broker(tmp_path, state)
+    assert kept(tmp_path) == state
+    assert "it is taken in place of what metadata.db has; gone: t0@g" in caplog.text
+    caplog.clear()
+    state |= {"t1@g": {0: 9, 1: 4}, "t2@g": {0: 9, 1: 5}, "t3@g": {0: 5}, "t9@g": {0: 1}}
+    by_another_broker(tmp_path, state)
+    assert kept(tmp_path) == state
+    assert "has; with an earlier offset: t1@g, t3@g; different: t2@g; new: t9@g" in caplog.text
+    caplog.clear()
+    by_another_broker(tmp_path, {})
+    assert kept(tmp_path) == {}
+    assert "has; gone: t1@g, t2@g, t3@g, t4@g, t5@g and 2 more" in caplog.text
+    caplog.clear()
+    assert kept(tmp_path) == {}
+    assert caplog.text == ""
+
+
 def test_a_broker_of_java_that_was_killed_as_it_saved_leaves_its_file_as_a_backup(tmp_path: Path) -> None:
     path = with_offsets(tmp_path)
     by_another_broker(tmp_path, {"t@g": {0: 77}})

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from hashlib import sha256
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -82,7 +84,7 @@ def killed(root: Path) -> Path:
         shutil.copytree(root / "alive" / "config", root / "killed" / "config")
         for generation in (3, 4):
             change(metadata, generation)
-        for name in ("metadata.db", "metadata.db-wal"):
+        for name in ("metadata.db", "metadata.db-wal", "metadata.db-count"):
             shutil.copy(root / "alive" / "config" / name, root / "killed" / "config" / name)
     return root / "killed"
 
@@ -175,6 +177,24 @@ def test_flipped_bits_at_length(tmp_path: Path, caplog: pytest.LogCaptureFixture
     flips.outcomes(flips.bits(0, effort("RMQFAST_FLIPS", 3_000, 20_000), f"long {name}"), caplog)
 
 
+def test_a_database_with_two_pages_in_each_others_place_is_put_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = stopped(tmp_path / "s")
+    whole, true = (source / "config" / "metadata.db").read_bytes(), in_files(source)
+    pages = [whole[at : at + 4096] for at in range(0, len(whole), 4096)]
+    assert len(pages) > 4
+    for first, second in combinations(range(len(pages)), 2):
+        place = tmp_path / f"{first}-{second}"
+        shutil.copytree(source, place)
+        swapped = list(pages)
+        swapped[first], swapped[second] = pages[second], pages[first]
+        (place / "config" / "metadata.db").write_bytes(b"".join(swapped))
+        caplog.clear()
+        assert state(place) == true, (first, second)
+        assert "RocketMQ's files beside it are read instead" in caplog.text, (first, second)
+
+
 def test_a_database_cut_anywhere_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     source = stopped(tmp_path / "s")
     whole, true = (source / "config" / "metadata.db").read_bytes(), in_files(source)
@@ -203,6 +223,71 @@ def test_the_log_of_another_database_is_not_played_into_this_one(tmp_path: Path)
     true = in_files(source)
     shutil.copy(other / "config" / "metadata.db-wal", source / "config" / "metadata.db-wal")
     assert state(source) in (true, state(other))
+
+
+def lose_log(config: Path) -> None:
+    (config / "metadata.db-wal").unlink()
+
+
+def empty_log(config: Path) -> None:
+    os.truncate(config / "metadata.db-wal", 0)
+
+
+def cut_log_between_changes(config: Path) -> None:
+    """A frame with the size of the database is the last of a change."""
+    log = (config / "metadata.db-wal").read_bytes()
+    frame = 24 + int.from_bytes(log[8:12], "big")
+    ends = [at + frame for at in range(32, len(log), frame) if any(log[at + 4 : at + 8])]
+    os.truncate(config / "metadata.db-wal", ends[-3])
+
+
+def lose_database(config: Path) -> None:
+    lose_log(config)
+    (config / "metadata.db").unlink()
+
+
+@pytest.mark.parametrize("lose", [lose_log, empty_log, cut_log_between_changes, lose_database])
+def test_a_database_that_lost_its_last_changes_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, lose: Callable[[Path], None]
+) -> None:
+    source = killed(tmp_path)
+    lose(source / "config")
+    found = state(source)
+    assert found[0]["topicConfigTable"]
+    told = re.search(r"config/metadata\.db: it has (\d+) changes, and had (\d+): its write-ahead", caplog.text)
+    assert told is not None
+    assert int(told[1]) < int(told[2])
+    caplog.clear()
+    # it goes on from there
+    assert state(source) == found
+    assert caplog.text == ""
+
+
+def test_an_older_copy_of_a_database_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = stopped(tmp_path / "s")
+    older = (source / "config" / "metadata.db").read_bytes()
+    with closing(opened(source)) as metadata:
+        change(metadata, 7)
+    (source / "config" / "metadata.db").write_bytes(older)
+    state(source)
+    assert re.search(
+        r"it has \d+ changes, and had \d+: its write-ahead log is lost, or an older one was put", caplog.text
+    )
+
+
+@pytest.mark.parametrize("text", [None, b"", b"12", b"x" * 20, bytes(20)])
+def test_a_database_whose_count_of_changes_is_lost_is_what_it_was_and_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: bytes | None
+) -> None:
+    source = stopped(tmp_path / "s")
+    count, true = source / "config" / "metadata.db-count", in_files(source)
+    count.unlink()
+    if text is not None:
+        count.write_bytes(text)
+    for told in (1, 0):
+        caplog.clear()
+        assert state(source) == true
+        assert caplog.text.count(f"{count}: expected a number, got none") == told
 
 
 def test_an_empty_database_whose_log_has_changes_is_damaged(tmp_path: Path) -> None:

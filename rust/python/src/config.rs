@@ -7,13 +7,17 @@ use rmqfast_store::store::config_files::ConfigFile;
 use rmqfast_store::store::config_save;
 use std::path::PathBuf;
 
-/// The file `name` of the store at `path` or its backup, as JSON, and what a person should know of where it is from.
+/// What a file says, as JSON; what a person should know of where that is from; what is wrong with the file where it is its backup
+/// that says it.
+type Loaded = (Option<String>, Vec<String>, Option<String>);
+
+/// The file `name` of the store at `path` or its backup.
 #[pyfunction]
-pub fn load_config(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<(Option<String>, Vec<String>)> {
+pub fn load_config(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<Loaded> {
     py.detach(|| {
         let file = ConfigFile::load(&path, name);
         let text = file.required()?.map(ToString::to_string);
-        Ok((text, file.notes()))
+        Ok((text, file.notes(), file.fault))
     })
     .map_err(to_python)
 }

@@ -5,7 +5,7 @@
 | `entries`, kind "entry" | an entry of the map of a file, as a topic of `topics.json`: its key and its JSON |
 | `entries`, kind "member" | another member of a file, as `dataVersion`: its name and its JSON |
 | `entries`, kind "digest" | what a file was, or was about to be, when this broker wrote it: a number and the digest |
-| `sums` | the sum of the checksums of a file's rows |
+| `sums` | the sum of the checksums of a file's rows; without a file: how many changes there were |
 """
 
 from __future__ import annotations
@@ -20,20 +20,25 @@ from pathlib import Path
 from typing import TypeVar
 
 from rmqfast.broker.metadata import old_database
-from rmqfast.broker.metadata.integrity import (
-    SCHEMA,
-    checked,
-    checksum,
-    is_damage,
-    quick_check,
-    signed,
-    verify_log,
-    verify_rows,
-    verify_size,
-)
 from rmqfast.errors import CorruptError, StoreIOError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.paths import exists
+from rmqfast.store.metadata.change_count import ChangeCount
+from rmqfast.store.metadata.integrity import (
+    COUNT,
+    SCHEMA,
+    LostChangesError,
+    changes_of,
+    checked,
+    checksum,
+    is_damage,
+    signed,
+    verify_count,
+    verify_log,
+    verify_rows,
+    verify_size,
+    verify_structure,
+)
 from rmqfast.system import set_mode
 
 __all__ = ["Change", "Database"]
@@ -50,6 +55,7 @@ ORDER BY name LIMIT 1000
 """
 _STORED = "SELECT checksum FROM entries WHERE file = ? AND kind = ? AND name = ?"
 _PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)"
+_COUNTED = "INSERT INTO sums VALUES (?, 1) ON CONFLICT (file) DO UPDATE SET sum = sum + 1 RETURNING sum"
 _REMOVE = "DELETE FROM entries WHERE file = ? AND kind = ? AND name = ?"
 #: The file, its `.bak`, and what could not be written since.
 _KEPT_DIGESTS = 16
@@ -70,6 +76,7 @@ class Database:
         self._path = path
         self._permission = permission
         self._files = files
+        self._count = ChangeCount(path)
         self._lock = QuietLock()
         self._connection: sqlite3.Connection | None = None
         self._is_closed = False
@@ -124,7 +131,7 @@ class Database:
                     _note(db, file, digest)
             _change(db, rows)
 
-        self._call(lambda db: _in_transaction(db, work))
+        self._call(lambda db: self._change(db, work))
 
     def digests(self, file: str) -> set[str]:
         """What a file may be, if nobody else wrote it."""
@@ -132,7 +139,7 @@ class Database:
 
     def note_digest(self, file: str, digest: str) -> None:
         """Notes what a file is about to be."""
-        self._call(lambda db: _in_transaction(db, lambda db: _note(db, file, digest)))
+        self._call(lambda db: self._change(db, lambda db: _note(db, file, digest)))
 
     def confirm_digest(self, file: str) -> None:
         """Notes that a file is what it was about to be: what it was long ago counts no more."""
@@ -140,7 +147,7 @@ class Database:
         def work(db: sqlite3.Connection) -> None:
             _change(db, [("digest", file, name, None) for name, _ in _digests(db, file)[:-_KEPT_DIGESTS]])
 
-        self._call(lambda db: _in_transaction(db, work))
+        self._call(lambda db: self._change(db, work))
 
     def close(self) -> None:
         """Ends it; what is called later raises `StoreIOError`."""
@@ -149,6 +156,15 @@ class Database:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+    def _change(self, db: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Makes a change, and counts it."""
+
+        def counted(db: sqlite3.Connection) -> int:
+            work(db)
+            return int(db.execute(_COUNTED, (COUNT,)).fetchone()[0])
+
+        self._count.write(_in_transaction(db, counted))
 
     def _call(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Does something with the connection, once it is there.
@@ -194,11 +210,14 @@ class Database:
             # an acknowledged topic must be there after a loss of power: WAL syncs with NORMAL at checkpoints only
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA fullfsync = ON")  # macOS syncs to the drive's own memory otherwise
-            quick_check(db)
+            verify_structure(db)
             tables = dict(db.execute("SELECT name, sql FROM sqlite_master"))
             self.is_blank = not tables
-            verify_log(db, self._path)
+            note = verify_log(db, self._path)
+            if note is not None:
+                _log.warning("%s", note)
             _in_transaction(db, lambda db: _prepare(db, tables))
+            self._compare_count(db)
         except UnicodeDecodeError as error:
             db.close()
             # SQLite's own message cites the schema, and Python fails to decode it
@@ -207,6 +226,19 @@ class Database:
             db.close()
             raise
         return db
+
+    def _compare_count(self, db: sqlite3.Connection) -> None:
+        """Tells of a database that has fewer changes than were made, and counts on from what it has."""
+        known = self._count.read()
+        try:
+            verify_count(db, self._count, known)
+        except LostChangesError as error:
+            _log.error("%s", error)
+        if known is None:
+            with suppress(OSError):  # without it only less is noticed
+                self._count.path.unlink(missing_ok=True)
+                _create(self._count.path, self._permission)
+        self._count.write(changes_of(db))
 
     def _put_aside(self, error: sqlite3.DatabaseError) -> None:
         config = self._path.parent
@@ -228,6 +260,7 @@ class Database:
             f"; not there, and so empty: {', '.join(missing)}" if missing else "",
         )
         self._path.replace(damaged)
+        self._count.write(0)
         # SQLite would play the old log into the new database
         for suffix in ("-wal", "-journal"):
             with suppress(FileNotFoundError):
@@ -311,11 +344,12 @@ def _note(db: sqlite3.Connection, file: str, digest: str) -> None:
     _change(db, [("digest", file, f"{number:020d}", digest)])
 
 
-def _in_transaction(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:
+def _in_transaction(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
     db.execute("BEGIN IMMEDIATE")
     try:
-        work(db)
+        result = work(db)
         db.execute("COMMIT")
     except BaseException:
         db.rollback()
         raise
+    return result

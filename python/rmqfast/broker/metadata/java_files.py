@@ -11,12 +11,13 @@ from pathlib import Path
 
 from rmqfast._native import config_text, save_config
 from rmqfast.broker.metadata.database import Database
-from rmqfast.errors import RmqError, StoreIOError
+from rmqfast.errors import RmqError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.store.metadata.file_digest import digest_of
 from rmqfast.system import monotonic
 from rmqfast.threads import new_condition, new_thread
 
-__all__ = ["JavaFiles", "digest_of"]
+__all__ = ["JavaFiles"]
 
 _log = logger_of(__name__)
 #: Of the time at most so much goes into writing files: the larger they are, the more changes each time has.
@@ -90,18 +91,3 @@ class JavaFiles:
             _log.error("config/%s is not up to date, and is tried again: %s", file, error)
             return False
         return True
-
-
-def digest_of(path: Path) -> str | None:
-    """Returns the digest of a file; None where it is not there.
-
-    Raises:
-        StoreIOError: The system refuses to read it.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreIOError(error.errno, str(error.strerror).lower(), str(path)) from error

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from rmqfast.broker.metadata.changes import changes_told
 from rmqfast.broker.metadata.database import Database
-from rmqfast.broker.metadata.java_files import JavaFiles, digest_of
+from rmqfast.broker.metadata.java_files import JavaFiles
 from rmqfast.errors import RmqError, StoreError, StoreIOError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.paths import local_path
@@ -21,6 +23,7 @@ from rmqfast.store.config import (
 )
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.config.versioned_table import VersionedTable
+from rmqfast.store.metadata.file_digest import digest_of
 
 __all__ = ["Metadata"]
 
@@ -81,6 +84,7 @@ class Metadata:
                 raise  # what it has may be newer than the file
             _log.error("RocketMQ's file is read instead: %s", error)
         content = table.load(self.root)
+        self._tell_of_changes(content)
         self._take_over(content)
         return content
 
@@ -192,25 +196,31 @@ class Metadata:
         digests = self._database.digests(name)
         path = self.root / "config" / name
         digest = digest_of(path)
-        if digest is None:
+        if digest not in digests:
+            fault = "missing" if digest is None else _fault(table, self.root)
+            if fault is None:
+                return False
             # A broker of Java that is killed while it saves leaves its last file as .bak only.
             backup = digest_of(path.with_name(f"{name}.bak"))
-            if backup is not None and backup not in digests:
+            if backup not in {None, *digests} and _is_readable(table, self.root):
                 return False
             if digests:
-                _log.warning("%s: missing; it is written anew from metadata.db", path)
-            self._files.note([name])
-            return True
-        if digest in digests:
-            return True
-        try:
-            table.load(self.root)
-        except StoreError as error:
-            _log.warning("%s; it is written anew from metadata.db", error)
-            self._files.note([name])
-            return True
-        _log.info("%s: another broker wrote it, or a person: it is taken in place of what was here", path)
-        return False
+                _log.warning("%s: %s; it is written anew from metadata.db", path, fault)
+        # it may lack the last changes of a broker that was killed
+        self._files.note([name])
+        return True
+
+    def _tell_of_changes(self, content: ConfigFile) -> None:
+        """Says what a file changes that takes the place of what the database has of it."""
+        table = type(content)
+        if not self.is_kept(table):
+            return
+        before = table.of_members(json.loads(self._database.text(table.FILE_NAME, table.MEMBER)))
+        told = changes_told(before.to_json()[table.MEMBER], content.to_json()[table.MEMBER])
+        if told:
+            path = self.root / "config" / table.FILE_NAME
+            text = "%s: another broker wrote it, or a person: it is taken in place of what metadata.db has; %s"
+            _log.warning(text, path, told)
 
     def _take_over(self, table: ConfigFile) -> None:
         """Puts all that a file says in the place of what the database has of it."""
@@ -224,6 +234,23 @@ class Metadata:
                 self._pending.update(rows)
             self._put_count += 1
         self.flush_or_log()
+
+
+def _fault(table: type[ConfigFile], root: Path) -> str | None:
+    """Why a file that is there gives nothing; None for one that does."""
+    try:
+        return table.fault(root)
+    except StoreError as error:
+        return str(error)
+
+
+def _is_readable(table: type[ConfigFile], root: Path) -> bool:
+    """Whether a file or its backup gives anything."""
+    try:
+        table.load(root)
+    except StoreError:
+        return False
+    return True
 
 
 def _json(value: Any) -> str | None:

@@ -37,11 +37,20 @@ class ConfigFile(ABC):
     @classmethod
     def read(cls, root: StorePath) -> dict[str, Any]:
         """The members of the file below `root`, or of its backup; none where neither is there."""
-        text, notes = load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)
+        text, notes, _ = load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)
         for note in notes:
             _LOG.warning("%s", note)
         members: dict[str, Any] = {} if text is None else json.loads(text)
         return members
+
+    @classmethod
+    def fault(cls, root: StorePath) -> str | None:
+        """Why the file below `root` gives nothing, though its backup does; None where it does, or neither is there.
+
+        Raises:
+            CorruptError: Neither it nor its `.bak` can be read.
+        """
+        return load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)[2]
 
     @classmethod
     def load(cls, root: StorePath) -> Self:

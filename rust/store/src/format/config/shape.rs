@@ -39,6 +39,8 @@ const FILES: [(&str, &str, Shape); 7] = [
     ("removedTopics.json", "removedTopics", Object(&[("removedTopics", ByName(&REMOVAL))])),
     ("lostMessages.json", "lostMessages", Object(&[("lostMessages", ByName(&ByNumber(&List(&LOSS))))])),
 ];
+/// The members of entries that say under which name they stand, by table.
+const OWN_NAMES: [(&str, &str); 2] = [("topicConfigTable", "topicName"), ("subscriptionGroupTable", "groupName")];
 const LOSS: Shape = Object(&[("at", Long), ("begin", Long), ("end", Long)]);
 const REMOVAL: Shape = Object(&[("at", Long), ("before", Long)]);
 const VERSION: Shape = Object(&[("counter", Long), ("timestamp", Long)]);
@@ -90,7 +92,19 @@ pub fn check(name: &str, value: &Value) -> Result<(), String> {
         return Err(format!("{table}: expected a map, got null"));
     }
     // the place of the value itself is no words
-    shape.check(value).map_err(|reason| reason.trim_start_matches(['.', ':', ' ']).to_owned())
+    shape.check(value).map_err(|reason| reason.trim_start_matches(['.', ':', ' ']).to_owned())?;
+    check_names(table, value)
+}
+
+/// Checks that entries which say their own name stand at it: a flipped bit of either would make another topic, or group, of it.
+fn check_names(table: &str, value: &Value) -> Result<(), String> {
+    let Some((_, own)) = OWN_NAMES.iter().find(|(of, _)| *of == table) else { return Ok(()) };
+    for (key, entry) in value.get(table).and_then(Value::as_object).into_iter().flatten() {
+        if let Some(name) = entry.get(own).and_then(Value::as_str).filter(|name| name != key) {
+            return Err(format!("{table}.{key}.{own}: expected {key:?}, got {name:?}"));
+        }
+    }
+    Ok(())
 }
 
 impl Shape {
@@ -186,6 +200,21 @@ mod tests {
         assert_eq!(reason, "offsetTable.a: expected a number as key");
         let reason = error("topics.json", r#"{"topicConfigTable":{"t":{"perm":4294967296}}}"#);
         assert!(reason.contains("topicConfigTable.t.perm: expected an integer of 32 bits"), "{reason}");
+    }
+
+    #[test]
+    fn an_entry_stands_at_its_own_name() {
+        for (file, table, own) in [
+            ("topics.json", "topicConfigTable", "topicName"),
+            ("subscriptionGroup.json", "subscriptionGroupTable", "groupName"),
+        ] {
+            let text = |name: &str| format!(r#"{{"{table}":{{"orders":{{"{own}":{name}}}}}}}"#);
+            let reason = checked(file, &text("\"orderr\"")).expect_err("another name");
+            assert_eq!(reason, format!(r#"{table}.orders.{own}: expected "orders", got "orderr""#));
+            for name in ["null", "\"orders\""] {
+                assert_eq!(checked(file, &text(name)), Ok(()));
+            }
+        }
     }
 
     #[test]

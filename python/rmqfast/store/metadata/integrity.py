@@ -12,23 +12,26 @@ from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
+from typing import Final
 
-from rmqfast.logs import logger_of
 from rmqfast.paths import exists
+from rmqfast.store.metadata.change_count import ChangeCount
 
 __all__ = [
+    "COUNT",
     "SCHEMA",
+    "LostChangesError",
+    "changes_of",
     "checked",
     "checksum",
     "is_damage",
-    "quick_check",
     "signed",
+    "verify_count",
     "verify_log",
     "verify_rows",
     "verify_size",
+    "verify_structure",
 ]
-
-_log = logger_of(__name__)
 
 #: Name and text of each table, as SQLite keeps them.
 SCHEMA = {
@@ -36,6 +39,8 @@ SCHEMA = {
     "PRIMARY KEY (file, kind, name)) WITHOUT ROWID",
     "sums": "CREATE TABLE sums (file TEXT PRIMARY KEY, sum INTEGER) WITHOUT ROWID",
 }
+#: In the place of a file in `sums`: how many changes there were.
+COUNT = ""
 #: Codes that say what the system refuses now, and nothing about what the database has.
 _REFUSALS = {
     sqlite3.SQLITE_AUTH,
@@ -57,6 +62,20 @@ _LOG_HEADER_SIZE = 32
 _FRAME_HEADER = struct.Struct(">2I8s")
 _FRAME_HEADER_SIZE = 24
 _BIG_ENDIAN_MAGIC = 0x377F0683
+
+
+class LostChangesError(Exception):
+    """A database is older than it was, or nothing tells.
+
+    Args:
+        path: The file that says so.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path: Final = path
+        self.reason: Final = reason
 
 
 def checksum(kind: str, file: str, name: str, value: str) -> int:
@@ -95,13 +114,13 @@ def verify_size(path: Path) -> int:
     return size
 
 
-def quick_check(db: sqlite3.Connection) -> None:
-    """Has SQLite check the structure.
+def verify_structure(db: sqlite3.Connection) -> None:
+    """Has SQLite check the structure, and that rows are where they are looked for: two pages may have changed places.
 
     Raises:
         sqlite3.DatabaseError: It is damaged.
     """
-    for (problem,) in db.execute("PRAGMA quick_check(1)"):
+    for (problem,) in db.execute("PRAGMA integrity_check(1)"):
         if problem != "ok":
             raise sqlite3.DatabaseError(problem)
 
@@ -116,7 +135,7 @@ def verify_rows(db: sqlite3.Connection) -> None:
     for kind, file, name, value, stored in db.execute("SELECT kind, file, name, value, checksum FROM entries"):
         checked(kind, file, name, value, stored)
         totals[file] += stored
-    expected = dict(db.execute("SELECT file, sum FROM sums"))
+    expected = dict(db.execute("SELECT file, sum FROM sums WHERE file <> ?", (COUNT,)))
     for file in totals.keys() | expected.keys():
         total = signed(totals[file])
         if total != expected.get(file, 0):
@@ -125,8 +144,11 @@ def verify_rows(db: sqlite3.Connection) -> None:
             )
 
 
-def verify_log(db: sqlite3.Connection, path: Path) -> None:
+def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
     """Checks that SQLite has read the write-ahead log to its end: it takes what follows a bad frame for a torn write.
+
+    Returns:
+        What a person should know of it.
 
     Raises:
         sqlite3.DatabaseError: Changes follow that were acknowledged.
@@ -136,20 +158,51 @@ def verify_log(db: sqlite3.Connection, path: Path) -> None:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
             raise
-        _log.warning("the write-ahead log of metadata.db was not checked: %s", error)
-        return
+        return f"the write-ahead log of {path.name} was not checked: {error}"
     try:
         with path.with_name(f"{path.name}-wal").open("rb") as log:
             header = log.read(_LOG_HEADER_SIZE)
             if len(header) < _LOG_HEADER_SIZE or not log.read(1):
-                return
+                return None
             if not _is_header(header):
                 raise sqlite3.DatabaseError("the header of its write-ahead log contradicts its checksum")
             size = _FRAME_HEADER_SIZE + _LOG_HEADER.unpack_from(header)[2]
             log.seek(_LOG_HEADER_SIZE + max(frames, 0) * size)
-            _verify_rest(iter(lambda: log.read(size), b""), size, salt=header[16:24])
+            is_torn = _ends_torn(iter(lambda: log.read(size), b""), size, salt=header[16:24])
     except FileNotFoundError:
-        return
+        return None
+    if not is_torn:
+        return None
+    return f"the last change of {path.name} is torn, as after a loss of power: the one before it counts"
+
+
+def verify_count(db: sqlite3.Connection, count: ChangeCount, known: int | None) -> None:
+    """Checks that the database has as many changes as it had before.
+
+    Args:
+        db: The database.
+        count: The file beside it that counts them.
+        known: What that said; the database may have more.
+
+    Raises:
+        LostChangesError: It has fewer, or nothing tells.
+    """
+    changes = changes_of(db)
+    if known is None and (changes or exists(count.path)):
+        reason = f"expected a number, got none: nothing tells whether {count.database.name} is an older one"
+        raise LostChangesError(count.path, reason)
+    if known is not None and known > changes:
+        raise LostChangesError(
+            count.database,
+            f"it has {changes} changes, and had {known}: its write-ahead log is lost, or an older one was put in its "
+            "place; topics, groups and offsets are those of an earlier time, or of RocketMQ's files if these are newer",
+        )
+
+
+def changes_of(db: sqlite3.Connection) -> int:
+    """How many changes a database has seen."""
+    found = db.execute("SELECT sum FROM sums WHERE file = ?", (COUNT,)).fetchone()
+    return 0 if found is None else int(found[0])
 
 
 def is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
@@ -172,8 +225,8 @@ def _is_header(header: bytes) -> bool:
     return struct.unpack_from(">2I", header, _LOG_HEADER.size) == (first, second)
 
 
-def _verify_rest(frames: Iterable[bytes], size: int, *, salt: bytes) -> None:
-    """Checks what follows the last change that SQLite has read.
+def _ends_torn(frames: Iterable[bytes], size: int, *, salt: bytes) -> bool:
+    """Whether one change follows the last one that SQLite has read.
 
     A change is begun once the one before it is on the disk: so at most one that is whole is a torn write.
     """
@@ -187,5 +240,4 @@ def _verify_rest(frames: Iterable[bytes], size: int, *, salt: bytes) -> None:
         if is_torn:
             raise sqlite3.DatabaseError("a frame of its write-ahead log contradicts its checksum")
         is_torn = pages > 0  # the last frame of a change has the size of the database
-    if is_torn:
-        _log.warning("the last change of metadata.db is torn, as after a loss of power: the one before it counts")
+    return is_torn

@@ -1,0 +1,25 @@
+"""Tells a file of `config/` from every other one of its name."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from rmqfast.errors import StoreIOError
+
+__all__ = ["digest_of"]
+
+
+def digest_of(path: Path) -> str | None:
+    """Returns the digest of a file; None where it is not there.
+
+    Raises:
+        StoreIOError: The system refuses to read it.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreIOError(error.errno, str(error.strerror).lower(), str(path)) from error
