@@ -654,7 +654,8 @@ class MessageStore:
 
         Every record (lengths, position, CRCs), every consume-queue unit against its record and every record against its
         unit, every index entry against its record; the checkpoint against the log and the index, configuration files
-        and what they say of topics and offsets against the queues. Memory does not grow with the log.
+        and what they say of topics and offsets against the queues, checksums of `config/metadata.db`. Memory does not
+        grow with the log.
 
         Args:
             crc: Check the CRC of every body.
@@ -672,9 +673,13 @@ class MessageStore:
 
         Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`.
         """
+        # not at the top: few who read a store need SQLite
+        from rmqfast.store.metadata import check_metadata
+
         report = self._native.verify(crc=crc, progress=progress)
-        report["damage"] = [Damage(*entry) for entry in report["damage"]]
-        return VerifyReport(**report | {"notes": self._with_lost_offsets(report["notes"])})
+        damage, notes = check_metadata(self.path)
+        report["damage"] = [*(Damage(*entry) for entry in report["damage"]), *damage]
+        return VerifyReport(**report | {"notes": self._with_lost_offsets(report["notes"] + notes)})
 
     def info(self) -> StoreInfo:
         """What this store is, at a glance.
