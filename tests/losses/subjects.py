@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .attempt import Subject
+from .metadata import MetadataSubject
 from .replication import Replication
 
 #: What makes each subject, by its name.
-SUBJECTS: dict[str, Callable[[], Subject]] = {"replication": Replication}
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "metadata": MetadataSubject,
+    "replication": Replication,
+}
