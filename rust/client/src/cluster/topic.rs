@@ -602,7 +602,7 @@ impl TopicCluster {
             self.cluster.answer(address, self.cluster.usual(request::PULL_MESSAGE, &fields), interrupt)?;
         let body = Body::copied(&body, None);
         let remark = remark.unwrap_or_default();
-        let answer = Answer::read(code, &remark, |name| fields.get(name), body, &queue.topic, offset, true);
+        let answer = Answer::read(code, &remark, |name| fields.get(name), body, queue, offset, true);
         if answer.status == PullStatus::Failed {
             let (code, remark, address) = (answer.code, answer.remark, address.to_owned());
             return Err(Error::Response { code, remark, address });

@@ -3,13 +3,21 @@
 //! Source: `MQClientAPIImpl.processPullResponse`, `PullMessageResponseHeader`.
 use super::body::Body;
 use super::pull_status::PullStatus;
+use super::queue::Queue;
 use crate::pull_body;
 use rmqfast_remoting::Command;
 use rmqfast_store::format::cursor::i64_at;
+use rmqfast_store::format::message::Message;
+use rmqfast_store::format::named::Named;
 use rmqfast_store::scan::row::Row;
 
 /// Position of a record's queue offset.
 const QUEUE_OFFSET_AT: usize = 20;
+
+/// What an answer of a static topic's queue has, whose messages are numbered otherwise.
+///
+/// Source: `PullMessageProcessor.rewriteResponseForStaticTopic`.
+const OFFSET_DELTA: &str = "offsetDelta";
 
 /// Queue offset of the row `index` of a body: what its record says, or counted from that of the first row.
 pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index: usize) -> Option<i64> {
@@ -17,6 +25,14 @@ pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index:
         Some(first) => Some(first + index as i64),
         None => rows.get(index).and_then(|row| i64_at(body, row.at as usize + QUEUE_OFFSET_AT)),
     }
+}
+
+/// Whether a message is listed in a further queue, of this name.
+///
+/// Source: `MultiDispatch`.
+fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
+    let names = Named::of(message.properties()).multi_dispatch.unwrap_or_default();
+    names.split(|byte| *byte == b',').any(|other| other == name.as_bytes())
 }
 
 /// What the broker says.
@@ -50,10 +66,10 @@ impl Answer {
         Self { status, code, remark, next: 0, bounds: (0, 0), suggested_broker_id: 0, body, rows, counted_from: None }
     }
 
-    /// Reads the answer to a pull of `topic` from `asked` on; `body` is the command's.
-    pub fn of(command: &Command<'_>, body: Body, topic: &str, asked: i64, with_properties: bool) -> Self {
+    /// Reads the answer to a pull of `queue` from `asked` on; `body` is the command's.
+    pub fn of(command: &Command<'_>, body: Body, queue: &Queue, asked: i64, with_properties: bool) -> Self {
         let remark = command.remark.as_deref().unwrap_or_default();
-        Self::read(command.code, remark, |name| command.field(name), body, topic, asked, with_properties)
+        Self::read(command.code, remark, |name| command.field(name), body, queue, asked, with_properties)
     }
 
     /// Reads an answer by the parts of its header.
@@ -62,7 +78,7 @@ impl Answer {
         remark: &str,
         field: impl Fn(&str) -> Option<&'a str>,
         body: Body,
-        topic: &str,
+        queue: &Queue,
         asked: i64,
         with_properties: bool,
     ) -> Self {
@@ -90,19 +106,30 @@ impl Answer {
                 body,
                 counted_from: None,
             };
-            answer.checked(topic, asked)
+            answer.checked(queue, asked, field(OFFSET_DELTA).is_some())
         };
         read().unwrap_or_else(|reason: String| Self::failed(-1, reason))
     }
 
-    /// The answer, if its messages are what was asked for: in their order, between the offsets.
-    fn checked(mut self, topic: &str, asked: i64) -> Result<Self, String> {
+    /// The answer, if its messages are what was asked for: of the queue, in their order, between the offsets. A queue of a static
+    /// topic has messages of another queue of the topic.
+    fn checked(mut self, queue: &Queue, asked: i64, is_static: bool) -> Result<Self, String> {
         if self.status != PullStatus::Found {
             return Ok(self);
         }
-        let is_of_another = |row: &Row| row.message(&self.body).is_some_and(|m| m.topic() != topic.as_bytes());
-        // a record that several queues list says the topic and the offset of the one that it was sent to
-        self.counted_from = self.rows.first().is_some_and(is_of_another).then_some(asked);
+        for message in self.rows.iter().filter_map(|row| row.message(&self.body)) {
+            let is_own = message.topic() == queue.topic.as_bytes();
+            if is_own && (is_static || message.queue_id() == queue.queue_id) {
+                continue;
+            }
+            if !is_dispatched_to(&message, &queue.topic) {
+                let (topic, number) = (String::from_utf8_lossy(message.topic()), message.queue_id());
+                let expected = format!("expected messages of topic {}, queue {}", queue.topic, queue.queue_id);
+                return Err(format!("answer to a pull: {expected}, got one of topic {topic}, queue {number}"));
+            }
+            // a record that several queues list says the topic and the offset of the one that it was sent to
+            self.counted_from = Some(asked);
+        }
         let mut least = asked;
         for index in 0..self.rows.len() {
             let offset = self.offset(index);
@@ -144,5 +171,77 @@ impl Answer {
         if kept == 0 && self.status == PullStatus::Found {
             self.status = PullStatus::NoMatchedMsg;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmqfast_store::format::host::Host;
+    use rmqfast_store::format::message::NewMessage;
+    use std::net::Ipv4Addr;
+
+    fn record(topic: &str, queue_id: i32, queue_offset: i64, properties: &[u8]) -> Vec<u8> {
+        let host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 1 };
+        let mut out = Vec::new();
+        let message = NewMessage {
+            queue_id,
+            flag: 0,
+            queue_offset,
+            physical_offset: 0,
+            sys_flag: 0,
+            born_timestamp: 0,
+            born_host: host,
+            store_timestamp: 0,
+            store_host: host,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+            body: b"body",
+            topic,
+            properties,
+        };
+        message.encode(&mut out).expect("a record");
+        out
+    }
+
+    /// What an answer to a pull from 5 on comes to.
+    fn read(topic: &str, queue_id: i32, records: &[Vec<u8>], more: Option<(&str, &str)>) -> Answer {
+        let queue = Queue { topic: topic.into(), broker_name: "b".into(), queue_id };
+        let next = (5 + records.len()).to_string();
+        let fields =
+            [("nextBeginOffset", &*next), ("minOffset", "0"), ("maxOffset", "90"), ("suggestWhichBrokerId", "0")];
+        let field = |name: &str| fields.iter().chain(&more).find(|(other, _)| *other == name).map(|(_, value)| *value);
+        Answer::read(0, "", field, Body::copied(&records.concat(), None), &queue, 5, false)
+    }
+
+    #[test]
+    fn a_message_of_another_queue_is_no_answer_wherever_it_stands() {
+        let own = record("t", 3, 5, b"");
+        assert_eq!(read("t", 3, &[own.clone(), record("t", 3, 6, b"")], None).status, PullStatus::Found);
+        for (other, got) in [(record("t", 4, 6, b""), "topic t, queue 4"), (record("u", 3, 6, b""), "topic u, queue 3")]
+        {
+            for records in [vec![own.clone(), other.clone()], vec![other]] {
+                let answer = read("t", 3, &records, None);
+                let expected = format!("answer to a pull: expected messages of topic t, queue 3, got one of {got}");
+                assert_eq!((answer.status, answer.remark), (PullStatus::Failed, expected));
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_dispatched_to_the_queue_is_one_of_it() {
+        let listed = |name: &str| record("orders", 2, 70, format!("INNER_MULTI_DISPATCH\x01{name}").as_bytes());
+        let answer = read("%LMQ%a", 0, &[listed("%LMQ%b,%LMQ%a"), listed("%LMQ%a")], None);
+        assert_eq!((answer.status, answer.offset(0), answer.offset(1)), (PullStatus::Found, 5, 6));
+        for name in ["%LMQ%ab", "%LMQ%b", ""] {
+            assert_eq!(read("%LMQ%a", 0, &[listed("%LMQ%a"), listed(name)], None).status, PullStatus::Failed, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_queue_of_a_static_topic_has_messages_of_another_queue() {
+        let records = [record("t", 4, 5, b"")];
+        assert_eq!(read("t", 3, &records, Some(("offsetDelta", "0"))).status, PullStatus::Found);
+        assert_eq!(read("t", 3, &[record("u", 3, 5, b"")], Some(("offsetDelta", "0"))).status, PullStatus::Failed);
     }
 }

@@ -2,23 +2,13 @@
 use super::answer::{Answer, queue_offset};
 use super::body::Body;
 use super::pull_status::PullStatus;
+use super::queue::Queue;
 use crate::pull_body::{Tags, has_tag};
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A queue, as `MessageQueue`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Queue {
-    /// The topic.
-    pub topic: String,
-    /// The name of its brokers.
-    pub broker_name: Arc<str>,
-    /// Number of the queue in the topic.
-    pub queue_id: i32,
-}
 
 /// What one answer says of a stretch of a queue.
 #[derive(Clone, Debug)]

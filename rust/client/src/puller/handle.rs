@@ -1,7 +1,8 @@
 //! The handle of a puller.
-use super::fetched::{Fetched, Item, Queue};
+use super::fetched::{Fetched, Item};
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
 use super::pull_queue::Volume;
+use super::queue::Queue;
 use super::state::State;
 use super::worker::{OnReady, Shared, Worker};
 use crate::error::{Error, Result};

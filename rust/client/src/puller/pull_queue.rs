@@ -12,9 +12,10 @@
 //! A queue that reads ahead plans on behind its assignment's end once all before that was taken, as far as there are messages
 //! for sure. What comes of that waits, as it would behind a gap, until the queue is resumed to a later end.
 use super::answer::Answer;
-use super::fetched::{Fetched, FlowControl, Queue};
+use super::fetched::{Fetched, FlowControl};
 use super::options::{Assignment, PullerOptions};
 use super::pull_status::PullStatus;
+use super::queue::Queue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

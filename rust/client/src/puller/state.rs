@@ -3,9 +3,10 @@
 //! This is the flow control of every consumer: what is in flight, ready or in hand of a queue, and of all queues, is
 //! counted here and nowhere else.
 use super::answer::Answer;
-use super::fetched::{Fetched, Item, Queue};
+use super::fetched::{Fetched, Item};
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
 use super::pull_queue::{PullQueue, Times, Volume, Wanted};
+use super::queue::Queue;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! A pull as it goes over the wire.
 //!
 //! Source: `PullMessageRequestHeader`, `PullSysFlag`.
-use super::fetched::Queue;
 use super::options::{PullerOptions, Subscription};
+use super::queue::Queue;
 use super::state::Request;
 use rmqfast_remoting::code::request::PULL_MESSAGE;
 use rmqfast_remoting::{Header, Value};

@@ -200,7 +200,7 @@ fn take(shared: &Shared, command: &Command<'_>, body: Body) {
     let asked = shared.lock().asked(command.opaque);
     if let Some((queue, offset, with_properties)) = asked {
         // read without the lock, which those who take need
-        let answer = Answer::of(command, body, &queue.topic, offset, with_properties);
+        let answer = Answer::of(command, body, &queue, offset, with_properties);
         shared.lock().answer(command.opaque, answer, Instant::now());
     }
 }

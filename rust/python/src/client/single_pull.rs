@@ -59,7 +59,7 @@ pub fn read_pull(
     let field = |name: &str| fields.get(name).map(String::as_str);
     // no pool, as a single pull is rare
     let body = Body::copied(body, None);
-    let answer = Answer::read(code, remark.unwrap_or_default(), field, body, &queue.0.topic, offset, true);
+    let answer = Answer::read(code, remark.unwrap_or_default(), field, body, &queue.0, offset, true);
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
     let bodies = Bodies { max_bytes: ScanRequest::MAX_BODY_BYTES, verify_crc };
     Fetched::new(puller::Fetched::new(queue.0.into(), offset, answer, tags), bodies)

@@ -60,7 +60,8 @@ fn answer(code: i32, (next, min, max): (i64, i64, i64), body: &[u8], topic: &str
     let limits = Limits::default();
     let (frame, _): (Frame<'_>, usize) = frame::first(&out, &limits).expect("sound").expect("whole");
     let command = Command::decode(&frame, &limits).expect("sound");
-    Answer::of(&command, Body::copied(command.body, None), topic, asked, true)
+    let queue = Queue { topic: topic.into(), broker_name: "broker-a".into(), queue_id: 0 };
+    Answer::of(&command, Body::copied(command.body, None), &queue, asked, true)
 }
 
 /// What a broker does with a request, as far as a number decides.

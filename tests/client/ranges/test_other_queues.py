@@ -1,0 +1,70 @@
+"""Answers that have messages of another queue or topic, which are no rows of the range that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
+from rmqfast.client.ranges import RangePull
+from rmqfast.errors import ClientError
+from rmqfast.remoting import RequestCode
+from tests.broker.interop.frames import JSON, Frame
+from tests.client.ranges.clusters import offsets, range_of, request
+from tests.proxy import Passage, Proxy, Stream
+
+
+class OfAnotherQueue(Passage):
+    """Has the broker answer pulls as if another queue was asked for."""
+
+    def __init__(self, **fields: str) -> None:
+        self._fields = fields
+
+    def requests(self, stream: Stream) -> Stream:
+        """With other fields; each piece is a frame, as a client that waits for one answer sends it."""
+        for piece in stream:
+            frame = Frame.read(piece)
+            is_pull = frame.code == RequestCode.PULL_MESSAGE
+            fields = frame.fields | (self._fields if is_pull else {})
+            yield Frame(JSON, frame.header | {"extFields": fields}, frame.body).written()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    """Two topics whose queues have as many messages each."""
+    with EmbeddedCluster() as started, Producer("tests", name_server=started.name_server) as producer:
+        for topic in ("orders", "bills"):
+            producer.create_topic(topic, 2)
+            for number in range(20):
+                body = f"{topic} {number}".encode()
+                producer.send(Message(topic, body, tags="A"), MessageQueue(topic, "broker-a", number % 2))
+        yield started
+
+
+@pytest.mark.parametrize("tags", ["*", "A"])
+@pytest.mark.parametrize(
+    ("fields", "got"),
+    [
+        ({"queueId": "1"}, "topic orders, queue 1"),
+        ({"topic": "bills"}, "topic bills, queue 0"),
+        ({"topic": "bills", "queueId": "1"}, "topic bills, queue 1"),
+    ],
+)
+def test_messages_of_another_queue_are_no_rows(
+    cluster: EmbeddedCluster, fields: dict[str, str], got: str, tags: str
+) -> None:
+    host, _, port = cluster.brokers[0].address.rpartition(":")
+    wanted = request(cluster.name_server, tags=tags, depth=1, patience=0.1)
+    with Proxy((host, int(port)), lambda _: OfAnotherQueue(**fields)) as proxy:
+        pull = RangePull(wanted, [range_of(0, 10)], "{}:{}".format(*proxy.address))
+        with pytest.raises(ClientError, match=f"expected messages of topic orders, queue 0, got one of {got}"):
+            list(pull.batches())
+        assert pull.rows == 0
+
+
+def test_the_same_messages_are_rows_where_they_are_asked_for(cluster: EmbeddedCluster) -> None:
+    host, _, port = cluster.brokers[0].address.rpartition(":")
+    with Proxy((host, int(port)), lambda _: OfAnotherQueue(queueId="0")) as proxy:
+        pull = RangePull(request(cluster.name_server, depth=1), [range_of(0, 10)], "{}:{}".format(*proxy.address))
+        assert offsets(pull.batches()) == list(range(10))
