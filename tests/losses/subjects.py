@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .answers import BrokerAnswers
 from .attempt import Subject
 from .metadata import MetadataSubject
 from .replication import Replication
 
 #: What makes each subject, by its name.
 SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "answers": BrokerAnswers,
     "metadata": MetadataSubject,
     "replication": Replication,
 }
