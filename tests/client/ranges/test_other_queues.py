@@ -42,20 +42,19 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield started
 
 
-@pytest.mark.parametrize("tags", ["*", "A"])
 @pytest.mark.parametrize(
-    ("fields", "got"),
+    ("fields", "tags", "got"),
     [
-        ({"queueId": "1"}, "topic orders, queue 1"),
-        ({"topic": "bills"}, "topic bills, queue 0"),
-        ({"topic": "bills", "queueId": "1"}, "topic bills, queue 1"),
+        ({"queueId": "1"}, "*", "topic orders, queue 1"),
+        ({"topic": "bills"}, "A", "topic bills, queue 0"),
+        ({"topic": "bills", "queueId": "1"}, "*", "topic bills, queue 1"),
     ],
 )
 def test_messages_of_another_queue_are_no_rows(
-    cluster: EmbeddedCluster, fields: dict[str, str], got: str, tags: str
+    cluster: EmbeddedCluster, fields: dict[str, str], tags: str, got: str
 ) -> None:
     host, _, port = cluster.brokers[0].address.rpartition(":")
-    wanted = request(cluster.name_server, tags=tags, depth=1, patience=0.1)
+    wanted = request(cluster.name_server, tags=tags, depth=1, patience=1)
     with Proxy((host, int(port)), lambda _: OfAnotherQueue(**fields)) as proxy:
         pull = RangePull(wanted, [range_of(0, 10)], "{}:{}".format(*proxy.address))
         with pytest.raises(ClientError, match=f"expected messages of topic orders, queue 0, got one of {got}"):
