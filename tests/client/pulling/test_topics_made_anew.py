@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -104,3 +105,25 @@ def test_a_member_reads_a_topic_that_is_made_anew_from_its_first_message(
         expected += send("more", 30)
         assert sorted(receive(53)) == sorted(expected)
         assert "goes on at 0" in caplog.text
+
+
+@pytest.mark.parametrize("kind", MEMBERS)
+def test_a_member_that_starts_behind_the_end_goes_on_there_and_says_what_it_passes_over(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with ExitStack() as stack:
+        name_server = stack.enter_context(EmbeddedCluster()).name_server
+        admin = stack.enter_context(Admin(name_server=name_server))
+        producer = stack.enter_context(Producer("p", name_server=name_server))
+        admin.topics.create("orders", queues=1)
+        for number in range(3):
+            producer.send(Message("orders", f"before-{number}".encode()), QUEUE)
+        # as 4.9.4 keeps it of a topic that was deleted
+        admin.offsets.reset("g", QUEUE, 20, force=True)
+        receive = stack.enter_context(MEMBERS[kind](name_server))
+        received = stack.enter_context(ThreadPoolExecutor(1)).submit(receive, 1)
+        until(lambda: "goes on at 3, where the broker says, past 3 messages" in caplog.text, lambda: caplog.text)
+        producer.send(Message("orders", b"after"), QUEUE)
+        assert received.result() == ["after"]
+    assert "does not have the offset 20, but 0 to 3" in caplog.text
