@@ -118,7 +118,7 @@ def test_two_consumers_of_a_group_get_what_the_newest_heartbeat_wants(broker: Br
     two.heartbeat(200)
     assert one.pull(0, 100) == (0, "FOUND", 2, ["1"]), "an older version is served, by the newest subscription"
     assert two.pull(3, 200) == (0, "FOUND", 2, ["7"])
-    assert one.pull(0, 300)[:2] == (25, "the consumer's subscription not latest")
+    assert one.pull(0, 300) == (0, "FOUND", 2, ["0", "1"]), "all, before the heartbeat that says which"
     one.heartbeat(300)
     assert one.pull(0, 300) == (0, "FOUND", 2, ["0"])
     assert two.pull(3, 200) == (0, "FOUND", 2, ["6"])
@@ -159,6 +159,7 @@ def test_an_expression_counts_and_one_that_does_not_compile_is_told(broker: Brok
         "The broker's consumer filter data is not exist!Your expression may be wrong!",
     )
     one.wanted = "TAGS = 'A'"
+    assert one.pull(1, 300)[:2] == (25, "the consumer's subscription not latest")
     one.heartbeat(300)
     assert one.pull(1, 300)[3] == ["2"]
 

@@ -153,11 +153,7 @@ impl Pulling<'_> {
         }
     }
 
-    /// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat that
-    /// says so. RocketMQ refuses such a pull, and its client pulls again a second later: the second that most consumers lose
-    /// when they start. Here the pull waits a moment for the heartbeat; where none comes, it is refused as well.
-    ///
-    /// Source: `RebalancePushImpl.messageQueueChanged`.
+    /// Has an early pull wait a moment for its heartbeat; where none comes, it is refused.
     fn park_early(&self, header: &PullHeader<'_>) {
         let wait = self.state.options.early_pull_wait;
         let (state, group) = (Arc::downgrade(self.state), Box::from(header.group));
@@ -222,7 +218,7 @@ impl Pulling<'_> {
         }
         let subscription = subscription.ok_or_else(|| not_exist("the consumer's subscription not exist"))?;
         if subscription.version < header.sub_version {
-            return Err((response::SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest".into()));
+            return of_early_pull(header);
         }
         if subscription.is_broken() {
             let remark = "The broker's consumer filter data is not exist!Your expression may be wrong!";
@@ -360,6 +356,20 @@ impl Pulling<'_> {
             }
             _ => self.state.missed_gets.add(0, 0),
         }
+    }
+}
+
+/// Gives an early pull of tags each message: its consumer picks its own out of them in any case.
+///
+/// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat that says so.
+/// Java's client sends none while another one is on its way, and the next one half a minute later; RocketMQ refuses all pulls until
+/// then. What SQL92 leaves out the broker alone can tell: such a pull is refused here, too.
+///
+/// Source: `RebalancePushImpl.messageQueueChanged`, `MQClientInstance.sendHeartbeatToAllBrokerWithLockV2`.
+fn of_early_pull(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
+    match header.wants_tags() {
+        true => Ok(Subscription::all(header.sub_version).into()),
+        false => Err((response::SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest".into())),
     }
 }
 

@@ -7,6 +7,7 @@ use rmqfast_remoting::Command;
 const COMMIT_OFFSET: i32 = 1;
 const SUSPEND: i32 = 2;
 const SUBSCRIPTION: i32 = 4;
+const TAG: &str = "TAG";
 
 /// The header of `PULL_MESSAGE`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +85,13 @@ impl<'a> PullHeader<'a> {
     /// Whether the request may wait for a message.
     pub fn may_be_parked(&self) -> bool {
         self.sys_flag & SUSPEND != 0
+    }
+
+    /// Whether the consumer says that it wants tags: it looks at those of each message once more itself.
+    ///
+    /// Source: `PullAPIWrapper.processPullResult`.
+    pub fn wants_tags(&self) -> bool {
+        self.expression_type == Some(TAG)
     }
 
     /// Whether the request has a subscription of its own.

@@ -41,6 +41,11 @@ impl Subscription {
         Self { version, filter }
     }
 
+    /// Each message.
+    pub fn all(version: i64) -> Self {
+        Self { version, filter: Filter::All }
+    }
+
     /// As a pull brings it along; `None` for tags that cannot be read.
     pub fn parse(expression_type: Option<&str>, text: &str, version: i64) -> Option<Self> {
         let filter = match expression_type {

@@ -26,6 +26,7 @@ fn checks_come_in_javas_order_with_javas_words() {
     tables.put_group("g", Group { consume_enable: false, ..GROUP });
     tables.remove_topic("T");
     let fields = with(pull(9, 0, SUSPEND), "subVersion", Value::Number(6));
+    let fields = with(fields, "expressionType", Value::Text("SQL92"));
     let check = |fields: &Fields<'_>, code, remark: &str| assert_eq!(asked(&broker, fields), (code, remark.to_owned()));
 
     check(&fields, 16, "the broker[127.0.0.1] pulling message is forbidden");
@@ -44,6 +45,7 @@ fn checks_come_in_javas_order_with_javas_words() {
     }
     let fields = with(fields, "queueId", Value::Number(0));
     let own = with(with(fields.clone(), "sysFlag", Value::Number(OWN)), "subscription", Value::Text("||"));
+    let own = with(own, "expressionType", Value::Text("TAG"));
     check(&own, 23, "parse the consumer's subscription failed");
     check(&fields, 24, &format!("the consumer's group info not exist{FAQ}"));
     tables.put_online("g", true);
@@ -61,37 +63,73 @@ fn checks_come_in_javas_order_with_javas_words() {
 }
 
 /// A client raises the version, pulls, and only then tells.
+fn early<'a>(offset: i64, version: i64, expression_type: &'a str) -> Fields<'a> {
+    let fields = with(pull(0, offset, SUSPEND), "subVersion", Value::Number(version));
+    with(fields, "expressionType", Value::Text(expression_type))
+}
+
 #[test]
 fn an_early_pull_waits_for_its_heartbeat() {
     let broker = broker_with(|options| options.early_pull_wait = PATIENCE, AppendOptions::default());
-    broker.subscribe("g", ("TAG", "*"), 5, &[]);
+    broker.subscribe("g", ("SQL92", "n = 1"), 5, &[]);
     let mut peer = broker.connect();
-    peer.put(0, "", b"one");
+    peer.put(0, "n\u{1}1", b"one");
     peer.serialize_type = SerializeType::RocketMq;
-    let opaque = peer.send(PULL, &with(pull(0, 0, SUSPEND), "subVersion", Value::Number(6)), b"");
+    let opaque = peer.send(PULL, &early(0, 6, "SQL92"), b"");
     peer.put(1, "", b"answered before the pull, which has come");
-    broker.subscribe("g", ("TAG", "*"), 6, &[]);
+    broker.subscribe("g", ("SQL92", "n = 1"), 6, &[]);
     let answer = peer.next(PATIENCE).expect("an answer");
     assert_eq!((answer.opaque, answer.code, answer.serialize_type), (opaque, 0, SerializeType::RocketMq));
     assert_eq!(records(&answer.body)[0].0, b"one");
     // at the end of the queue it is parked as any other
-    peer.send(PULL, &with(pull(0, 1, SUSPEND), "subVersion", Value::Number(7)), b"");
-    broker.subscribe("g", ("TAG", "*"), 7, &[]);
+    peer.send(PULL, &early(1, 7, "SQL92"), b"");
+    broker.subscribe("g", ("SQL92", "n = 1"), 7, &[]);
     broker.wait_parked(1);
 }
 
 #[test]
 fn an_early_pull_wakes_when_its_group_is_gone_and_not_for_an_older_version() {
     let broker = broker_with(|options| options.early_pull_wait = PATIENCE, AppendOptions::default());
-    broker.subscribe("g", ("TAG", "*"), 5, &[]);
+    broker.subscribe("g", ("SQL92", "n = 1"), 5, &[]);
     let mut peer = broker.connect();
-    let opaque = peer.send(PULL, &with(pull(0, 0, SUSPEND), "subVersion", Value::Number(7)), b"");
+    let opaque = peer.send(PULL, &early(0, 7, "SQL92"), b"");
     peer.put(1, "", b"answered before the pull, which has come");
     // had this one woken it, it would be refused as not the latest
-    broker.subscribe("g", ("TAG", "*"), 6, &[]);
+    broker.subscribe("g", ("SQL92", "n = 1"), 6, &[]);
     broker.plane.state().tables.remove_online("g");
     let answer = peer.next(PATIENCE).expect("an answer");
     assert_eq!((answer.opaque, answer.code), (opaque, 24), "{answer:?}");
+}
+
+/// Java's client leaves a heartbeat out while another one is on its way: the next one comes half a minute later.
+#[test]
+fn an_early_pull_of_tags_gets_each_message_and_waits_for_no_heartbeat() {
+    let of_a = ("TAG", "a", vec![tags_code(Some("a")) as i32]);
+    for (kind, text, codes) in [("TAG", "*", vec![]), of_a, ("SQL92", "n = 1", vec![]), ("SQL92", "n =", vec![])] {
+        let broker = broker_with(|options| options.early_pull_wait = PATIENCE, AppendOptions::default());
+        broker.subscribe("g", (kind, text), 5, &codes);
+        let mut peer = broker.connect();
+        for tag in ["a", "b"] {
+            peer.put(0, &format!("TAGS\u{1}{tag}"), tag.as_bytes());
+        }
+        let answer = peer.ask(PULL, &early(0, 6, "TAG"), b"");
+        assert_eq!((answer.code, records(&answer.body).len()), (0, 2), "{text}");
+        let opaque = peer.send(PULL, &early(2, 6, "TAG"), b"");
+        broker.wait_parked(1);
+        broker.connect().put(0, "TAGS\u{1}c", b"c");
+        let woken = peer.next(PATIENCE).expect("woken");
+        assert_eq!((woken.opaque, woken.code, records(&woken.body).len()), (opaque, 0, 1), "{text}");
+    }
+}
+
+#[test]
+fn an_early_pull_is_refused_without_a_heartbeat_where_it_does_not_say_that_it_wants_tags() {
+    let broker = broker();
+    broker.subscribe("g", ("TAG", "*"), 5, &[]);
+    let not_latest = (25, "the consumer's subscription not latest".to_owned());
+    assert_eq!(asked(&broker, &early(0, 6, "SQL92")), not_latest);
+    let unsaid: Vec<_> = early(0, 6, "").into_iter().filter(|(name, _)| *name != "expressionType").collect();
+    assert_eq!(asked(&broker, &unsaid), not_latest);
 }
 
 #[test]
@@ -255,7 +293,8 @@ fn an_offset_is_committed_by_the_first_pass_of_a_pull_that_passed_the_checks() {
     broker.subscribe("g", ("TAG", "*"), 9, &[]);
     let committed = || broker.plane.state().offsets.get("g", "T", 0);
     let mut peer = broker.connect();
-    assert_eq!(asked(&broker, &with(pull(0, 0, COMMIT), "subVersion", Value::Number(99))).0, 25);
+    let early = with(pull(0, 0, COMMIT), "subVersion", Value::Number(99));
+    assert_eq!(asked(&broker, &with(early, "expressionType", Value::Text("SQL92"))).0, 25);
     assert_eq!((peer.ask(PULL, &pull(0, 0, 0), b"").code, committed()), (19, None));
     assert_eq!((peer.ask(PULL, &pull(0, 0, COMMIT), b"").code, committed()), (19, Some(7)));
     peer.send(PULL, &with(pull(0, 0, COMMIT | SUSPEND), "commitOffset", Value::Number(8)), b"");
