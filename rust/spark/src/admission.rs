@@ -102,15 +102,52 @@ impl Admission {
         Ok(next_offsets)
     }
 
-    fn lose(&mut self, queue: &Queue, offset: i64, what: &str, log: &mut Log) -> Result<()> {
-        let text = format!("{}: messages are lost: {what}", place(queue));
-        if self.is_strict {
-            return Err(Error::DataLoss(format!("{text}\n{NEXT_STEP}")));
+    /// Tells of queues that do not go on where a batch begins that was planned before.
+    ///
+    /// # Errors
+    /// There is one, and the stream is strict.
+    pub fn tell_of_breaks(&self, breaks: &[Break], log: &mut Log) -> Result<()> {
+        for Break { queue, what, .. } in breaks.iter().filter(|found| found.is_certain) {
+            let text = self.allowed_loss(queue, what)?;
+            log.warn([format!("{text}; the batch is read all the same, as far as it is there")]);
         }
+        Ok(())
+    }
+
+    /// Tells of a queue that a topic has no more, of which a batch has the offsets `from` to `to`.
+    ///
+    /// # Errors
+    /// The stream is strict.
+    pub fn tell_of_gone(&self, queue: &Queue, (from, to): Bounds, log: &mut Log) -> Result<()> {
+        let what = format!(
+            "the checkpoint has a batch of its offsets {from} to {to}, which cannot be read any more: the topic has fewer queues"
+        );
+        log.warn([self.allowed_loss(queue, &what)?]);
+        Ok(())
+    }
+
+    /// Tells of a batch whose `end` lies beyond that of its queue.
+    ///
+    /// # Errors
+    /// The stream is strict.
+    pub fn tell_of_end(&self, queue: &Queue, end: i64, last: i64, log: &mut Log) -> Result<()> {
+        let what = format!("the checkpoint has a batch that ends at offset {end}, and the queue ends at {last}");
+        log.warn([self.allowed_loss(queue, &what)?]);
+        Ok(())
+    }
+
+    fn lose(&mut self, queue: &Queue, offset: i64, what: &str, log: &mut Log) -> Result<()> {
+        let text = self.allowed_loss(queue, what)?;
         if self.told.insert((queue.clone(), offset)) {
             log.warn([text]);
         }
         Ok(())
+    }
+
+    /// The words for a loss.
+    fn allowed_loss(&self, queue: &Queue, what: &str) -> Result<String> {
+        let text = format!("{}: messages are lost: {what}", place(queue));
+        if self.is_strict { Err(Error::DataLoss(format!("{text}\n{NEXT_STEP}"))) } else { Ok(text) }
     }
 
     fn waits(&self, waiting: i64, limits: Limits, now: Duration) -> bool {
@@ -118,7 +155,8 @@ impl Admission {
     }
 }
 
-fn place(Queue { topic, broker_name, queue_id }: &Queue) -> String {
+/// The words for a queue.
+pub fn place(Queue { topic, broker_name, queue_id }: &Queue) -> String {
     format!("topic {topic}, broker {broker_name}, queue {queue_id}")
 }
 

@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_text_in_another_order_is_the_same_offset() {
-        let text = r#"{ "orders" : {"b":{"10":3,"02":1,"2":7},"a":{}} }"#;
+        let text = r#"{ "orders" : {"b":{"10":3,"02":7,"2":7},"a":{}} }"#;
         let some = offsets(&[("orders", "b", 2, 7), ("orders", "b", 10, 3)]);
         assert_eq!(topic_offsets(&orders(), text).expect("offsets"), some);
     }
@@ -264,6 +264,7 @@ mod tests {
                 "queue 0: expected an offset, -1 (latest) or -2 (earliest), got True".into(),
             ),
             (r#"{"orders": {"b": {"0": 1.5}}}"#, "got 1.5".into()),
+            (r#"{"orders": {"b": {"0": -1, "00": 5}}}"#, "queue 0: expected one offset, got -1 and 5".into()),
             (r#"{"orders": {"b": {"0": -1}}}"#, "topic orders, broker b, queue 0: expected an offset, got -1".into()),
         ] {
             let error = topic_offsets(&orders(), text).expect_err(text).to_string();

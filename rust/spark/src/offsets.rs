@@ -167,9 +167,14 @@ pub(crate) fn by_queue(name: &str, queues: &Map<String, Value>) -> Result<ByQueu
     let mut by_queue = ByQueue::new();
     for (key, value) in queues {
         let (id, offset) = (queue_id(name, key)?, offset(name, key, value)?);
-        match by_queue.iter_mut().find(|(other, _)| *other == id) {
-            // "1" and "01" are one queue: the last counts, as in a dictionary of Python
-            Some(same) => same.1 = offset,
+        // "1" and "01" are one queue
+        match by_queue.iter().find(|(other, _)| *other == id) {
+            Some((_, same)) if *same != offset => {
+                return Err(Error::argument(format!(
+                    "{name}: queue {id}: expected one offset, got {same} and {offset}"
+                )));
+            }
+            Some(_) => {}
             None => by_queue.push((id, offset)),
         }
     }

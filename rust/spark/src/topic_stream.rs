@@ -1,5 +1,5 @@
 //! The stream of topics: tasks read its batches as those of a batch read do.
-use crate::admission::{Admission, StreamBounds};
+use crate::admission::{Admission, StreamBounds, place};
 use crate::checkpoint::{StreamOffsets, TopicPosition, topic_offsets, topic_text};
 use crate::continuity::{Break, StreamStates, doubtful, ended, replaced, withdrawn};
 use crate::error::{Error, Result};
@@ -35,6 +35,8 @@ pub struct TopicStream {
     told: Option<(Duration, StreamStates)>,
     /// Spark asked for the latest offsets and did not say where the stream is.
     is_start_unknown: bool,
+    /// Where the stream was as it was looked last whether its queues go on there.
+    looked_at: Option<TopicPosition>,
     /// Where tasks without an end began, and the queues that they do not read.
     endless_start: TopicPosition,
     /// Brokers of topics that were not there, which is told once.
@@ -60,6 +62,7 @@ impl TopicStream {
             target: None,
             told: None,
             is_start_unknown: false,
+            looked_at: None,
             endless_start: TopicPosition::default(),
             absent: BTreeSet::new(),
             lag: Lag::default(),
@@ -147,8 +150,9 @@ impl TopicStream {
                 continue;
             };
             let (queue, group) = ((found.queue.clone(), state.bounds), &self.read.request.puller.consumer_group);
-            let next = self.cluster.offsets_at(stored + 1, &[queue], group, interrupt)?;
-            found.next = next.first().copied().unwrap_or(found.next);
+            let next = self.cluster.offsets_at(stored.saturating_add(1), &[queue], group, interrupt)?;
+            // what is behind the stream's offset was not read, whenever it was stored
+            found.next = next.first().map_or(found.next, |next| *next.min(&found.offset));
         }
         Ok(())
     }
@@ -218,6 +222,7 @@ impl TopicStream {
             Some((_, states)) => states,
             None => self.states(true, interrupt)?,
         };
+        self.tell_of_new(&position.offsets, &bounds_of(&states));
         for (queue, state) in &states {
             position.offsets.entry(queue.clone()).or_insert(state.bounds.0);
         }
@@ -227,6 +232,71 @@ impl TopicStream {
             position.offsets.insert(queue, next);
         }
         Ok(position)
+    }
+
+    /// Tells which queues join the stream at their first messages: one that the checkpoint has lost is read again. Of a pattern,
+    /// topics come by themselves.
+    fn tell_of_new(&mut self, start: &StreamOffsets, bounds: &StreamBounds) {
+        let is_usual =
+            |queue: &Queue| self.read.topics.names().is_none() && !start.keys().any(|known| known.topic == queue.topic);
+        for (queue, (first, last)) in bounds.iter().filter(|(queue, _)| !start.contains_key(queue)) {
+            let what = "the checkpoint has no offset of it: it is read from its first one on";
+            let text = format!("{}: {what}, {first}", place(queue));
+            if first == last || is_usual(queue) { self.log.info(text) } else { self.log.warn([text]) }
+        }
+    }
+
+    /// Where the queues of a batch begin; what its `end` has beyond theirs goes. A run that goes on where another one ended plans the last batch of that one first, and nobody
+    /// has looked in this run whether its queues go on there.
+    fn planned_again(
+        &mut self,
+        start: TopicPosition,
+        end: &mut StreamOffsets,
+        interrupt: Interrupt<'_>,
+    ) -> Result<StreamOffsets> {
+        let is_whole = end.keys().all(|queue| start.offsets.contains_key(queue));
+        if is_whole && self.looked_at.as_ref() == Some(&start) {
+            return Ok(start.offsets);
+        }
+        let mut states = match self.states(true, interrupt) {
+            // a broker that is away: tasks wait for it, and the next batch looks once more
+            Err(Error::Client(error)) if is_whole && !is_interrupt(&error) => {
+                self.log.warn([format!("{}: a batch is planned again, unseen: {error}", self.read.topics)]);
+                return Ok(start.offsets);
+            }
+            states => states?,
+        };
+        let is_known =
+            |queue: &Queue| states.contains_key(queue) || states.is_empty() || !self.cluster.has_broker(queue);
+        let gone: Vec<Queue> = end.keys().filter(|queue| !is_known(queue)).cloned().collect();
+        let all = states.clone();
+        let mut breaks = self.take_breaks(&start, &mut states, interrupt)?;
+        breaks.retain(|found| !gone.contains(&found.queue));
+        self.admission.tell_of_breaks(&breaks, &mut self.log)?;
+        for (queue, state) in all.iter().filter(|(_, state)| state.is_of_master) {
+            let last = state.bounds.1;
+            let Some(end) = end.get_mut(queue).filter(|end| **end > last) else { continue };
+            // of the others it is told already
+            if states.contains_key(queue) {
+                self.admission.tell_of_end(queue, *end, last, &mut self.log)?;
+            }
+            *end = last;
+        }
+        let mut offsets = start.offsets;
+        for queue in gone {
+            // a task would be refused, again and again
+            if let Some(from) = offsets.remove(&queue).filter(|from| *from < end[&queue]) {
+                self.admission.tell_of_gone(&queue, (from, end[&queue]), &mut self.log)?;
+            }
+        }
+        // a queue that joined with the batch had nothing to read in it: else the checkpoint has lost where it begins
+        let joined = states.iter().filter(|(queue, state)| end.get(*queue).is_some_and(|end| *end > state.bounds.0));
+        let lost: StreamBounds = bounds_of(&joined.map(|(queue, state)| (queue.clone(), *state)).collect());
+        self.tell_of_new(&offsets, &lost);
+        for (queue, (first, _)) in lost {
+            offsets.entry(queue).or_insert(first);
+        }
+        Ok(offsets)
     }
 
     fn limits(&self, is_limited: bool) -> Limits {
@@ -291,11 +361,16 @@ impl Stream for TopicStream {
             return Ok(self.position_at(ends, &TopicPosition::default(), &states, interrupt)?.to_text());
         };
         self.lag.forget(&start.offsets);
+        self.looked_at = Some(start.clone());
         let all = states.clone();
         let breaks = self.take_breaks(&start, &mut states, interrupt)?;
         let limits = self.limits(is_limited);
+        self.tell_of_new(&start.offsets, &bounds_of(&states));
         let end = self.admission.end(&start.offsets, &bounds_of(&states), &breaks, limits, now, &mut self.log)?;
-        Ok(self.position_at(end, &start, &all, interrupt)?.to_text())
+        // a queue may go on where it is, and the message before that is another one
+        let mut before = start;
+        before.stored.retain(|queue, _| !all.contains_key(queue) || breaks.iter().all(|found| found.queue != *queue));
+        Ok(self.position_at(end, &before, &all, interrupt)?.to_text())
     }
 
     fn report(&self) -> Option<String> {
@@ -304,9 +379,13 @@ impl Stream for TopicStream {
     }
 
     fn pieces(&mut self, start: &str, end: &str, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
-        let (start, end) = (self.position(start)?, self.offsets(end)?);
+        let (start, mut end) = (self.position(start)?, self.offsets(end)?);
         // where Spark did not say where the stream was, nobody has looked yet whether its queues go on there
-        let start = if self.is_start_unknown { self.continued(start, interrupt)?.offsets } else { start.offsets };
+        let start = if self.is_start_unknown {
+            self.continued(start, interrupt)?.offsets
+        } else {
+            self.planned_again(start, &mut end, interrupt)?
+        };
         let ranges = end.into_iter().filter_map(|(queue, end)| {
             let start = *start.get(&queue)?;
             (start < end).then_some(QueueRange { queue, start, end })
