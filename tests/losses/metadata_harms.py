@@ -165,17 +165,17 @@ def _edit(_: LeftBehind, path: Path, chance: random.Random) -> str:
         value: Any = parsed(path.read_bytes())
     except ValueError:
         return "not edited:"
-    place = value
+    place: dict[str, Any] = value if isinstance(value, dict) else {}
     for _depth in range(chance.randrange(3)):
         inner = [member for member in place.values() if isinstance(member, dict) and member]
         if inner:
             place = chance.choice(inner)
-    if not isinstance(place, dict) or not place:
+    if not place:
         return "not edited:"
     name = chance.choice(sorted(place))
     old = place.pop(name)
-    kind = chance.choice(("removed", "renamed", "null", "a list", "a text"))
-    others = {"renamed": old, "null": None, "a list": [old], "a text": "x"}
+    others: dict[str, Any] = {"renamed": old, "null": None, "a list": [old], "a text": "x"}
+    kind = chance.choice(("removed", *others))
     if kind in others:
         place[f"{name}x" if kind == "renamed" else name] = others[kind]
     path.write_text(json.dumps(value), encoding="utf-8")

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from .answers import BrokerAnswers
 from .attempt import Subject
+from .checkpoints import CheckpointSubject
 from .metadata import MetadataSubject
 from .replication import Replication
 
 #: What makes each subject, by its name.
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     "answers": BrokerAnswers,
+    "checkpoints": CheckpointSubject,
     "metadata": MetadataSubject,
     "replication": Replication,
 }
