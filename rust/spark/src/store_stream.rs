@@ -69,6 +69,10 @@ impl StoreStream {
             "the log of {} has no message that begins at the checkpoint's offset {place}: it is another store, or it is damaged there",
             self.read.path.display()
         );
+        self.lose(&text)
+    }
+
+    fn lose(&mut self, text: &str) -> Result<()> {
         if self.is_strict {
             let next_step =
                 "give this stream a checkpointLocation of its own; failOnDataLoss=false goes on at the next message";
@@ -125,6 +129,9 @@ impl Stream for StoreStream {
 
     fn pieces(&mut self, start: &str, end: &str, _: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
         let (from, end) = (store_position(start)?, store_position(end)?);
+        if from > end {
+            self.lose(&format!("the checkpoint has a batch that begins at {from} and ends at {end}, before that"))?;
+        }
         if from >= end {
             return Ok(Vec::new());
         }
@@ -335,6 +342,23 @@ mod tests {
         let mut small = stream(other.path(), &[("maxBytesPerTrigger", "1")]);
         let first = latest(&mut small, r#"{"log": 0}"#, true);
         assert!(first > 0 && small.take_log().is_empty());
+    }
+
+    #[test]
+    fn a_batch_that_ends_before_it_begins_is_told() {
+        let dir = tempfile::tempdir().expect("a directory");
+        append(dir.path(), 10, 1);
+        let (start, end) = (store_text(9000), store_text(10));
+        let error = stream(dir.path(), &[]).pieces(&start, &end, &mut never).expect_err("backwards").to_string();
+        assert!(
+            error.starts_with("the checkpoint has a batch that begins at 9000 and ends at 10, before that"),
+            "{error}"
+        );
+        let mut careless = stream(dir.path(), &[("failOnDataLoss", "false")]);
+        assert!(careless.pieces(&start, &end, &mut never).expect("pieces").is_empty());
+        assert!(
+            matches!(&careless.take_log()[..], [(Level::Warning, text)] if text.contains("ends at 10, before that"))
+        );
     }
 
     #[test]

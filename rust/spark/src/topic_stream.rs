@@ -282,6 +282,12 @@ impl TopicStream {
             }
             *end = last;
         }
+        for (queue, from) in &start.offsets {
+            if let Some(to) = end.get(queue).filter(|to| all.contains_key(queue) && *to < from) {
+                let what = "the checkpoint has a batch that begins at offset";
+                self.log.warn([format!("{}: {what} {from} and ends at {to}: it reads nothing of it", place(queue))]);
+            }
+        }
         let mut offsets = start.offsets;
         for queue in gone {
             // a task would be refused, again and again

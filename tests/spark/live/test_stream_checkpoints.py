@@ -145,6 +145,12 @@ def test_a_batch_that_ends_beyond_its_queue_is_told(
     assert f"{text} ends at {COUNT}" in caplog.text
 
 
+def test_a_batch_that_ends_before_it_begins_is_told(strict: SparkStream, caplog: pytest.LogCaptureFixture) -> None:
+    assert ranges(strict.pieces(position(20, 20), position(15, 25))) == [(1, 20, 25)]
+    text = "queue 0: the checkpoint has a batch that begins at offset 20 and ends at 15: it reads nothing of it"
+    assert warnings(caplog) == [f"topic orders, broker broker-a, {text}"]
+
+
 def test_a_batch_whose_begin_has_lost_a_queue_reads_it_from_its_first_message(
     strict: SparkStream, caplog: pytest.LogCaptureFixture
 ) -> None:
