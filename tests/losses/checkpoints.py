@@ -7,13 +7,12 @@ queue: messages that are lost, that are read again, that nobody reads. A text th
 from __future__ import annotations
 
 import json
-import logging
 import random
 import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +24,8 @@ from rmqfast.errors import ArgumentError, DataLossError, RmqError
 from .attempt import Attempt, SilentLoss
 from .checkpoint_harms import harm, without_times
 from .checkpoint_topics import Place, Row, Topic, read_of, rows_of, topics_with_a_past
+from .store_checkpoints import StoreCheckpoints
+from .told import warnings_told
 
 __all__ = ["CheckpointSubject"]
 
@@ -42,6 +43,8 @@ class CheckpointSubject:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
+        self._stores = StoreCheckpoints()
+        self._stack.callback(self._stores.close)
         directory = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="losses-checkpoints-"))
         self._name_server, self._topics = self._stack.enter_context(topics_with_a_past(Path(directory) / "store"))
 
@@ -51,6 +54,8 @@ class CheckpointSubject:
 
     def attempt(self, chance: random.Random, _: Path) -> Attempt:
         """Harms a checkpoint, and has a stream go on from there."""
+        if chance.randrange(4) == 0:
+            return self._stores.attempt(chance)
         topic = chance.choice(self._topics)
         number = chance.randrange(len(topic.positions))
         way = chance.choice((*["latest"] * 3, "old PySpark", "planned again", "planned again"))
@@ -90,7 +95,7 @@ class _Run:
 
     def judged(self, texts: Sequence[str], way: str) -> Attempt:
         """Reads all there is, and compares."""
-        with _warnings() as told:
+        with warnings_told() as told:
             try:
                 rows = list(self._read(texts, way))
             except RmqError as error:
@@ -103,7 +108,10 @@ class _Run:
         seen = self._checked_rows(rows, told)
         missing = sum(self._judge_queue(queue_id, positions, seen, told) for queue_id in self.topic.bounds)
         self._judge_others(positions[-1], told)
-        if self._is_sound(positions) and told:
+        backwards = [queue_id for queue_id in self.topic.bounds if self._goes_back(queue_id, positions)]
+        if any(not self._own(queue_id, told) for queue_id in backwards):
+            raise SilentLoss(f"{self.where}: the batch ends before it begins, and nobody is told: {told}")
+        if self._is_sound(positions) and not backwards and told:
             raise SilentLoss(f"{self.where}: nothing is wrong, and a warning says {told}")
         return Attempt(self.where, rows=len(rows), missing=missing, refused=False)
 
@@ -188,6 +196,11 @@ class _Run:
             self._is_plausible(queue_id, position) for position in positions for queue_id in self.topic.bounds
         ) and not any(self._strangers(position) for position in positions)
 
+    def _goes_back(self, queue_id: int, positions: Sequence[_Position]) -> bool:
+        offsets = [position.offsets.get((_BROKER, queue_id)) for position in positions]
+        numbers = [offset for offset in offsets if offset is not None]
+        return numbers != sorted(numbers)
+
     def _judge_others(self, position: _Position, told: Sequence[str]) -> None:
         """Queues that the topic does not have."""
         for broker, queue_id in self._strangers(position):
@@ -262,23 +275,3 @@ def _times_of(broker: str, text: str) -> dict[tuple[str, int], int]:
     pairs: list[Any] = [word.split(":") for word in text.split(" ")]
     times = {(broker, int(queue_id)): int(stored) for queue_id, stored in pairs}
     return times if all(-(1 << 63) <= stored < 1 << 63 for stored in times.values()) else {}
-
-
-class _Collector(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-
-
-@contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """Collects what the log says."""
-    collector, logger = _Collector(), logging.getLogger("rmqfast")
-    logger.addHandler(collector)
-    try:
-        yield collector.texts
-    finally:
-        logger.removeHandler(collector)

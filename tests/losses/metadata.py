@@ -7,12 +7,10 @@ that names the file. A check of the store tells of a database that a start would
 
 from __future__ import annotations
 
-import logging
 import random
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +26,7 @@ from tests.embedded.client import broker_config
 from .attempt import Attempt, SilentLoss
 from .metadata_brokers import TABLES, LeftBehind, State, left_behind, loaded, parsed, state_of
 from .metadata_harms import OLDER, harm
+from .told import warnings_told
 
 __all__ = ["MetadataSubject"]
 
@@ -64,7 +63,7 @@ class MetadataSubject:
         where = f"{left.root.parent.name}, {start.__name__.strip('_')}: {'; '.join(harms)}"
         checked = _checked(where, root) if chance.randrange(_CHECKS) == 0 else None
         readable = {table.FILE_NAME: list(_readable(root, table)) for table in TABLES}
-        with _warnings() as told:
+        with warnings_told() as told:
             try:
                 state = _own(start(root))
             except RmqError as error:
@@ -204,23 +203,3 @@ def _readable(root: Path, table: type[Any]) -> Iterator[Any]:
             continue
         empty: State = {file: {} for file in _FILES}
         yield _own(empty | state_of({table.FILE_NAME: entries}))[table.FILE_NAME]
-
-
-class _Collector(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-
-
-@contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """Collects what the log says."""
-    collector, logger = _Collector(), logging.getLogger("rmqfast")
-    logger.addHandler(collector)
-    try:
-        yield collector.texts
-    finally:
-        logger.removeHandler(collector)
