@@ -18,6 +18,7 @@ import pytest
 
 import rmqfast
 from rmqfast import DamageWarning, errors
+from tests.reference.writer import Message
 from tests.store.small_store import COUNT, SmallStore, small_store
 
 LOST = 25
@@ -154,9 +155,49 @@ def test_a_stream_that_another_thread_reads_to_its_end_warns_at_the_line_that_ma
     assert "from_stream(scan)" in linecache.getline(warning.filename, warning.lineno)
 
 
+@pytest.mark.parametrize("batch_rows", [1, 10, COUNT])
+def test_a_tail_that_is_to_fail_gives_nothing_behind_a_loss_and_can_be_continued(
+    store: SmallStore, batch_rows: int
+) -> None:
+    with rmqfast.open_store(store.path) as opened:
+        offsets: list[int] = []
+        tail = opened.tail("T", start="begin", stop="end", batch_rows=batch_rows, on_damage="fail")
+        for _ in range(2):
+            with pytest.raises(errors.CorruptError, match=r'expected a record.*on_damage="warn" reads what is left'):
+                offsets.extend(offset for batch in tail for offset in batch["queue_offset"].to_pylist())
+        assert offsets == list(range(len(offsets)))
+        assert len(offsets) <= LOST
+        assert [entry.offset for entry in tail.damage] == [store.records[LOST].physical_offset]
+        # whoever takes the loss goes on there
+        with opened.tail("T", start=tail.position, stop="end") as rest, pytest.warns(DamageWarning):
+            offsets.extend(offset for batch in rest for offset in batch["queue_offset"].to_pylist())
+        assert offsets == [offset for offset in range(COUNT) if offset != LOST]
+
+
+def test_a_tail_that_is_to_fail_fails_for_a_body_that_does_not_decompress(tmp_path: Path) -> None:
+    compressed = Message("T", b"no zlib stream", sys_flag=1)
+    store = small_store(tmp_path / "store", [Message("T", b"first"), compressed, Message("T", b"last")])
+    with rmqfast.open_store(store.path) as opened:
+        tail = opened.tail("T", start="begin", stop="end", on_damage="fail")
+        with pytest.raises(errors.CorruptError, match="expected a sound zlib stream"):
+            tail.poll()
+        assert tail.position == 0
+        with pytest.warns(DamageWarning):
+            bodies = [body for batch in opened.tail("T", start=0, stop="end") for body in batch["body"].to_pylist()]
+        assert bodies == [b"first", None, b"last"]
+
+
+def test_a_tail_that_is_to_fail_ends_as_others_do_where_nothing_is_damaged(tmp_path: Path) -> None:
+    with rmqfast.open_store(small_store(tmp_path / "store").path) as opened:
+        tail = opened.tail("T", start="begin", stop="end", on_damage="fail")
+        assert sum(batch.num_rows for batch in tail) == COUNT
+
+
 def test_on_damage_is_one_of_two(store: SmallStore) -> None:
-    with pytest.raises(errors.ArgumentError, match="on_damage: expected 'warn' or 'fail', got 'ignore'"):
-        rmqfast.open_store(store.path).scan("T", on_damage="ignore")  # type: ignore[arg-type]
+    opened = rmqfast.open_store(store.path)
+    for read in (opened.scan, opened.tail):
+        with pytest.raises(errors.ArgumentError, match="on_damage: expected 'warn' or 'fail', got 'ignore'"):
+            read("T", on_damage="ignore")  # type: ignore[arg-type]
 
 
 def test_a_look_up_tells_of_records_that_it_was_led_to_and_could_not_read(tmp_path: Path) -> None:

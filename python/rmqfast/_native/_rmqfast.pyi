@@ -148,7 +148,14 @@ class Store:
     def scan(self, request: ScanRequest, *, way: str | None, threads: int, fails_on_damage: bool) -> Scan: ...
     def scan_pieces(self, request: ScanRequest, pieces: list[_Piece]) -> Scan: ...
     def tail(
-        self, request: ScanRequest, *, start: tuple[str, int], last: int, stop: int | None, poll_interval: float
+        self,
+        request: ScanRequest,
+        *,
+        start: tuple[str, int],
+        last: int,
+        stop: int | None,
+        poll_interval: float,
+        fails_on_damage: bool,
     ) -> Tail: ...
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]: ...
     def get(

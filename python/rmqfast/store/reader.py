@@ -153,10 +153,8 @@ class MessageStore:
 
         Source: `DefaultMessageStore.getMessage`, `ExpressionMessageFilter`.
         """
-        if on_damage not in ("warn", "fail"):
-            raise ArgumentError(f"on_damage: expected 'warn' or 'fail', got {on_damage!r}")
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
-        fails, count = on_damage == "fail", integer("threads", threads)
+        fails, count = _fails(on_damage), integer("threads", threads)
         return Scan(partial(self._native.scan, request, way=way, threads=count, fails_on_damage=fails), request)
 
     @suggests_names
@@ -234,6 +232,7 @@ class MessageStore:
         poll_interval: Duration = 0.1,
         batch_rows: int = BATCH_ROWS,
         batch_bytes: int = BATCH_BYTES,
+        on_damage: OnDamage = "warn",
         **arguments: Unpack[MessageArguments],
     ) -> Tail:
         """Follows the store: messages as record batches, as they are stored by a broker or by another process.
@@ -252,6 +251,9 @@ class MessageStore:
             poll_interval: Seconds between two looks where nothing comes.
             batch_rows: Rows of a batch, at most; what is there is not held back until a batch is full.
             batch_bytes: Bytes of a batch, about.
+            on_damage: What becomes of a tail that meets bytes which it cannot use: "warn" leaves them out with a
+                `DamageWarning`, once, "fail" ends it with a `CorruptError`, which each later look raises again. Its
+                `position` stays behind the last batch then.
             arguments: Which messages, and what of them: see `rmqfast.store.MessageArguments`.
 
         Raises:
@@ -276,8 +278,15 @@ class MessageStore:
         if count < 0 or (count and not (isinstance(start, str) and start == "end")):
             raise ArgumentError(f"last: expected 0 or more, and start 'end', got {last} and {start!r}")
         end = None if stop is None else -1 if stop == "end" else _position("stop", stop)
-        interval = seconds("poll_interval", poll_interval)
-        return Tail(self._native.tail(request, start=start_of(start), last=count, stop=end, poll_interval=interval))
+        native = self._native.tail(
+            request,
+            start=start_of(start),
+            last=count,
+            stop=end,
+            poll_interval=seconds("poll_interval", poll_interval),
+            fails_on_damage=_fails(on_damage),
+        )
+        return Tail(native, warns=on_damage == "warn")
 
     @suggests_names
     def get(
@@ -706,6 +715,12 @@ class MessageStore:
 
 def _queue(topic: str, queue_id: Number) -> tuple[str, int]:
     return text("topic", topic), integer("queue_id", queue_id)
+
+
+def _fails(on_damage: str) -> bool:
+    if on_damage not in ("warn", "fail"):
+        raise ArgumentError(f"on_damage: expected 'warn' or 'fail', got {on_damage!r}")
+    return on_damage == "fail"
 
 
 def _position(name: str, given: Number | str) -> int:

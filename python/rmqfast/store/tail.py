@@ -54,9 +54,9 @@ class Tail:
         1259
     """
 
-    def __init__(self, native: _native.Tail) -> None:
+    def __init__(self, native: _native.Tail, *, warns: bool = True) -> None:
         self._native = native
-        self._warned = False
+        self._is_silent = not warns
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
@@ -79,6 +79,7 @@ class Tail:
         Raises:
             MissingExtraError: pyarrow is not installed.
             StoreError: The store cannot be read, or is closed.
+            CorruptError: There is damage, with `on_damage="fail"`.
 
         Warns:
             DamageWarning: Bytes could not be used; once for all.
@@ -124,11 +125,11 @@ class Tail:
 
     def _warn_of_damage(self) -> None:
         # once: `damage` lists all, and a tail may go on for days
-        if self._warned:
+        if self._is_silent:
             return
         entries, more = self._native.damage
         if entries:
-            self._warned = True
+            self._is_silent = True
             CallerLine().warn(f"{described(entries, more, when=' so far')}; Tail.damage lists them")
 
 

@@ -119,7 +119,8 @@ impl Store {
         Ok(Scan::new(scan::Scan::new(sources, request, pieces, 1), schema, self.opened(), false))
     }
 
-    #[pyo3(signature = (request, *, start, last, stop, poll_interval))]
+    #[pyo3(signature = (request, *, start, last, stop, poll_interval, fails_on_damage))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn tail(
         &self,
         py: Python<'_>,
@@ -128,9 +129,10 @@ impl Store {
         last: usize,
         stop: Option<i64>,
         poll_interval: f64,
+        fails_on_damage: bool,
     ) -> PyResult<Tail> {
         let request = request.into_request()?;
-        let range = Range { start, last, stop };
+        let range = Range { start, last, stop, fails_on_damage };
         let store = self.store()?;
         py.detach(|| Tail::open(store, &request, &range, poll_interval, self.opened())).map_err(to_python)
     }

@@ -38,6 +38,8 @@ pub struct Range {
     pub last: usize,
     /// Where to end.
     pub stop: Option<i64>,
+    /// Whether damage ends it with an error.
+    pub fails_on_damage: bool,
 }
 
 impl Tail {
@@ -67,7 +69,7 @@ impl Tail {
             tail = scan::Tail::new(store, request, Start::Position(from))?;
         }
         Ok(Self {
-            state: Mutex::new(tail.until(stop.unwrap_or(u64::MAX))),
+            state: Mutex::new(tail.until(stop.unwrap_or(u64::MAX)).failing(range.fails_on_damage)),
             poll_interval: Duration::try_from_secs_f64(poll_interval)
                 .map_err(|_| Error::invalid("poll_interval", "seconds, 0 or more", poll_interval))?,
             closed: Mutex::new(false),

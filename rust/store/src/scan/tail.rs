@@ -33,6 +33,7 @@ pub struct Tail {
     next_row: usize,
     builder: BatchBuilder,
     damage: DamageLog,
+    fails_on_damage: bool,
     position: u64,
 }
 
@@ -60,13 +61,21 @@ impl Tail {
         let generations = Arc::new(generations(&store, &request)?);
         let (builder, selector) = (BatchBuilder::new(&request), Selector::new(Arc::new(request), generations));
         let (position, damage) = (follow.position(), DamageLog::default());
-        Ok(Self { follow, selector, rows: Vec::new(), next_row: 0, builder, damage, position })
+        let (rows, next_row, fails_on_damage) = (Vec::new(), 0, false);
+        Ok(Self { follow, selector, rows, next_row, builder, damage, fails_on_damage, position })
     }
 
     /// Ends at a position: messages there or behind do not come.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.follow = self.follow.until(end);
+        self
+    }
+
+    /// Whether damage ends it with an error.
+    #[must_use]
+    pub fn failing(mut self, on_damage: bool) -> Self {
+        self.fails_on_damage = on_damage;
         self
     }
 
@@ -81,14 +90,18 @@ impl Tail {
     /// error; then it can be called again.
     ///
     /// # Errors
-    /// [`Error::Io`], or what `interrupt` returns.
+    /// [`Error::Io`], or what `interrupt` returns; [`Error::Corrupt`] for damage, if that is to end it, from then on. No batch has
+    /// what stands behind the damage.
     pub fn poll(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
+        self.check_damage()?;
         while !self.builder.is_full() {
             if self.next_row == self.rows.len() {
                 self.next_row = 0;
                 self.rows.clear();
                 interrupt()?;
-                if !self.follow.advance(&mut self.damage)? {
+                let has_more = self.follow.advance(&mut self.damage)?;
+                self.check_damage()?;
+                if !has_more {
                     break;
                 }
                 self.selector.select(self.follow.block(), &mut self.rows);
@@ -100,6 +113,7 @@ impl Tail {
             }
             self.next_row += self.builder.append(self.follow.block().bytes, &self.rows[self.next_row..]);
             self.note_bodies();
+            self.check_damage()?;
         }
         let batch = self.builder.finish()?;
         // rows that did not fit come first in the next batch
@@ -126,6 +140,10 @@ impl Tail {
     /// What retention removed before it was read.
     pub fn retained(&self) -> &[Retained] {
         self.follow.retained()
+    }
+
+    fn check_damage(&self) -> Result<()> {
+        self.damage.error().filter(|_| self.fails_on_damage).map_or(Ok(()), Err)
     }
 
     fn note_bodies(&mut self) {
