@@ -16,10 +16,10 @@ from rmqfast.remoting import RequestCode
 from tests.broker.interop.frames import Frame
 from tests.proxy import Passage, Stream
 
-__all__ = ["Answers", "HarmedAnswers", "Key", "records_in"]
+from .rows import Key
 
-#: Topic, queue, offset.
-Key = tuple[str, int, int]
+__all__ = ["Answers", "HarmedAnswers", "records_in"]
+
 _CODES = (0, 1, 2, 3, 14, 16, 17, 19, 20, 21, 24, 26, 205, 215, -1, 10_000, 2**31 - 1)
 _FIELDS = ("nextBeginOffset", "minOffset", "maxOffset", "suggestWhichBrokerId")
 _OFFSETS = ("0", "-1", "1", str(2**62), str(2**63 - 1), str(-(2**63)), str(2**63), "x", "", "1e3")

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from rmqfast import EmbeddedCluster, Message, Mirror, MirrorOptions, Producer, open_store
 from rmqfast._native import TopicRead
@@ -27,10 +23,10 @@ from tests.waiting import PATIENCE, until
 
 from .attempt import Attempt, SilentLoss, judge
 from .log_stream import HarmedLog
+from .rows import Row, key_of, rows_of
 
 __all__ = ["Replication"]
 
-Row = dict[str, Any]
 FILE = 64 << 10
 SIZES = AppendOptions(file_size=FILE, queue_file_size=2000, index_slots=50, index_entries=400)
 CONFIG = {
@@ -108,7 +104,7 @@ class Replication:
         pieces = read.plan()
         self._master.proxy.passage = copy.passages(chance, chance.randrange(1, 3))
         copy.position = len(self._master.log)
-        rows = _plain(batch for piece in pieces for batch in read_topic_piece(read, piece))
+        rows = rows_of(batch for piece in pieces for batch in read_topic_piece(read, piece))
         return Attempt(copy.harm, *copy.judge_rows(None, rows), refused=False)
 
 
@@ -119,8 +115,8 @@ class _Master:
         self.proxy, self.address = proxy, "{}:{}".format(*proxy.address)
         self.log, self.foreign = log_of(store)[1], log_of(other)[1]
         with open_store(store) as opened, open_store(other) as foreign:
-            self.rows = _plain(opened.scan().batches())
-            self.foreign_marks = {mark for row in _plain(foreign.scan().batches()) for mark in _marks(row)}
+            self.rows = rows_of(opened.scan().batches())
+            self.foreign_marks = {mark for row in rows_of(foreign.scan().batches()) for mark in _marks(row)}
 
 
 class _Copy:
@@ -190,7 +186,7 @@ class _Copy:
         """Compares its rows with the master's: how many there are, and how many are missing."""
         with open_store(self._path) as store:
             names = (None, *(self._topics or TOPICS))
-            counts = [self.judge_rows(name, _plain(store.scan(name).batches())) for name in names]
+            counts = [self.judge_rows(name, rows_of(store.scan(name).batches())) for name in names]
         return counts[0]
 
     def judge_rows(self, topic: str | None, rows: list[Row]) -> tuple[int, int]:
@@ -202,8 +198,8 @@ class _Copy:
         altered = [row for row in own if self._is_altered(row["physical_offset"], row["store_size"])]
         marks = {mark for row in altered for mark in _marks(row)} | self._foreign_marks()
         ignored = {"broker_name", *(PLACES if self._topics else ())}
-        truth = {_key(row): _without(row, ignored) for row in own if row not in altered}
-        returned = [(_key(row), _without(row, ignored)) for row in rows if marks.isdisjoint(_marks(row))]
+        truth = {key_of(row): _without(row, ignored) for row in own if row not in altered}
+        returned = [(key_of(row), _without(row, ignored)) for row in rows if marks.isdisjoint(_marks(row))]
         count, _ = judge(f"{self.harm}: {topic or 'the log'}", truth, returned, told=lambda _: False)
         # it says how far it is
         return count, len(copied) - len(own)
@@ -267,28 +263,8 @@ def _message(chance: random.Random, number: int, name: str) -> Message:
     )
 
 
-def _plain(batches: Iterable[pa.RecordBatch]) -> list[Row]:
-    """Rows whose times are numbers, as one that was altered may be none of this calendar."""
-    return [row for batch in batches for row in _with_numbers(batch).to_pylist()]
-
-
-def _with_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.record_batch([_as_number(column) for column in batch.columns], names=batch.schema.names)
-
-
-def _as_number(column: pa.Array) -> pa.Array:
-    if not pa.types.is_timestamp(column.type):
-        return column
-    in_a_millisecond = {"ms": 1, "us": 1000}[column.type.unit]
-    return pc.divide(column.view(pa.int64()), in_a_millisecond)
-
-
 def _without(row: Row, names: Collection[str]) -> Row:
     return {name: value for name, value in row.items() if name not in names}
-
-
-def _key(row: Row) -> tuple[str, int, int]:
-    return row["topic"], row["queue_id"], row["queue_offset"]
 
 
 def _marks(row: Row) -> set[object]:
