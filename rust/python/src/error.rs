@@ -52,7 +52,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Expression { .. } => ExpressionError::new_err(text),
         Error::Busy { .. } => StoreBusyError::new_err(text),
         Error::NotWritable { .. } => StoreNotWritableError::new_err(text),
-        Error::Closed { .. } => StoreError::new_err(text),
+        Error::Closed { .. } | Error::InUse { .. } => StoreError::new_err(text),
         Error::FlushTimeout { .. } => FlushTimeoutError::new_err(text),
         Error::Interrupted => interrupted(),
         _ => ArgumentError::new_err(text),

@@ -32,6 +32,7 @@ mod stream;
 mod tail;
 mod topic;
 mod topic_sink;
+mod work_lock;
 
 /// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
 // Without the GIL many threads are in it at once: what Python shares is `Send` and `Sync`, and `unsafe` is in `arrow.rs` alone, which

@@ -3,6 +3,7 @@ use crate::arrow::{Batch, schema_capsule, stream_capsule};
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
 use crate::signals::{Signals, leave_ctrl_c_to_python};
+use crate::work_lock::WorkLock;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
@@ -10,13 +11,16 @@ use pyo3::types::PyCapsule;
 use rmqfast_store::scan;
 use rmqfast_store::{Error, Result};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+/// What errors call it.
+const NAME: &str = "this scan";
 
 /// Batches of a scan; one consumer takes them.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Scan {
-    state: Arc<Mutex<State>>,
+    state: Arc<WorkLock<State>>,
     schema: SchemaRef,
     process: u32,
 }
@@ -51,7 +55,7 @@ impl Scan {
     pub fn new(scan: scan::Scan, schema: SchemaRef, store: Opened, fails_on_damage: bool) -> Self {
         // made here: `checker` looks for Ctrl-C in the thread that starts the scan
         let state = State { scan, interrupt: Box::new(Signals::here().checker()), store, fails_on_damage };
-        Self { state: Arc::new(Mutex::new(state)), schema, process: std::process::id() }
+        Self { state: Arc::new(WorkLock::new(state)), schema, process: std::process::id() }
     }
 
     fn check_process(&self) -> PyResult<()> {
@@ -85,20 +89,20 @@ impl Scan {
     }
 
     #[getter]
-    fn fails_on_damage(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).fails_on_damage)
+    fn fails_on_damage(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| Ok(self.state.lock(NAME)?.fails_on_damage)).map_err(to_python)
     }
 
     #[getter]
-    fn damage(&self, py: Python<'_>) -> (Vec<PyDamage>, u64) {
+    fn damage(&self, py: Python<'_>) -> PyResult<(Vec<PyDamage>, u64)> {
         // without the GIL: the thread that holds the lock may be about to take it, to look for Ctrl-C
-        let damage = py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).scan.damage());
-        (damage.entries().iter().map(from_damage).collect(), damage.more())
+        let damage = py.detach(|| Ok(self.state.lock(NAME)?.scan.damage())).map_err(to_python)?;
+        Ok((damage.entries().iter().map(from_damage).collect(), damage.more()))
     }
 }
 
-fn next(state: &Mutex<State>) -> Result<Option<RecordBatch>> {
-    let State { scan, interrupt, store, fails_on_damage } = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
+fn next(state: &WorkLock<State>) -> Result<Option<RecordBatch>> {
+    let State { scan, interrupt, store, fails_on_damage } = &mut *state.lock(NAME)?;
     store.check()?;
     let batch = scan.next_batch(interrupt)?;
     // before the batch is given: what comes behind a loss is not wanted either
@@ -109,7 +113,7 @@ fn next(state: &Mutex<State>) -> Result<Option<RecordBatch>> {
 }
 
 struct Reader {
-    state: Arc<Mutex<State>>,
+    state: Arc<WorkLock<State>>,
     schema: SchemaRef,
     on_end: Option<Py<PyAny>>,
 }
@@ -125,7 +129,7 @@ impl Reader {
     /// Looked at first, so that the GIL is not waited for where there is nothing to tell.
     fn has_damage(&self) -> bool {
         // whoever holds the lock reads on, and may wait for the GIL, which this thread may hold
-        self.state.try_lock().is_ok_and(|state| !state.fails_on_damage && state.scan.damage_error().is_some())
+        self.state.try_lock().is_some_and(|state| !state.fails_on_damage && state.scan.damage_error().is_some())
     }
 }
 

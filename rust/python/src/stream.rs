@@ -1,10 +1,11 @@
 //! A stream, as its driver asks it again and again: without the GIL, and until Ctrl-C.
-use crate::error::spark;
+use crate::error::{spark, to_python};
 use crate::request::{PyPiece, from_piece};
 use crate::signals;
 use crate::spark::pairs;
 use crate::topic::read::TopicRead;
 use crate::topic::warnings::log_lines;
+use crate::work_lock::WorkLock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_spark::store_stream::StoreStream;
@@ -12,27 +13,27 @@ use rmqfast_spark::stream::Stream;
 use rmqfast_spark::topic_stream::TopicStream;
 use rmqfast_spark::{Kind, Options, Result, store_piece};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 const LOGGER: &str = "rmqfast.spark";
 
 /// A stream of a topic or of a store.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct SparkStream {
-    stream: Mutex<Box<dyn Stream>>,
+    stream: WorkLock<Box<dyn Stream>>,
 }
 
 impl SparkStream {
     fn new(stream: impl Stream + 'static) -> Self {
-        Self { stream: Mutex::new(Box::new(stream)) }
+        Self { stream: WorkLock::new(Box::new(stream)) }
     }
 
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&mut dyn Stream) -> Result<T> + Send) -> PyResult<T> {
-        let (answer, lines) = py.detach(|| {
-            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = py.detach(|| {
+            let mut stream = self.stream.lock("this stream")?;
             let answer = question(&mut **stream);
-            (answer, stream.take_log())
+            Ok((answer, stream.take_log()))
         });
+        let (answer, lines) = asked.map_err(to_python)?;
         // first: an exception that waits to be raised is taken here, and logging is Python code
         let answer = answer.map_err(spark);
         // before an error is raised: they may say why

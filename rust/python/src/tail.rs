@@ -4,12 +4,14 @@ use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
 use crate::scan::Opened;
 use crate::signals::Signals;
+use crate::work_lock::{Held, WorkLock};
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use rmqfast_store::scan::last::start_of_last;
 use rmqfast_store::scan::{self, ScanRequest, Start};
 use rmqfast_store::store::MessageStore;
 use rmqfast_store::{Error, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +24,9 @@ pub type PyStart = (String, i64);
 /// Messages of a store as they come.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Tail {
-    state: Mutex<scan::Tail>,
+    state: WorkLock<scan::Tail>,
+    /// That of the tail, for handlers of signals, too: they may want to note where to go on.
+    position: AtomicU64,
     poll_interval: Duration,
     closed: Mutex<bool>,
     store: Opened,
@@ -69,7 +73,8 @@ impl Tail {
             tail = scan::Tail::new(store, request, Start::Position(from))?;
         }
         Ok(Self {
-            state: Mutex::new(tail.until(stop.unwrap_or(u64::MAX)).failing(range.fails_on_damage)),
+            position: AtomicU64::new(tail.position()),
+            state: WorkLock::new(tail.until(stop.unwrap_or(u64::MAX)).failing(range.fails_on_damage)),
             poll_interval: Duration::try_from_secs_f64(poll_interval)
                 .map_err(|_| Error::invalid("poll_interval", "seconds, 0 or more", poll_interval))?,
             closed: Mutex::new(false),
@@ -88,8 +93,8 @@ impl Tail {
         Err(ForkError::new_err(text))
     }
 
-    fn tail(&self) -> MutexGuard<'_, scan::Tail> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tail(&self) -> Result<Held<'_, scan::Tail>> {
+        self.state.lock("this tail")
     }
 
     fn closed(&self) -> MutexGuard<'_, bool> {
@@ -103,9 +108,10 @@ impl Tail {
                 self.store.check()?;
             }
             let (batch, is_over) = {
-                let mut tail = self.tail();
+                let mut tail = self.tail()?;
                 // `closed` has a lock of its own, so that another thread can close this while it polls
                 let batch = tail.poll(&mut || if *self.closed() { Err(Error::Interrupted) } else { interrupt() });
+                self.position.store(tail.position(), Ordering::Release);
                 (batch, tail.is_over())
             };
             let batch = match batch {
@@ -150,19 +156,20 @@ impl Tail {
     }
 
     #[getter]
-    fn position(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.tail().position())
+    fn position(&self) -> u64 {
+        self.position.load(Ordering::Acquire)
     }
 
     #[getter]
-    fn damage(&self, py: Python<'_>) -> (Vec<PyDamage>, u64) {
-        let damage = py.detach(|| self.tail().damage().clone());
-        (damage.entries().iter().map(from_damage).collect(), damage.more())
+    fn damage(&self, py: Python<'_>) -> PyResult<(Vec<PyDamage>, u64)> {
+        let damage = py.detach(|| Ok(self.tail()?.damage().clone())).map_err(to_python)?;
+        Ok((damage.entries().iter().map(from_damage).collect(), damage.more()))
     }
 
     #[getter]
-    fn retained(&self, py: Python<'_>) -> Vec<(u64, u64)> {
-        py.detach(|| self.tail().retained().iter().map(|gone| (gone.offset, gone.length)).collect())
+    fn retained(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64)>> {
+        let stretches = |tail: &scan::Tail| tail.retained().iter().map(|gone| (gone.offset, gone.length)).collect();
+        py.detach(|| Ok(stretches(&*self.tail()?))).map_err(to_python)
     }
 
     fn close(&self, py: Python<'_>) {

@@ -97,6 +97,14 @@ pub enum Error {
         /// The store.
         path: PathBuf,
     },
+    /// A scan or a tail is asked by the thread that works at it, from the handler of a signal.
+    #[error(
+        "{what} is at work in this thread, which a signal interrupted; have the handler set a flag, and ask afterwards"
+    )]
+    InUse {
+        /// What.
+        what: &'static str,
+    },
     /// Messages that are stored, but that the disk did not take in time: to append them again would store them twice.
     #[error("{path}: stored before offset {position}, but not on the disk in time", path = path.display())]
     FlushTimeout {
