@@ -1,4 +1,4 @@
-"""A topic that was deleted and made anew: its first messages are still in the log, and no reading of the topic has them."""
+"""A topic that was deleted and made anew: no reading of it has its first messages, which are still in the log."""
 
 from __future__ import annotations
 

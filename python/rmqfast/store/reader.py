@@ -130,8 +130,8 @@ class MessageStore:
         """Streams messages as Arrow record batches.
 
         Args:
-            topic: Only this topic, or these, as they are now: of one that was deleted and made anew, what came since. Without
-                it every record of the commit log.
+            topic: Only this topic, or these, as they are now: of one that was deleted and made anew, what came since.
+                Without it every record of the commit log.
             threads: More than one: batches come in no order.
             way: "log" or "queue" overrules the plan's choice between reading the log straight and by consume queue.
             on_damage: What becomes of a reading that meets bytes which it cannot use: "warn" leaves them out and ends
