@@ -13,6 +13,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
@@ -48,7 +49,7 @@ public final class FirstMessage {
 
     private static Map<String, Object> started(String name, Map<String, String> o) throws Exception {
         Requests requests = new Requests();
-        DefaultMQPushConsumer c = new DefaultMQPushConsumer(name, requests);
+        DefaultMQPushConsumer c = new DefaultMQPushConsumer(name, requests, new AllocateMessageQueueAveragely());
         CountDownLatch first = new CountDownLatch(1);
         c.setInstanceName(name);
         c.setNamesrvAddr(o.get("namesrv"));
