@@ -121,6 +121,34 @@ def test_a_store_that_is_closed_answers_nothing(writer: WritableStore, question:
     store.close()
 
 
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_a_store_for_appending_that_is_closed_answers_nothing(
+    writer: WritableStore, question: Callable[..., object]
+) -> None:
+    writer.close()
+    with pytest.raises(errors.StoreError, match="the store is closed"):
+        question(writer)
+    with pytest.raises(errors.StoreError, match="the store is closed"):
+        _ = writer.live
+    writer.close()
+
+
+def test_scans_and_tails_of_a_store_for_appending_end_when_it_is_closed(writer: WritableStore) -> None:
+    scan, tail = writer.scan("orders", batch_rows=5), writer.tail("orders", start="begin")
+    batches = scan.batches()
+    assert next(batches).num_rows == next(tail).num_rows - 15 == 5
+    # a reader of its own
+    writer.clean_unused_topics({"orders"})
+    assert writer.scan("orders").to_arrow().num_rows == 20
+    writer.close()
+    with pytest.raises(errors.StoreError, match="the store is closed"):
+        next(batches)
+    with pytest.raises(errors.StoreError, match="the store is closed"):
+        scan.to_arrow()
+    with pytest.raises(errors.StoreError, match="the store is closed"):
+        next(tail)
+
+
 def test_scans_of_a_store_end_when_it_is_closed(writer: WritableStore) -> None:
     import pyarrow as pa
 

@@ -7,8 +7,10 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
+from weakref import WeakSet
 
 from rmqfast._native import Appender, Store
+from rmqfast.errors import StoreError
 from rmqfast.message import Message
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
@@ -131,6 +133,9 @@ class WritableStore(MessageStore):
         self._clock = clock
         self._reader: Store | None = None
         self._reader_runs = 0
+        # of scans and tails, which may have an older one
+        self._readers: WeakSet[Store] = WeakSet()
+        self._is_closed = False
         self.path = path
         super().__init__(self._native, path, broker_name)
 
@@ -153,16 +158,19 @@ class WritableStore(MessageStore):
 
         Source: `DefaultMessageStore.getMinOffsetInQueue`, `getMaxOffsetInQueue`.
         """
+        self._refuse_closed()
         return LiveStore(self._appender)
 
     @property
     def _native(self) -> Store:
         """A reader that knows the files as they are since the last append, or since retention removed some."""
+        self._refuse_closed()
         # a reader has files open that retention has removed since
         runs = self._appender.cleaned_runs()
         reader = self._reader if runs == self._reader_runs else None
         reader = reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io, pinned=False)
         self._reader, self._reader_runs = reader, runs
+        self._readers.add(reader)
         return reader
 
     @_native.setter
@@ -408,18 +416,33 @@ class WritableStore(MessageStore):
         self._appender.flush()
 
     def refresh(self) -> None:
-        """Does nothing: the owner of a store reads what it has appended so far."""
+        """Does nothing: the owner of a store reads what it has appended so far.
+
+        Raises:
+            StoreError: The store is closed.
+        """
+        self._refuse_closed()
 
     def close(self) -> None:
-        """Flushes, removes `abort` and gives the store up; it can still be read. A second call does nothing.
+        """Flushes, removes `abort` and gives the store up. To read it, or to go on with a scan or a tail, is an error.
+
+        A second call does nothing.
 
         Raises:
             StoreIOError: The operating system refused; `abort` stays.
 
         Source: `DefaultMessageStore.shutdown`.
         """
-        self._appender.close()
-        self._reader = None
+        try:
+            self._appender.close()
+        finally:
+            self._is_closed, self._reader = True, None
+            for reader in list(self._readers):
+                reader.close()
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise StoreError(f"{self.path}: the store is closed")
 
     def _now(self) -> int | None:
         return None if self._clock is None else self._clock()

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A store directory.
-#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+#[pyclass(frozen, weakref, module = "rmqfast._native._rmqfast")]
 pub struct Store {
     store: MessageStore,
     /// Those of one opening close together.
