@@ -9,7 +9,7 @@ import pytest
 
 from rmqfast.errors import ArgumentError
 from rmqfast.nameserver import NameServer, NamesrvConfig
-from rmqfast.remoting import properties
+from rmqfast.remoting import RemotingClient, RequestCode, properties
 from tests.nameserver.asking import ask
 
 #: What a 4.9.4 name server answered to 319, with other paths.
@@ -75,6 +75,23 @@ def test_unknown_properties_are_warned_of(caplog: pytest.LogCaptureFixture) -> N
 def test_a_value_of_another_type_is_refused(value: str) -> None:
     with pytest.raises(ArgumentError, match="listenPort: expected a number"):
         NamesrvConfig.from_text(f"listenPort={value}")
+
+
+@pytest.mark.parametrize("name", ["kvConfigPath", "configStorePath"])
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("", r"expected a path \(\. is the current directory\), got ''"), ("s3://b/x", "expected a path of this machine")],
+)
+def test_a_path_that_is_none_is_refused(name: str, path: str, expected: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^{name}: {expected}"):
+        NameServer(NamesrvConfig.from_text(f"{name}={path}"))
+
+
+def test_a_path_may_be_a_file_url(tmp_path: Path) -> None:
+    config = NamesrvConfig.from_text(f"kvConfigPath=file://{tmp_path}/a%20b.json\nlistenPort=0")
+    with NameServer(config) as server, RemotingClient(server.address) as client:
+        client.ask(RequestCode.PUT_KV_CONFIG, {"namespace": "n", "key": "k", "value": "v"})
+    assert (tmp_path / "a b.json").exists()
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

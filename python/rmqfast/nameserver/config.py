@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.paths import local_path
 from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode, properties
 from rmqfast.remoting.text_file import read_text, write_text
 from rmqfast.remoting.tls_properties import TLS_KEYS
@@ -117,6 +118,14 @@ class NamesrvConfig:
         config._set({name: value for name, value in values.items() if name in names})
         return config
 
+    def path(self, name: str) -> Path:
+        """The path that a property says.
+
+        Raises:
+            ArgumentError: An empty one, which would be the current directory, or the URL of another system.
+        """
+        return local_path(getattr(self, name), _java_name(name))
+
     def properties(self) -> dict[str, str]:
         """The properties by RocketMQ's names, as text, in the order of the documentation.
 
@@ -149,7 +158,7 @@ class NamesrvConfig:
         Source: `Configuration.update`, which passes over values of another type.
         """
         self._set(self.changed(values))
-        write_text(Path(self.config_store_path), self.to_text())
+        write_text(self.path("config_store_path"), self.to_text())
 
     def changed(self, values: Mapping[str, str]) -> dict[str, str]:
         """Those of the given properties that are known and have another value."""

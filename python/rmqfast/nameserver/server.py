@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.errors import ArgumentError
@@ -61,7 +60,8 @@ class NameServer:
     Raises:
         CorruptError: The file of texts cannot be read.
         ArgumentError: `aclEnable=true` without accounts, or with accounts that RocketMQ does not take; `bindAddress`
-            beyond loopback without `aclEnable`, `check` or `insecureBind`.
+            beyond loopback without `aclEnable`, `check` or `insecureBind`; a `kvConfigPath` or `configStorePath` that
+            is empty, or a URL of another system.
         MissingExtraError: `aclEnable=true` without PyYAML.
 
     Example:
@@ -83,6 +83,7 @@ class NameServer:
         check: Check | None = None,
     ) -> None:
         self.config: Final = config or NamesrvConfig()
+        self.config.path("config_store_path")  # not only once a request changes something
         self.routes: Final = RouteInfoManager()
         self._now = now
         self.access: Final = _access_of(self.config, now)
@@ -91,7 +92,7 @@ class NameServer:
         self._server: RemotingServer | None = None
         self._address = ""
         self._stopped = new_event()
-        self.kv_configs: Final = KVConfigManager.load(Path(self.config.kv_config_path))
+        self.kv_configs: Final = KVConfigManager.load(self.config.path("kv_config_path"))
         self.processors: dict[int, Processor] = {
             **RouteProcessor(self.routes, self.kv_configs, self.config).processors(),
             **RegistrationProcessor(self.routes, self.kv_configs, now).processors(),
