@@ -34,6 +34,7 @@ from rmqfast import (
     TransactionProducer,
     aio,
 )
+from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.lite_pull import LitePullOptions
 from rmqfast.client.producer import ProducerOptions
 from rmqfast.client.pull import PullOptions
@@ -428,6 +429,21 @@ def test_sql_that_names_a_column_warns_where_it_was_written(sql: str, column: st
     assert [warning.filename for warning in caught] == [__file__]
     with pytest.warns(ExpressionWarning), store.tail("fx_q1", sql=sql, stop="end"):
         pass
+
+
+def test_sql_of_a_selector_that_names_a_column_warns_where_it_was_written() -> None:
+    with pytest.warns(
+        ExpressionWarning, match="queue_offset is a column, .* write a filter on what was read"
+    ) as caught:
+        MessageSelector.by_sql("queue_offset > 5")
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(ExpressionWarning, match=r"tags is a column, .* write MessageSelector\.by_tag"):
+        MessageSelector.by_sql("tags = 'A'")
+    # whether it is an expression says the broker
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for other in ("a > 5", "no expression ("):
+            assert MessageSelector.by_sql(other).expression == other
 
 
 def test_sql_over_properties_does_not_warn(store: MessageStore) -> None:

@@ -129,3 +129,10 @@ def test_no_command_waits_for_the_import_of_a_broker() -> None:
     look = "import sys, rmqfast.cli.app; print(sorted({'rmqfast.mirror', 'rmqfast.broker.broker'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_sql_that_names_a_column_is_a_line_on_standard_error(golden_store: PathOf) -> None:
+    done = run_process("store", "scan", golden_store("basic-4.9.4"), "--sql", "queue_offset > 5", "-o", "jsonl")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("warning: sql: queue_offset is a column, and SQL sees properties alone")
+    assert done.stderr.count("\n") == 1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructType, TimestampNTZType
 
-from rmqfast.errors import CorruptError, RmqError
+from rmqfast._native import TopicRead
+from rmqfast.errors import CorruptError, ExpressionWarning, RmqError
 from rmqfast.spark import RocketMQDataSource
+from tests.client.ranges.clusters import RestartableCluster
 from tests.golden_stores import PathOf
 
 from .in_process import source_rows
@@ -97,3 +100,19 @@ def test_an_offset_that_has_expired_is_data_loss(golden_store_copy: PathOf) -> N
     with pytest.raises(CorruptError, match="startingOffsets: queue 0: offset 3 has expired"):
         source_rows(options)
     assert 0 < len(source_rows(options | {"failOnDataLoss": "false"})) < 1259
+
+
+def test_sql_that_names_a_column_of_a_store_is_warned_of(golden_store: PathOf) -> None:
+    with pytest.warns(ExpressionWarning, match="queue_offset is a column, and SQL sees properties alone"):
+        RocketMQDataSource({"storePath": str(golden_store("basic-4.9.4")), "sql": "queue_offset > 5"})
+
+
+def test_sql_that_names_a_column_of_topics_is_warned_of_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RestartableCluster(tmp_path / "store", enablePropertyFilter="true") as cluster:
+        cluster.create("orders")
+        options = {"nameServer": cluster.name_server, "topic": "orders"}
+        for sql in ("a > 5", "queue_offset > 5"):
+            TopicRead("topic batch", options | {"sql": sql}, ["body"]).check()
+    assert caplog.text.count("sql: queue_offset is a column, and SQL sees properties alone") == 1

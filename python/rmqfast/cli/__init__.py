@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from contextlib import suppress
+from typing import TextIO
 
 from rmqfast import __version__
+from rmqfast.errors import ExpressionWarning
 
 __all__ = ["main"]
 
 NEEDED = ("typer", "rich")
+_SHOW = warnings.showwarning
 #: By this variable a shell asks for completions.
 COMPLETE = "_RMQFAST_COMPLETE"
 
@@ -41,6 +45,7 @@ def _run(words: list[str]) -> None:
         _complete()
         return
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    warnings.showwarning = _show_warning
     try:
         import rich  # noqa: F401 - of it only this is imported before a table is shown
 
@@ -53,6 +58,21 @@ def _run(words: list[str]) -> None:
         _without_extra(words, str(error.name))
         return
     app(prog_name="rmqfast")
+
+
+def _show_warning(  # noqa: PLR0917 - as `warnings.showwarning`
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Shows what concerns an option in a line; the line of code says nothing to whoever typed a command."""
+    if issubclass(category, ExpressionWarning):
+        print(f"warning: {message}", file=sys.stderr)
+    else:
+        _SHOW(message, category, filename, lineno, file, line)
 
 
 def _complete() -> None:

@@ -287,15 +287,22 @@ def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | N
     return tuple(integer("queue_ids", each) for each in given)
 
 
-def warn_of_columns(sql: str | None) -> None:
+def warn_of_columns(sql: str | None, instead: Mapping[str, str] = _INSTEAD) -> None:
     """Warns of an expression that names a column of the row, as it sees properties alone.
+
+    Args:
+        sql: The expression.
+        instead: What to write for a column, by its name.
+
+    Raises:
+        ExpressionError: It does not parse.
 
     Warns:
         ExpressionWarning: A property that has the name of a column.
     """
     columns = [] if sql is None else [name for name in _native.sql_properties(sql) if name in COLUMNS]
     if columns:
-        hint = _INSTEAD.get(columns[0], "a filter on what was read")
+        hint = instead.get(columns[0], "a filter on what was read")
         text = f"sql: {columns[0]} is a column, and SQL sees properties alone: it asks for a property of that name"
         CallerLine().warn(f"{text}; for the column write {hint}", ExpressionWarning)
 

@@ -17,6 +17,7 @@ pub mod copies;
 pub mod copy_part;
 pub mod copy_rows;
 pub mod error;
+pub mod expression;
 pub mod lag;
 pub mod log_part;
 pub mod log_plan;

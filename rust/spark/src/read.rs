@@ -1,5 +1,6 @@
 //! A read or a stream of a store or of topics, whichever its options name: one face for both.
 use crate::error::Result;
+use crate::expression::column_warning;
 use crate::options::{Kind, Options, Pairs, names_a_cluster, replaced};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::Filter;
@@ -40,7 +41,9 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
 /// As [`store_read::resolve`] and [`TopicRead::check`].
 pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>, interrupt: Interrupt<'_>) -> Result<(Pairs, Lines)> {
     if !names_a_cluster(pairs) {
-        return Ok((store_read::resolve(pairs, columns)?, Vec::new()));
+        let sql = pairs.iter().find(|(name, _)| name.eq_ignore_ascii_case("sql"));
+        let told = sql.and_then(|(_, sql)| column_warning(sql)).map(|text| (Level::Warning, text));
+        return Ok((store_read::resolve(pairs, columns)?, told.into_iter().collect()));
     }
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
@@ -54,6 +57,7 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>, interrupt: Inte
     }
     // now, so that each plan of the read tells it
     let mut planned = read.planned(interrupt)?;
+    planned.log.warn(read.column_warning());
     Ok((replaced(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
 }
 

@@ -3,6 +3,7 @@
 use crate::cluster_options::cluster_options;
 use crate::copies::Copies;
 use crate::error::{Error, Result};
+use crate::expression::column_warning;
 use crate::log_plan::{LogPlan, LogPlanner};
 use crate::offsets::Offsets;
 use crate::options::{Kind, Options};
@@ -293,7 +294,7 @@ impl TopicRead {
         // whether there is a copy of each broker shows where its offsets are looked at
         if matches!(self.via, Via::Mirror(_)) {
             self.planned(interrupt)?;
-            return Ok(Vec::new());
+            return Ok(self.column_warning().into_iter().collect());
         }
         let cluster = self.open_cluster()?;
         let queues = self.find(&cluster, interrupt)?.queues;
@@ -303,7 +304,14 @@ impl TopicRead {
         cluster.check_expression(subscription, &puller.consumer_group, &queues, true, interrupt)?;
         let mut warnings = cluster.take_warnings();
         warnings.extend(self.nothing(&queues));
+        warnings.extend(self.column_warning());
         Ok(warnings)
+    }
+
+    /// What to warn of an expression that names a column.
+    pub fn column_warning(&self) -> Option<String> {
+        let subscription = &self.request.subscription;
+        (subscription.expression_type == "SQL92").then(|| column_warning(&subscription.expression)).flatten()
     }
 
     /// The brokers of the topics; nobody is asked yet.

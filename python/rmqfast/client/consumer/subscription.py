@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,8 +15,10 @@ from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.errors import ExpressionError
 from rmqfast.remoting.hash_map import java_hash
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL, TAG, SubscriptionData
+from rmqfast.store.request import warn_of_columns
 
 SQL92 = "SQL92"
+_INSTEAD = {"tags": "MessageSelector.by_tag"}
 #: What `String.trim` takes away, which is not what Python does.
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
 #: The expression of a member that does not subscribe to the topic.
@@ -49,7 +52,13 @@ class MessageSelector:
 
     @classmethod
     def by_sql(cls, expression: str) -> Self:
-        """Messages whose properties match the expression."""
+        """Messages whose properties match the expression; whether it is one says the broker.
+
+        Warns:
+            ExpressionWarning: It names a column of the row, as `queue_offset`, which it does not see.
+        """
+        with suppress(ExpressionError):
+            warn_of_columns(expression, _INSTEAD)
         return cls(SQL92, expression)
 
 
