@@ -50,6 +50,8 @@ def test_delayed_messages_come_in_order_not_too_early_and_all_of_them(steps: lis
         while broker.run(after=1000):
             pass
         delivered = broker.store.messages("orders", 3)
+        # it writes files in the background
+        broker.metadata.close()
     assert {one.body.decode() for one in delivered} == set(sent)
     for one in delivered:
         level, when = sent[one.body.decode()]
