@@ -115,25 +115,37 @@ impl TopicStream {
         states: &mut StreamStates,
         interrupt: Interrupt<'_>,
     ) -> Result<Vec<Break>> {
-        let mut breaks = ended(position, states);
-        let places = doubtful(position, states);
-        let group = &self.read.request.puller.consumer_group;
-        let found = self.cluster.messages_of_present(&places, group, interrupt)?;
-        self.log.warn(self.cluster.take_warnings());
-        breaks.extend(replaced(position, states, &found));
+        let (mut breaks, unseen) = self.breaks(position, states, interrupt)?;
         if !self.read.request.is_strict {
             self.find_next(position, states, &mut breaks, interrupt)?;
         }
         let gone = self.gone(position, states, interrupt)?;
         breaks.extend(withdrawn(position, &gone));
         // what cannot be looked at is away
-        for (queue, _) in places.iter().filter(|(queue, _)| !found.contains_key(queue)) {
+        for queue in &unseen {
             states.remove(queue);
         }
         for Break { queue, .. } in &breaks {
             states.remove(queue);
         }
         Ok(breaks)
+    }
+
+    /// The queues of `states` that do not go on where the stream is, and those of which it cannot be told now.
+    fn breaks(
+        &mut self,
+        position: &TopicPosition,
+        states: &StreamStates,
+        interrupt: Interrupt<'_>,
+    ) -> Result<(Vec<Break>, Vec<Queue>)> {
+        let mut breaks = ended(position, states);
+        let places = doubtful(position, states);
+        let group = &self.read.request.puller.consumer_group;
+        let found = self.cluster.messages_of_present(&places, group, interrupt)?;
+        self.log.warn(self.cluster.take_warnings());
+        breaks.extend(replaced(position, states, &found));
+        let unseen = places.into_iter().map(|(queue, _)| queue).filter(|queue| !found.contains_key(queue));
+        Ok((breaks, unseen.collect()))
     }
 
     /// Finds where queues go on that do not at the stream's offset: at the first message that was stored after the last one that was
@@ -440,6 +452,10 @@ impl Stream for TopicStream {
         let queues: Vec<Queue> =
             all.keys().filter(|queue| all.get(queue) != begun.offsets.get(queue)).cloned().collect();
         let states = self.states_of(&queues, true, interrupt)?;
+        // a task goes on in a queue that was made anew amid its work: the next batch begins where this one did, and sees that
+        for Break { queue, offset, .. } in self.breaks(&begun, &states, interrupt)?.0 {
+            all.insert(queue, offset);
+        }
         Ok(self.position_at(all, &begun, &states, interrupt)?.to_text())
     }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 import pytest
 
+import rmqfast
 from tests.effort import effort
 from tests.spark.engines import JVM
 from tests.spark.live import topics
@@ -53,9 +54,11 @@ def append(path: str, row: Any) -> None:
         lines.write(json.dumps([row.broker_name, row.queue_id, row.queue_offset]) + "\n")
 
 
-def begin(spark: SparkSession, name_server: str, directory: Path, **trigger: Any) -> StreamingQuery:
-    """Each row is a line, whatever the trigger is."""
-    frame = stream(spark, JVM, name_server).select("broker_name", "queue_id", "queue_offset")
+def begin(spark: SparkSession, name_server: str, directory: Path, **given: Any) -> StreamingQuery:
+    """Each row is a line, whatever the trigger is; the other names are options."""
+    trigger = {name: value for name, value in given.items() if name in ("realTime", "availableNow")}
+    options = {name: value for name, value in given.items() if name not in trigger}
+    frame = stream(spark, JVM, name_server, **options).select("broker_name", "queue_id", "queue_offset")
     writer: Any = frame.writeStream.foreach(functools.partial(append, str(directory / "lines")))
     writer = writer.outputMode("update").option("checkpointLocation", str(directory / "checkpoint"))
     query: StreamingQuery = writer.trigger(**trigger).start()
@@ -187,6 +190,67 @@ def test_a_checkpoint_goes_on_as_a_stream_of_batches_and_back(spark: SparkSessio
         assert sorted(lines(tmp_path)) == sorted(wanted)
         wanted = fresh()
         assert sorted(in_real_time()) == sorted(wanted)
+
+
+def test_a_topic_that_was_made_anew_fails_or_is_read_from_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
+        topics.create(cluster, "orders", queues=2)
+        topics.fill(cluster, 40, "orders")
+        until_committed(spark, cluster, tmp_path)
+        assert len(lines(tmp_path)) == 40
+        make_anew(cluster, 6)
+        assert "or the topic was made anew" in failure(
+            begin(spark, cluster.name_server, tmp_path, realTime="2 seconds")
+        )
+        assert len(lines(tmp_path)) == 40
+        (tmp_path / "lines").unlink()
+        until_committed(spark, cluster, tmp_path, failOnDataLoss="false")
+        assert sorted(lines(tmp_path)) == sorted(each_once(ends(cluster.name_server)))
+
+
+@pytest.mark.parametrize("count", [6, 200])
+@pytest.mark.parametrize("is_strict", [True, False], ids=["strict", "careless"])
+def test_a_topic_that_is_made_anew_amid_a_query_fails_it_or_is_read_from_its_beginning(
+    spark: SparkSession, tmp_path: Path, count: int, is_strict: bool
+) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
+        topics.create(cluster, "orders", queues=1)
+        topics.fill(cluster, 40, "orders")
+        until_committed(spark, cluster, tmp_path)
+        (tmp_path / "lines").unlink()
+        options = {"failOnDataLoss": str(is_strict).lower()}
+        query = begin(spark, cluster.name_server, tmp_path, realTime="10 seconds", **options)
+        try:
+            # its offsets are fixed, and the batch is longer than what follows
+            until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() or query.exception())
+            make_anew(cluster, count, queues=1)
+            if is_strict:
+                text = failure(query)
+                assert "the topic was made anew" in text, text
+                return
+            wanted = set(each_once(ends(cluster.name_server)))
+            until(lambda: wanted <= set(lines(tmp_path)) or query.exception(), lambda: sorted(lines(tmp_path)))
+            assert query.exception() is None
+        finally:
+            query.stop()
+
+
+def make_anew(cluster: EmbeddedCluster, count: int, queues: int = 2) -> None:
+    with rmqfast.Admin(name_server=cluster.name_server) as admin:
+        admin.topics.delete("orders")
+    topics.create(cluster, "orders", queues=queues)
+    topics.fill(cluster, count, "orders")
+
+
+def until_committed(spark: SparkSession, cluster: EmbeddedCluster, directory: Path, **options: str) -> None:
+    """A query that ends when it has read all."""
+    query = begin(spark, cluster.name_server, directory, realTime="2 seconds", **options)
+    try:
+        until(lambda: committed(query, directory) == ends(cluster.name_server) or query.exception())
+        assert query.exception() is None
+    finally:
+        query.stop()
+    until(lambda: not spark.streams.active)
 
 
 def test_each_message_comes_at_least_once_however_often_the_query_is_restarted(
