@@ -189,9 +189,17 @@ def _bits(hit: _Hit) -> _Harmed:
     altered = []
     for _ in range(hit.chance.choice((1, 1, 1, 4)) if body else 0):
         at = hit.chance.randrange(len(body))
-        altered += [key for key, first, last in records_in(hit.frame.body) if first <= at < last]
+        records = records_in(hit.frame.body)
+        altered += [key for key, *place in records if _is_unprotected(hit.frame.body, at, *place)]
         body[at] ^= 1 << hit.chance.randrange(8)
     return hit.with_body(bytes(body), altered)
+
+
+def _is_unprotected(body: bytes, at: int, first: int, last: int) -> bool:
+    """Whether a byte is of this record, and not of the message's body, which has a checksum."""
+    own = first + 88
+    (size,) = struct.unpack_from(">i", body, own - 4)
+    return first <= at < last and not own <= at < own + size
 
 
 def _truncated(hit: _Hit) -> _Harmed:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tests.proxy import Passage, Stream
 
-__all__ = ["HARMS", "HarmedLog"]
+__all__ = ["HARMS", "Altered", "HarmedLog"]
 
 _HEAD = struct.Struct(">qi")
 _SIZES = (0, 1, -1, 12, 1 << 22, (1 << 22) + 1, 2**31 - 1, -(2**31))
@@ -47,15 +47,23 @@ class _Hit(NamedTuple):
         """The frame with another body of the same length, of which so many bytes are altered."""
         whole = body[: len(self.frame.body)].ljust(len(self.frame.body), b"\0")
         place = self.frame.offset + self.at
-        return self.with_frame(self.frame._replace(body=whole), (place, min(place + count, self.frame.end)))
+        return self.with_frame(self.frame._replace(body=whole), Altered(place, min(place + count, self.frame.end)))
 
-    def with_frame(self, frame: _Frame, altered: tuple[int, int]) -> _Harmed:
+    def with_frame(self, frame: _Frame, altered: Altered) -> _Harmed:
         """Another frame, and the next one behind it."""
         return _Harmed([frame.written(), self.following.written()], [altered])
 
-    def record_at(self, place: int) -> tuple[int, int]:
+    def record_at(self, place: int) -> Altered:
         """The record of this byte: what comes behind it has other places, and does not prove itself."""
-        return place, place + 1
+        return Altered(place, place + 1, is_exact=False)
+
+
+class Altered(NamedTuple):
+    """Bytes of a log, from and to, that are others; all of their record behind them is, too, unless this is exact."""
+
+    first: int
+    last: int
+    is_exact: bool = True
 
 
 class _Harmed(NamedTuple):
@@ -68,17 +76,17 @@ class _Harmed(NamedTuple):
     """
 
     frames: Sequence[bytes]
-    altered: Sequence[tuple[int, int]]
+    altered: Sequence[Altered]
     is_end: bool = False
 
 
 def _flip(hit: _Hit) -> _Harmed:
     body = bytearray(hit.frame.body)
-    places: list[tuple[int, int]] = []
+    places: list[Altered] = []
     for _ in range(hit.chance.choice((1, 1, 1, 2, 8))):
         at = min(hit.at + hit.chance.randrange(300), len(body) - 1) if places else hit.at
         body[at] ^= 1 << hit.chance.randrange(8)
-        places.append((hit.frame.offset + at, hit.frame.offset + at + 1))
+        places.append(Altered(hit.frame.offset + at, hit.frame.offset + at + 1))
     return _Harmed([hit.frame._replace(body=bytes(body)).written(), hit.following.written()], places)
 
 
@@ -152,7 +160,9 @@ def _size(hit: _Hit) -> _Harmed:
 def _shift(hit: _Hit) -> _Harmed:
     """Bytes of the log, from another place of it on."""
     start = hit.chance.randrange(len(hit.frame.body))
-    return hit.with_body(hit.frame.body[: hit.at] + hit.frame.body[start:], 1)
+    body = (hit.frame.body[: hit.at] + hit.frame.body[start:]).ljust(len(hit.frame.body), b"\0")
+    frame = hit.frame._replace(body=body[: len(hit.frame.body)])
+    return hit.with_frame(frame, hit.record_at(hit.frame.offset + hit.at))
 
 
 #: What may be done, by names for people.
@@ -196,7 +206,7 @@ class HarmedLog(Passage):
     other: bytes = b""
     harm: str = ""
     reports: list[int] = field(default_factory=list)
-    altered: list[tuple[int, int]] = field(default_factory=list)
+    altered: list[Altered] = field(default_factory=list)
 
     def requests(self, stream: Stream) -> Stream:
         """Hands reports on."""

@@ -42,6 +42,8 @@ TOPICS = ("orders", "bills", "others")
 #: Columns that a copy of some topics has otherwise, as its log has other places.
 PLACES = ("physical_offset", "offset_msg_id")
 MAX_RECORD = 1 << 20
+#: Where the body of a record begins.
+BODY_AT = 88
 #: Of two records that differ the first bytes do.
 HEAD = 128
 
@@ -194,7 +196,7 @@ class _Copy:
         names = (topic,) if topic else self._topics or TOPICS
         copied = [row for row in self._master.rows if row["topic"] in names]
         own = [row for row in copied if row["physical_offset"] < self.position]
-        # no checksum speaks of most of a record's head: one that was altered there is any record
+        # no checksum speaks of most of a record's head and of its properties: one that was altered there is any record
         altered = [row for row in own if self._is_altered(row["physical_offset"], row["store_size"])]
         marks = {mark for row in altered for mark in _marks(row)} | self._foreign_marks()
         ignored = {"broker_name", *(PLACES if self._topics else ())}
@@ -205,8 +207,12 @@ class _Copy:
         return count, len(copied) - len(own)
 
     def _is_altered(self, place: int, size: int) -> bool:
+        first = place + BODY_AT
+        body = range(first, first + int.from_bytes(self._master.log[first - 4 : first]) + 1)
         ranges = (one for passage in self._passages for one in passage.altered)
-        return any(first < place + size and place < last for first, last in ranges)
+        touching = (one for one in ranges if one.first < place + size and place < one.last)
+        # a body has its checksum
+        return any(not (one.is_exact and one.first in body and one.last in body) for one in touching)
 
     def _foreign_marks(self) -> set[object]:
         foreign = any("another master" in passage.harm for passage in self._passages)
