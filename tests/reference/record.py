@@ -166,6 +166,27 @@ def decode(data: bytes, at: int = 0, physical_offset: int | None = None, verify_
     return record
 
 
+def is_protected(record: Record, at: int) -> bool:
+    """Whether a change of the byte at `at` of a record shows: sizes, magic, CRC, physical offset, body.
+
+    `docs/damage.md` lists the rest.
+    """
+    topic = _body_at(record) + 4 + len(record.body) + (2 if record.v2 else 1)
+    properties_at = record.store_size - len(record.property_bytes)
+    protected = (range(12), range(28, 36), range(_body_at(record), topic), range(properties_at - 2, properties_at))
+    return any(at in part for part in protected)
+
+
+def is_checked(record: Record, at: int) -> bool:
+    """Whether a change of the byte at `at` shows by the body's CRC alone."""
+    return at in range(8, 12) or at in range(_body_at(record) + 4, _body_at(record) + 4 + len(record.body))
+
+
+def _body_at(record: Record) -> int:
+    """Where the length of the body stands."""
+    return 68 + sum(20 if record.sys_flag & flag else 8 for flag in (BORN_HOST_V6, STORE_HOST_V6))
+
+
 def verify_property_crc(data: bytes) -> bool:
     """Whether the encoded record `data` ends in the CRC of what is before it."""
     checked = data[: -properties.CRC_RESERVED_BYTES]

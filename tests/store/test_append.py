@@ -80,6 +80,8 @@ def write_reference(path: Path, batches: Batches) -> None:
 def tree(path: Path) -> dict[str, bytes]:
     """File name to bytes; of the checkpoint not the index time, which speaks of full files that another one follows."""
     files = {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
+    # rmqfast's own
+    files.pop("queue.ends", None)
     files["checkpoint"] = files.get("checkpoint", b"")[:16]
     return {name: data for name, data in files.items() if name != "lock"}
 

@@ -16,7 +16,7 @@ from rmqfast.message import Damage
 from tests.effort import effort
 from tests.golden_stores import PathOf
 from tests.reference.commit_log import CommitLog
-from tests.reference.record import BORN_HOST_V6, STORE_HOST_V6, Record
+from tests.reference.record import Record, is_protected
 from tests.store.scanned import scanned
 
 #: What a scan met is compared with `Scan.damage`.
@@ -156,13 +156,3 @@ def flip(log: Log, offset: int, bit: int) -> None:
     with log.file(offset).open("r+b", buffering=0) as file:
         byte = os.pread(file.fileno(), 1, offset % FILE_SIZE)[0]
         os.pwrite(file.fileno(), bytes([byte ^ 1 << bit]), offset % FILE_SIZE)
-
-
-def is_protected(record: Record, at: int) -> bool:
-    """Sizes, magic, CRC, physical offset, body: whatever becomes of them shows. `docs/damage.md` lists the rest."""
-    hosts = sum(20 if record.sys_flag & flag else 8 for flag in (BORN_HOST_V6, STORE_HOST_V6))
-    body_size = 68 + hosts
-    topic = body_size + 4 + len(record.body) + (2 if record.v2 else 1)
-    properties = record.store_size - len(record.property_bytes)
-    protected = (range(12), range(28, 36), range(body_size, topic), range(properties - 2, properties))
-    return any(at in part for part in protected)

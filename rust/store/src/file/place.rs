@@ -147,13 +147,16 @@ pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The error of a symbolic link that leads nowhere.
+/// The error of a symbolic link that leads nowhere, or of a directory in the place of a file.
 pub fn dead_link(path: &Path) -> Error {
     Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: dead_link_reason(path) }
 }
 
 /// As [`dead_link`], in words.
 pub fn dead_link_reason(path: &Path) -> String {
+    if fs::metadata(path).is_ok() {
+        return "expected a file, got another thing of its name, as a directory: remove that".to_owned();
+    }
     let target = fs::read_link(path).map_or_else(|_| "a place".to_owned(), |target| target.display().to_string());
     format!("a symbolic link to {target}, which is not there: mount what it leads to, or remove the link")
 }

@@ -21,7 +21,7 @@ pub struct SegmentFile {
     pub base: u64,
     /// Bytes it had when listed.
     pub len: u64,
-    /// Whether it is a symbolic link whose target is not there.
+    /// Whether no file is there: a symbolic link whose target is not there, or a directory.
     pub is_dead_link: bool,
 }
 
@@ -51,8 +51,42 @@ impl Segments {
             list_one(directory, &mut files, &mut strays)?;
         }
         let mut segments = Self { files: files.into_values().collect(), strays };
+        segments.take_directories()?;
+        segments.pass_over_misplaced();
         segments.guess_dead_links();
         Ok(segments)
+    }
+
+    /// Takes a directory that has the name of a file, and stands before others, for a file that is not there.
+    fn take_directories(&mut self) -> Result<()> {
+        let Some(last) = self.files.last().map(|file| file.base) else { return Ok(()) };
+        for path in std::mem::take(&mut self.strays) {
+            let base = path.file_name().and_then(|name| name.to_str()).and_then(name::offset);
+            let base = base.filter(|base| *base < last && self.files.iter().all(|file| file.base != *base));
+            match base {
+                Some(base) if place::is_directory(&path)? => {
+                    self.files.push(SegmentFile { path, base, len: 0, is_dead_link: true });
+                }
+                _ => self.strays.push(path),
+            }
+        }
+        self.files.sort_by_key(|file| file.base);
+        Ok(())
+    }
+
+    /// Takes a file for a stray whose name no segment has, and that would hide the end of the one before it.
+    fn pass_over_misplaced(&mut self) {
+        let size = self.file_size().unwrap_or(1);
+        let mut end = 0;
+        let files = std::mem::take(&mut self.files);
+        for file in files {
+            if file.base < end && !file.base.is_multiple_of(size) {
+                self.strays.push(file.path);
+                continue;
+            }
+            end = end.max(file.base + size.min(file.len));
+            self.files.push(file);
+        }
     }
 
     /// Gives a link that leads nowhere the length up to the next file, or that of most files. It has a byte at least, or it would pass for

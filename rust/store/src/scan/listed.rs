@@ -36,6 +36,10 @@ impl Listed {
         }
         let end = end.min(store.end());
         let plan = Plan::new(store, request, Some(Way::Queue))?;
+        // queues list what is lost, too
+        if store.log().lost_end().flatten().is_some() {
+            return Ok(None);
+        }
         // what no queue lists has to be empty, or the count would miss it
         for piece in plan.pieces.iter().filter(|piece| piece.way == Way::Log) {
             if is_written(store.log(), piece)? {

@@ -36,8 +36,8 @@ impl Plan {
     /// # Errors
     /// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`].
     pub fn new(store: &MessageStore, request: &ScanRequest, way: Option<Way>) -> Result<Self> {
-        let (from, end) = time_range(store, request)?;
         let sources = Self::sources(store, request)?;
+        let (from, end) = time_range(store, request)?;
         let straight = |reason: &str| Self {
             pieces: vec![Piece { way: Way::Log, from, end, verify_crc: false }],
             sources: sources.clone(),
@@ -87,6 +87,7 @@ impl Plan {
     /// # Errors
     /// [`Error::Io`].
     pub fn sources(store: &MessageStore, request: &ScanRequest) -> Result<Sources> {
+        store.look_at_end()?;
         let mut queues = request.topic.as_deref().map(|t| store.queues(t)).transpose()?.unwrap_or_default();
         queues.retain(|q| request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&q.queue_id())));
         let generations = Arc::new(generations(store, request)?);
@@ -128,7 +129,8 @@ fn lost_stretch(
 /// The stretch of the log that may hold records of the asked time: whole files, with room for a clock that stepped back.
 pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<(u64, u64)> {
     let segments = store.log().segments();
-    let (mut from, mut end) = (segments.start(), segments.end().min(store.end()));
+    let lost = store.log().lost_end().flatten().map_or(0, |lost| lost.end);
+    let (mut from, mut end) = (segments.start(), segments.end().min(store.end()).max(lost));
     for (index, file) in segments.files().iter().enumerate() {
         let asked = request.start_time.is_some() || request.end_time.is_some();
         let Some(first) = asked.then(|| store.first_store_timestamp(index)).transpose()?.flatten() else { continue };

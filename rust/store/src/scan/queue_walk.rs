@@ -10,7 +10,7 @@ use crate::file::{Segment, mmap};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::commit_log::{CommitLog, sound};
 use crate::store::consume_queue::ConsumeQueue;
-use crate::store::damage::DamageLog;
+use crate::store::damage::{Damage, DamageLog, listed_there};
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
 use crate::store::multi_dispatch::LMQ;
 use crate::{Error, Result};
@@ -99,7 +99,7 @@ impl QueueWalk {
             let file = self.log.segments().find(first.physical_offset);
             let none = || "expected a file of the commit log, got none".to_owned();
             let reason = file.map_or_else(none, |index| self.log.removed(index));
-            damage.push(self.log.damage(first.physical_offset, u64::from(first.size), reason));
+            damage.push(self.damage(first, u64::from(first.size), &reason));
             self.next_hit += 1;
             return Ok(());
         };
@@ -113,7 +113,7 @@ impl QueueWalk {
             }
             if let Some(reason) = too_long(segment, self.hits[self.next_hit], base)? {
                 let hit = self.hits[self.next_hit];
-                damage.push(self.log.damage(hit.physical_offset, 0, reason));
+                damage.push(self.damage(hit, u64::from(hit.size), &reason));
                 self.next_hit += 1;
                 continue;
             }
@@ -139,7 +139,7 @@ impl QueueWalk {
                 let at = start + (hit.physical_offset - from) as usize;
                 match self.check(hit, bytes.get(at..).unwrap_or_default()) {
                     Ok(layout) => self.records.push(RecordAt { at: at as u32, layout }),
-                    Err(reason) => damage.push(self.log.damage(hit.physical_offset, u64::from(hit.size), reason)),
+                    Err(reason) => damage.push(self.damage(*hit, u64::from(hit.size), &reason)),
                 }
             }
             fetched += (to - from) as usize;
@@ -175,6 +175,12 @@ impl QueueWalk {
             };
         }
         Ok(Some(base))
+    }
+
+    fn damage(&self, hit: Hit, length: u64, reason: &str) -> Damage {
+        let queue = &self.queues[hit.queue as usize];
+        let reason = listed_there(reason, queue.topic(), queue.queue_id(), hit.queue_offset);
+        self.log.damage(hit.physical_offset, length, reason)
     }
 
     /// Whether the bytes are the record that the unit promises.

@@ -2,12 +2,12 @@
 //!
 //! Source: `CommitLog`, `MappedFileQueue.findMappedFileByOffset`.
 use super::damage::Damage;
-use crate::file::{Io, Place, Segment, Segments, StoreLock};
+use crate::file::{Io, Place, Segment, Segments, StoreLock, place};
 use crate::format::message::{Item, Layout, Message};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Most records fit into a page: the first read of one.
 const FIRST_READ: usize = 4096;
@@ -20,6 +20,16 @@ pub struct CommitLog {
     io: Io,
     /// Mapped files stay mapped: what faults a page in is dearer than what reads it.
     mapped: Mutex<BTreeMap<usize, Segment>>,
+    lost_end: OnceLock<Option<LostEnd>>,
+}
+
+/// An end of the log that was flushed and is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostEnd {
+    /// Up to where it was flushed.
+    pub end: u64,
+    /// What says so.
+    pub witness: String,
 }
 
 impl CommitLog {
@@ -28,7 +38,18 @@ impl CommitLog {
     /// # Errors
     /// [`Error::Io`] for a directory that cannot be read.
     pub fn list(root: &Path, directories: &[PathBuf], io: Io) -> Result<Self> {
-        Ok(Self { root: root.to_path_buf(), segments: Segments::list(directories)?, io, mapped: Mutex::default() })
+        let (segments, mapped) = (Segments::list(directories)?, Mutex::default());
+        Ok(Self { root: root.to_path_buf(), segments, io, mapped, lost_end: OnceLock::new() })
+    }
+
+    /// The end that is lost, as far as somebody has looked; `Some(None)` where nothing is.
+    pub fn lost_end(&self) -> Option<Option<&LostEnd>> {
+        self.lost_end.get().map(Option::as_ref)
+    }
+
+    /// Notes it for all walks; the first note stays.
+    pub(super) fn note_lost_end(&self, lost: Option<LostEnd>) {
+        self.lost_end.get_or_init(|| lost);
     }
 
     /// Whether a broker has the store: what its last bytes are no record yet is one in the making.
@@ -129,7 +150,7 @@ impl CommitLog {
         let files = self.segments.files();
         // also in a gap: the file before it is where a person looks
         let index = files.partition_point(|f| f.base <= offset).saturating_sub(1);
-        let file = files.get(index).map_or_else(PathBuf::new, |f| f.path.clone());
+        let file = files.get(index).map_or_else(|| self.root.join("commitlog"), |f| f.path.clone());
         Damage { offset, length, reason: reason.into(), file }
     }
 
@@ -153,8 +174,11 @@ impl CommitLog {
 
     /// Why the file at `index` is not there: a link that leads nowhere, or removed since it was listed.
     pub fn removed(&self, index: usize) -> String {
-        if let Err(Error::Corrupt { reason, .. }) = Place::metadata(&self.segments.files()[index].path) {
-            return reason;
+        let file = &self.segments.files()[index];
+        match Place::look(&file.path) {
+            Ok(Place::DeadLink) => return place::dead_link_reason(&file.path),
+            Ok(Place::There(meta)) if meta.is_dir() => return place::dead_link_reason(&file.path),
+            _ => {}
         }
         match self.retained_from(index) {
             Some(begin) => {

@@ -3,7 +3,7 @@
 //! Files are zero behind their last unit; a queue whose first file starts in the middle begins with pre-blank units.
 //!
 //! Source: `ConsumeQueue`.
-use super::commit_log::{CommitLog, RecordReader};
+use super::commit_log::CommitLog;
 use super::multi_dispatch::listed_in;
 use crate::file::{Io, Segment, Segments, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -125,20 +125,6 @@ impl ConsumeQueue {
             let is_listed =
                 || listed_in(&message).iter().any(|(name, id, _)| (*name, *id) == (&*self.topic, self.queue_id));
             message.layout().total as i32 == unit.size && (is_own || is_listed())
-        }))
-    }
-
-    /// Whether a unit at `offset` leads to a whole message of this queue that says another offset.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn leads_to_other(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
-        let Ok(at) = u64::try_from(unit.physical_offset) else { return Ok(false) };
-        let record = RecordReader::new(log).try_record(at)?.unwrap_or_default();
-        Ok(Message::decode(&record).is_some_and(|message| {
-            let is_whole = message.layout().total.cast_signed() == unit.size;
-            let is_of_queue = (message.topic(), message.queue_id()) == (self.topic.as_bytes(), self.queue_id);
-            is_whole && is_of_queue && message.queue_offset() != offset
         }))
     }
 

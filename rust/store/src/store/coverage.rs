@@ -14,7 +14,7 @@ use super::log_walk::LogWalk;
 use super::message_store::{MessageStore, QueueKind};
 use super::multi_dispatch::LMQ;
 use super::removed_topics::RemovedTopics;
-use super::unlisted::Unlisted;
+use super::unlisted::{DELAY_TOPIC, Unlisted};
 use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
@@ -190,6 +190,14 @@ impl MessageStore {
         self.missing_from(self.doubted_from(topic, queue_ids)?)
     }
 
+    /// Whether there is such a record from an offset of the log on, at which one begins.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn misses_behind(&self, offset: u64) -> Result<bool> {
+        Ok(self.missing_from(offset.max(self.log().min_offset()))?.topics().next().is_some())
+    }
+
     fn missing_from(&self, from: u64) -> Result<Arc<Unlisted>> {
         let mut known = self.known_missing();
         let (known_from, behind) = match &*known {
@@ -360,7 +368,8 @@ impl<'a> Owners<'a> {
             self.topics.insert(topic.to_owned(), queues);
         }
         let Some(Some(queues)) = self.topics.get(topic) else { return Ok(false) };
-        queues.get(&queue_id).map_or(Ok(true), |owner| owner.misses(offset, message.physical_offset()))
+        let listed = (self.store.log().min_offset(), self.store.dispatched_to()?);
+        queues.get(&queue_id).map_or(Ok(true), |owner| owner.misses(offset, message.physical_offset(), listed))
     }
 
     /// The queues of a topic as they are now; `None` of a topic that was deleted, or is listed elsewhere.
@@ -378,7 +387,8 @@ impl<'a> Owners<'a> {
     fn may_exist(&mut self, topic: &str) -> bool {
         // as it is now: a topic may have been deleted since the store was opened
         let config = self.config.get_or_insert_with(|| ConfigFile::load(self.store.root(), TOPICS));
-        config.is_missing() || config.topics().any(|name| name == topic)
+        // nobody deletes the topic of delayed messages, and older brokers do not name it
+        topic == DELAY_TOPIC || config.is_missing() || config.topics().any(|name| name == topic)
     }
 }
 
@@ -388,7 +398,8 @@ impl Owner {
         Ok(Self { queue, begin })
     }
 
-    fn misses(&self, offset: i64, physical_offset: i64) -> Result<bool> {
+    /// Whether the message of a place in the log and in the queue is not listed; the log is listed from `begin` to `listed_to`.
+    fn misses(&self, offset: i64, physical_offset: i64, (begin, listed_to): (u64, u64)) -> Result<bool> {
         if self.begin.is_some_and(|begin| begin.is_behind(offset, physical_offset as u64)) {
             return Ok(false);
         }
@@ -396,7 +407,8 @@ impl Owner {
         if !can_follow(self.queue.max_offset()?, offset) {
             return Ok(false);
         }
-        // one that leads elsewhere is damage, which whoever reads the queue meets
-        Ok(UnitReader::new(&self.queue).unit(offset)?.is_none_or(|unit| !unit.is_message()))
+        // one that leads elsewhere is damage, which whoever reads the queue meets; where no record is listed nobody does
+        let is_met = |unit: &Unit| unit.is_message() && (begin..listed_to).contains(&(unit.physical_offset as u64));
+        Ok(!UnitReader::new(&self.queue).unit(offset)?.is_some_and(|unit| is_met(&unit)))
     }
 }

@@ -22,6 +22,11 @@ impl fmt::Display for Damage {
     }
 }
 
+/// The reason of a damage, with the message that a queue lists there: its unit may be what is wrong.
+pub fn listed_there(reason: &str, topic: &str, queue_id: i32, queue_offset: i64) -> String {
+    format!("{reason}; message {queue_offset} of queue {queue_id} of topic {topic} is listed there")
+}
+
 /// Damages met so far; past [`DamageLog::LIMIT`] they are only counted, as a ruined store must not fill the memory.
 #[derive(Clone, Debug, Default)]
 pub struct DamageLog {

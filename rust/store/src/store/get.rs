@@ -2,7 +2,7 @@
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`; the tag string is compared as `PullAPIWrapper` does.
 use super::commit_log::RecordReader;
-use super::damage::Damage;
+use super::damage::{Damage, listed_there};
 use super::get_limits::GetLimits;
 pub use super::get_status::GetMessageStatus;
 use super::message_store::MessageStore;
@@ -68,7 +68,8 @@ impl MessageStore {
         let mut records = source.records;
         // tags with the same hash are told apart by the client, as in Java
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
-        if source.met_hole {
+        // where a queue begins is not known where its log is damaged
+        if source.met_hole || pulled.status == GetMessageStatus::OffsetTooSmall {
             // a message that no unit leads to may have been there
             let missing = self.missing_of(topic, Some(&[queue_id]))?;
             for unlisted in [&missing, &self.unlisted()?] {
@@ -144,7 +145,12 @@ impl PullSource for Source<'_> {
                 None => (reason, Taken::Gone(self.behind_file_of(physical_offset))),
             },
         };
-        let length = unit.size.max(0) as u64;
+        let length = match gone {
+            // the others of that file are passed over, too
+            Taken::Gone(Some(behind)) => behind.cast_unsigned() - physical_offset,
+            _ => unit.size.max(0) as u64,
+        };
+        let reason = listed_there(&reason, self.view.topic(), self.view.queue_id(), queue_offset);
         self.damage.push(self.store.log().damage(physical_offset, length, reason));
         Ok(gone)
     }

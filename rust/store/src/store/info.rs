@@ -1,14 +1,18 @@
 //! What a store is, at a glance: nothing is read but names, headers, and the first and last record.
+use super::commit_log::LostEnd;
 use super::config_files::ConfigFile;
 use super::index_files::IndexFile;
 use super::message_store::{MessageStore, QueueKind};
+use super::multi_dispatch::LMQ;
+use super::queue_ends::QueueEnds;
+use super::removed_topics::RemovedTopics;
 use crate::Result;
 use crate::file::{Place, place};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::message::{MAGIC_V2, Message};
 use crate::format::properties::PROPERTY_END;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Queues that a note names.
@@ -58,6 +62,10 @@ impl MessageStore {
         let mut notes = self.notes();
         notes.extend(index_notes(&index));
         notes.extend(self.lost_note()?);
+        notes.extend(self.lost_end_note()?);
+        notes.extend(self.damage_note()?);
+        notes.extend(self.short_notes()?);
+        notes.extend(self.odd_notes()?);
         if self.queue_kind() == QueueKind::RocksDb {
             notes.push("consume queues are in RocksDB: messages are found through the commit log".to_owned());
         }
@@ -94,6 +102,64 @@ impl MessageStore {
                      `rmqfast store repair DIR` lists them again"
             )
         }))
+    }
+
+    /// That the log ends before what was flushed.
+    fn lost_end_note(&self) -> Result<Option<String>> {
+        self.look_at_end()?;
+        Ok(self.log().lost_end().flatten().map(|lost| {
+            let LostEnd { end, witness } = lost;
+            format!("expected the commit log to end at {end} or behind, as {witness} says: messages are lost; `rmqfast store repair DIR` shows which")
+        }))
+    }
+
+    /// What was damaged where the log is read in place of the queues: where these begin and end is not known.
+    fn damage_note(&self) -> Result<Option<String>> {
+        let (missing, unlisted) = (self.missing()?, self.unlisted()?);
+        let mut places = missing.damage().entries().iter().chain(unlisted.damage().entries());
+        let first = places.next();
+        Ok(first
+            .map(|first| format!("{} damaged places where queues are read from the log: {first}", 1 + places.count())))
+    }
+
+    /// Queues that have lost the last offsets which they gave.
+    fn short_notes(&self) -> Result<Vec<String>> {
+        let (ends, removed, topics) =
+            (QueueEnds::load(self.root())?, RemovedTopics::load(self.root()).unwrap_or_default(), self.topics()?);
+        let found =
+            |topic: &str, id: i32| topics.get(topic).and_then(|queues| queues.get(&id)).map_or(0, |(_, end)| *end);
+        let short = ends.iter(&removed).filter(|(topic, id, next)| found(topic, *id) < *next);
+        let short = short.map(|(topic, id, next)| {
+            let end = found(topic, id);
+            format!("queue {id} of topic {topic} ends at {end}, but gave the offsets before {next}: it has lost its files; they are not given again")
+        });
+        Ok(short.take(MOST_NAMED).collect())
+    }
+
+    /// Files of queues that are longer or shorter than most: bounds of these queues may be wrong.
+    fn odd_notes(&self) -> Result<Vec<String>> {
+        let mut queues = self.all_queues()?;
+        // of a light queue they have a size of their own
+        queues.retain(|queue| !queue.topic().starts_with(LMQ));
+        let files: Vec<_> =
+            queues.iter().flat_map(|queue| queue.segments().files()).filter(|f| !f.is_dead_link).collect();
+        let mut counts = BTreeMap::new();
+        for file in &files {
+            *counts.entry(file.len).or_insert(0_usize) += 1;
+        }
+        let Some((size, _)) = counts.into_iter().max_by_key(|(size, count)| (*count, *size)) else {
+            return Ok(Vec::new());
+        };
+        let odd = files.iter().filter(|file| file.len != size).take(MOST_NAMED);
+        Ok(odd
+            .map(|file| {
+                format!(
+                    "{}: expected {size} bytes, as most files of queues have, got {}",
+                    file.path.display(),
+                    file.len
+                )
+            })
+            .collect())
     }
 
     fn first_record(&self) -> Result<Option<Vec<u8>>> {

@@ -46,6 +46,8 @@ pub struct LogWalk {
     log: Arc<CommitLog>,
     position: u64,
     end: u64,
+    /// Up to where the end of the log that is lost was asked for, until it was told.
+    lost_to: u64,
     verify_from: u64,
     segment: Option<(usize, Segment)>,
     window: (u64, usize),
@@ -73,10 +75,12 @@ impl LogWalk {
     /// Walks records that start in `[from, end)`; body CRCs are checked from `verify_from` on.
     pub fn new(log: Arc<CommitLog>, from: u64, end: u64, verify_from: u64) -> Self {
         let position = from.max(log.min_offset());
+        let lost_to = log.lost_end().flatten().map_or(0, |lost| lost.end.min(end));
         Self {
             log,
             position,
             end,
+            lost_to,
             verify_from,
             segment: None,
             window: (0, 0),
@@ -115,10 +119,25 @@ impl LogWalk {
         self.records.clear();
         let mut needed = 0;
         while self.position < self.end && self.records.is_empty() {
-            let Some(index) = self.open_segment(damage)? else { return Ok(false) };
+            let Some(index) = self.open_segment(damage)? else { break };
             needed = self.step(index, needed, damage)?;
         }
+        if self.records.is_empty() {
+            self.tell_lost_end(damage);
+        }
         Ok(!self.records.is_empty())
+    }
+
+    /// Notes what was flushed behind the end of the log.
+    fn tell_lost_end(&mut self, damage: &mut DamageLog) {
+        let (from, end) = (self.position, std::mem::take(&mut self.lost_to));
+        if let Some(lost) = self.log.lost_end().flatten().filter(|_| from < end) {
+            let reason = format!(
+                "expected the commit log to end at {} or behind, as {} says, got its end",
+                lost.end, lost.witness
+            );
+            damage.push(self.log.damage(from, end - from, reason));
+        }
     }
 
     /// What [`advance`](Self::advance) read.

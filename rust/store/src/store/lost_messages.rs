@@ -13,7 +13,7 @@ use super::removed_topics::RemovedTopics;
 use crate::Result;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FILE: &str = "lostMessages.json";
 const TABLE: &str = "lostMessages";
@@ -46,6 +46,11 @@ impl LostMessages {
             losses.into_iter().for_each(|(queue_id, loss)| lost.add(&topic, queue_id, loss));
         }
         Ok(lost)
+    }
+
+    /// The file of the store below `root` that lists them.
+    pub fn path(root: &Path) -> PathBuf {
+        root.join("config").join(FILE)
     }
 
     /// Whether the store below `root` has lost any, without a look at which.

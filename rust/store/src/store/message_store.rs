@@ -110,11 +110,11 @@ impl MessageStore {
     }
 
     /// The store as it is at this moment, whatever is added to its files: a record that comes later is not read. What is removed
-    /// meanwhile is gone all the same.
+    /// meanwhile is gone all the same. What was there up to `lost` is of it, too.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn pinned(self) -> Result<Self> {
+    pub(super) fn pinned_behind(self, lost: u64) -> Result<Self> {
         let from = match self.kind {
             QueueKind::Files => self.last_listed_offset()?,
             QueueKind::RocksDb | QueueKind::Missing => self.last_begun_file()?,
@@ -126,7 +126,7 @@ impl MessageStore {
             // queues are looked at once
             self.dispatched_to.get_or_init(|| from);
         }
-        Ok(Self { end: walk.position(), ..self })
+        Ok(Self { end: walk.position().max(lost), ..self })
     }
 
     /// The commit log as it is by now.
@@ -273,8 +273,11 @@ impl MessageStore {
         let mut links: Vec<PathBuf> = segments.filter_map(|files| files.dead_link().map(Path::to_path_buf)).collect();
         for directory in ["", "index", "config"] {
             for path in place::list(&self.root.join(directory))? {
-                if let Place::DeadLink = Place::look(&path)? {
-                    links.push(path);
+                let is_file_name = path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.parse::<u64>().is_ok());
+                match Place::look(&path)? {
+                    Place::DeadLink => links.push(path),
+                    Place::There(meta) if meta.is_dir() && is_file_name => links.push(path),
+                    Place::There(_) | Place::Absent => {}
                 }
             }
         }

@@ -22,6 +22,7 @@ pub mod multi_dispatch;
 pub mod newest_copy;
 pub mod pull;
 pub mod query;
+pub mod queue_ends;
 pub mod queue_view;
 pub mod recover;
 pub mod removed_topics;

@@ -20,6 +20,7 @@ use crate::file::permission::{self, Permission};
 use crate::file::{StoreLock, place};
 use crate::format::host::Host;
 use crate::store::message_store::{MessageStore, OpenOptions};
+use crate::store::queue_ends::QueueEnds;
 use crate::store::recover::{self, Extent, MissingEnd, Recovered, is_begun, log_end, recover};
 use crate::store::retain::clock::now_ms;
 use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
@@ -212,6 +213,12 @@ impl Appender {
             // whoever opens it next is to recover it
             return Ok(());
         }
+        let mut ends = QueueEnds::new(open.writers.log.position(), now_ms());
+        for number in 0..open.writers.queues.len() as u32 {
+            let queue = open.writers.queues.queue(number);
+            ends.add(&open.writers.queues.topic(number).name, queue.queue_id, queue.next_offset());
+        }
+        ends.save(&store.root)?;
         disk::remove_file(&store.root.join(ABORT))?;
         sync_directory(&store.root)
     }
@@ -319,6 +326,7 @@ pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Re
     // first: queues may lead to what is cut, whatever the checkpoint says of them
     recover::begin(root)?;
     CheckpointWriter::open(root)?.lower_end(end)?;
+    QueueEnds::remove(root)?;
     log_end::cut(store.log(), end)?;
     recovered(root, &options, Extent::Whole, None, watch).map(|recovered| recovered.log_end)
 }
@@ -343,14 +351,16 @@ fn recovered(
 fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> Result<(Writers, Option<Recovered>)> {
     resume::refuse_other_kinds(root)?;
     let extent = match place::exists(&root.join(ABORT))? {
+        // a recovery that did not end may have cut queues, whatever the checkpoint says of them
+        _ if is_begun(root)? => Extent::Whole,
+        true if has_short_queue(root, options)? => Extent::Whole,
         // what the checkpoint vouches for is on the disk: only what stands behind it is compared
         true => Extent::Checkpoint,
-        // a recovery that did not end may have cut queues, whatever the checkpoint says of them
-        false if is_begun(root)? => Extent::Whole,
         false => {
             refuse_missing_end(root, options)?;
             match resume::resume(root, options) {
                 Err(Error::Corrupt { .. }) => Extent::Whole,
+                Ok(_) if has_short_queue(root, options)? => Extent::Whole,
                 resumed => return Ok((resumed?, None)),
             }
         }
@@ -360,6 +370,19 @@ fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> 
 }
 
 /// Refuses a log that ends before what was flushed, before anything is changed; a copy fetches the rest from its master.
+/// Whether a queue has lost units that it had: it would give their offsets again. A copy has what its master says.
+fn has_short_queue(root: &Path, options: &AppendOptions) -> Result<bool> {
+    if options.replica_from.is_some() {
+        return Ok(false);
+    }
+    let store = MessageStore::open(root, &OpenOptions::default())?;
+    if store.log().segments().files().is_empty() && !place::exists(&root.join("checkpoint"))? {
+        // somebody has removed all of the old store but this
+        QueueEnds::remove(root)?;
+    }
+    QueueEnds::are_missed(&store)
+}
+
 fn refuse_missing_end(root: &Path, options: &AppendOptions) -> Result<()> {
     let mut is_new = true;
     for name in resume::DIRECTORIES {

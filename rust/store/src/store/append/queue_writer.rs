@@ -191,7 +191,9 @@ impl QueueWriter {
     fn fill_up(&mut self, offset: i64, log_file: i64, tail: Option<Unit>) -> Result<()> {
         let is_start = self.next_offset == 0;
         if is_start {
-            self.start_in(offset as u64 * UNIT / self.file_size * self.file_size)?;
+            // without a file, a start would take the queue for empty
+            let first = if tail.is_some() { offset.saturating_sub(1) } else { offset };
+            self.start_in(first as u64 * UNIT / self.file_size * self.file_size)?;
         }
         let units_per_file = (self.file_size / UNIT) as i64;
         while self.next_offset < offset {

@@ -266,6 +266,10 @@ fn queue_table(
             return Err(corrupt(queue.directory(), own, expected));
         }
         size = size.or(own);
+        if let Some(file) = queue.segments().files().iter().find(|file| !file.base.is_multiple_of(file.len)) {
+            let expected = format!("expected the name of a file to be a multiple of {}, got {}", file.len, file.base);
+            return Err(corrupt(&file.path, 0, expected));
+        }
     }
     let mut table = QueueTable::new(store.root().join("consumequeue"), size.unwrap_or(options.queue_file_size));
     for queue in queues {

@@ -7,7 +7,7 @@ use super::log_end;
 use super::marker::is_begun;
 use crate::file::{name, place};
 use crate::format::message::Message;
-use crate::store::commit_log::CommitLog;
+use crate::store::commit_log::{CommitLog, LostEnd};
 use crate::store::consume_queue::ConsumeQueue;
 use crate::store::damage::DamageLog;
 use crate::store::log_walk::{Block, LogWalk};
@@ -52,7 +52,7 @@ impl MissingEnd {
         let log = store.log();
         if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
             if !reaches(log, flushed)? {
-                let ending = Ending::of(store, &HashSet::new())?;
+                let ending = Ending::of(store, &HashSet::new(), 0)?;
                 let missing = Self::new(store, &ending, flushed, checkpoint_of(store))?;
                 return ending.goes_on.map_or(Ok(Some(missing)), Err);
             }
@@ -64,37 +64,16 @@ impl MissingEnd {
         if is_begun(store.root())? {
             return Ok(None);
         }
-        Self::find_by_lists(store, queues)
-    }
-
-    /// As what lists the log says, and the times of the checkpoint.
-    fn find_by_lists(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
-        let is_closed = !store.has_abort()?;
-        let listed = if is_closed { listed_of(queues)? } else { Vec::new() };
-        let ending = Ending::of(store, &listed.iter().map(Listed::key).collect())?;
+        let lists = Lists::of(store, queues)?;
         // damage, which a recovery tells from what was never flushed
-        if ending.goes_on.is_some() {
+        if lists.ending.goes_on.is_some() {
             return Ok(None);
         }
-        // no record of that place is in the log: else the unit alone is damaged
-        let is_missing = |listed: &&Listed| listed.end > ending.end && !ending.records.contains(&listed.key());
-        if let Some(listed) = listed.iter().filter(is_missing).max_by_key(|listed| listed.end) {
-            return Self::new(store, &ending, listed.end, listed.to_string()).map(Some);
-        }
-        if is_closed && let Some(file) = store.index_files()?.last() {
-            let (at, time) = (u64::try_from(file.header.end_phy_offset).unwrap_or(0), file.header.end_timestamp);
-            if at >= ending.end && time >= ending.last_ms && file.entries() > 0 {
-                return Self::new(store, &ending, at + 1, format!("the index, {}", file.path.display())).map(Some);
-            }
-        }
-        let flushed_ms = store.checkpoint()?.map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
-        // a time to come is damage of the checkpoint
-        let is_later = flushed_ms > ending.last_ms && flushed_ms <= now_ms();
-        if is_later && flushed_ms > last_time(store.log(), store.log().min_offset())? {
-            let witness = format!("{}, of messages stored until {flushed_ms},", checkpoint_of(store));
-            return Self::new(store, &ending, ending.end + 1, witness).map(Some);
-        }
-        Ok(None)
+        let expected = match lists.listed_behind(store, lists.ending.end)? {
+            None => lists.flushed_behind(store, lists.ending.end)?,
+            listed => listed,
+        };
+        expected.map(|(expected, witness)| Self::new(store, &lists.ending, expected, witness)).transpose()
     }
 
     fn new(store: &MessageStore, ending: &Ending, expected: u64, witness: String) -> Result<Self> {
@@ -133,9 +112,135 @@ impl Display for MissingEnd {
     }
 }
 
+impl MessageStore {
+    /// Has whoever walks the log hear of an end that was flushed and is not there. Looks once.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn look_at_end(&self) -> Result<()> {
+        if self.log().lost_end().is_some() {
+            return Ok(());
+        }
+        let lost = match flushed_behind(self)? {
+            // what a writer has added since the files were listed
+            Some((end, _)) if reaches(&self.log_now()?, end)? => None,
+            lost => lost,
+        };
+        self.log().note_lost_end(lost.map(|(end, witness)| LostEnd { end, witness }));
+        Ok(())
+    }
+
+    /// As [`pinned_behind`](Self::pinned_behind), with the queues of an end that is lost.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn pinned(self) -> Result<Self> {
+        self.look_at_end()?;
+        let lost = self.log().lost_end().flatten().map_or(0, |lost| lost.end);
+        self.pinned_behind(lost)
+    }
+}
+
+/// Up to where a log was flushed that ends before, and what says so. Whoever reads it meets by himself where it ends.
+fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
+    let log = store.log();
+    if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
+        if !reaches(log, flushed)? {
+            return Ok(Some((flushed, checkpoint_of(store))));
+        }
+        if store.has_abort()? || ends_at(log, flushed)? {
+            return Ok(None);
+        }
+    }
+    // who writes to it adds to the lists and to the log, one after the other
+    if log.has_writer() || is_begun(store.root())? {
+        return Ok(None);
+    }
+    let queues = store.all_queues()?;
+    // nobody tells, and the log need not be read
+    if queues.is_empty() && store.index_files()?.is_empty() && store.checkpoint()?.is_none() {
+        return Ok(None);
+    }
+    let lists = Lists::of(store, &queues)?;
+    let end = lists.ending.position;
+    let listed = lists.listed_behind(store, end)?;
+    // times may be damaged, and where queues are whole these tell
+    if listed.is_some() || (lists.is_closed && !queues.is_empty()) {
+        Ok(listed)
+    } else {
+        lists.flushed_behind(store, end)
+    }
+}
+
+/// What lists the log, the times of the checkpoint, and the log's last records.
+struct Lists {
+    is_closed: bool,
+    listed: Vec<Listed>,
+    ending: Ending,
+}
+
+impl Lists {
+    fn of(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Self> {
+        let is_closed = !store.has_abort()?;
+        let mut listed = listed_of(queues)?;
+        let mut from = 0;
+        if let Some(end) = listed.iter().map(|listed| listed.end).max()
+            && reaches(store.log(), end)?
+        {
+            // nothing that they list is missing
+            from = log_end::last_records(store.log(), end, LOOK_BACK)?;
+            listed.clear();
+        }
+        if !is_closed {
+            listed.clear();
+        }
+        let mut ending = Ending::of(store, &listed.iter().map(Listed::key).collect(), from)?;
+        // one whose record stands in an older file is damaged itself
+        let doubted: HashSet<Key> = listed.iter().filter(|l| ending.misses(l, ending.end)).map(Listed::key).collect();
+        if !doubted.is_empty() {
+            let mut walk = LogWalk::new(store.log().clone(), 0, ending.end, 0).without_waiting();
+            while walk.advance(&mut DamageLog::default())? {
+                ending.meet(walk.block(), &doubted);
+            }
+        }
+        Ok(Self { is_closed, listed, ending })
+    }
+
+    /// Up to where queues and index list a log that ends at `end`, and which of them; `None` where none knows more.
+    fn listed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
+        let ending = &self.ending;
+        if let Some(listed) = self.listed.iter().filter(|l| ending.misses(l, end)).max_by_key(|listed| listed.end) {
+            return Ok(Some((listed.end, listed.to_string())));
+        }
+        if self.is_closed
+            && let Some(file) = store.index_files()?.last()
+        {
+            let (at, time) = (u64::try_from(file.header.end_phy_offset).unwrap_or(0), file.header.end_timestamp);
+            if at >= end && time >= ending.last_ms && file.entries() > 0 {
+                return Ok(Some((at + 1, format!("the index, {}", file.path.display()))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// That the times of the checkpoint are those of messages which stood behind `end`.
+    fn flushed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
+        let flushed_ms = store.checkpoint()?.map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
+        // a time to come is damage of the checkpoint
+        let is_later = flushed_ms > self.ending.last_ms && flushed_ms <= now_ms();
+        if is_later && flushed_ms > last_time(store.log(), store.log().min_offset())? {
+            let witness = format!("{}, of messages stored until {flushed_ms},", checkpoint_of(store));
+            return Ok(Some((end + 1, witness)));
+        }
+        Ok(None)
+    }
+}
+
 /// Where the sound part of a log ends.
 struct Ending {
     end: u64,
+    /// Where a walk ends that goes on behind damage.
+    position: u64,
     reason: String,
     /// That records follow, behind damage.
     goes_on: Option<Error>,
@@ -149,12 +254,13 @@ struct Ending {
 type Key = (Vec<u8>, i32, i64);
 
 impl Ending {
-    /// Reads the last files, back to one that has a record.
-    fn of(store: &MessageStore, places: &HashSet<Key>) -> Result<Self> {
+    /// Reads the last files, back to one that has a record, or back to `from`.
+    fn of(store: &MessageStore, places: &HashSet<Key>, from: u64) -> Result<Self> {
         let log = store.log();
         let size = store.log_file_size()?.unwrap_or(0);
         let mut ending = Self {
             end: log.min_offset(),
+            position: log.min_offset(),
             reason: NO_FILE.to_owned(),
             goes_on: None,
             last_ms: 0,
@@ -168,26 +274,34 @@ impl Ending {
                 (ending.end, ending.reason) = (file_end, NO_FILE.to_owned());
             }
             behind = Some(file.base);
-            let mut walk = LogWalk::new(log.clone(), file.base, file_end, 0).without_waiting();
+            let mut walk = LogWalk::new(log.clone(), file.base.max(from), file_end, 0).without_waiting();
             let mut damage = DamageLog::default();
             let mut has_records = false;
-            while damage.entries().is_empty() && walk.advance(&mut damage)? {
+            while walk.advance(&mut damage)? {
                 has_records = true;
+                if let Some(first) = damage.entries().first().filter(|_| ending.goes_on.is_none()) {
+                    ending.goes_on = log_end::record_behind(&walk).map(|next| log_end::damaged(log, first, &next));
+                }
                 ending.meet(walk.block(), places);
             }
+            ending.position = ending.position.max(walk.position());
             if let Some(first) = damage.entries().first() {
-                ending.goes_on = log_end::record_behind(&walk).map(|next| log_end::damaged(log, first, &next));
                 (ending.end, ending.reason) = (first.offset, first.reason.clone());
             } else if walk.position() < file_end {
                 let is_cut = walk.position() >= file.end();
                 let reason = if is_cut { format!("a file of {} bytes", file.len) } else { UNWRITTEN.to_owned() };
                 (ending.end, ending.reason) = (walk.position(), reason);
             }
-            if has_records {
+            if has_records || file.base <= from {
                 break;
             }
         }
         Ok(ending)
+    }
+
+    /// Whether no record of that place is in a log that ends at `end`: else the unit alone is damaged.
+    fn misses(&self, listed: &Listed, end: u64) -> bool {
+        listed.end > end && !self.records.contains(&listed.key())
     }
 
     fn meet(&mut self, block: Block<'_>, places: &HashSet<Key>) {

@@ -4,16 +4,19 @@
 //! walk then meets. A queue that misses units before the walk's start lags: it is listed again from the log's first byte.
 //!
 //! Source: `ConsumeQueue.recover`, `ConsumeQueue.truncateDirtyLogicFiles`, `ConsumeQueue.putMessagePositionInfo`.
+use super::log_end;
 use crate::Result;
 use crate::file::disk;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
-use crate::store::commit_log::CommitLog;
+use crate::store::commit_log::{CommitLog, RecordReader};
 use crate::store::consume_queue::ConsumeQueue;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
+use crate::store::damage::DamageLog;
 use crate::store::delay_levels::DelayLevels;
+use crate::store::log_walk::LogWalk;
 use crate::store::multi_dispatch::{LMQ, listed_in};
 use crate::store::removed_topics::RemovedTopics;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
@@ -24,6 +27,8 @@ use std::sync::Arc;
 
 /// Units that are read at a time to be compared.
 const WINDOW: usize = 1024;
+/// Bytes before a place in which a record is looked for.
+const LOOK_BACK: u64 = 64 << 10;
 
 /// A queue, by topic and number.
 pub type QueueName = (String, i32);
@@ -68,9 +73,11 @@ impl QueueRepair {
             let max = queue.max_offset()?;
             table.add(queue.topic(), queue.queue_id(), max);
             let last = UnitReader::new(&queue).unit(max - 1)?;
-            let is_odd = queue.segments().files().iter().any(|file| file.len != file_size);
-            let is_cut = queue.segments().files().iter().any(|file| file.len % UNIT_SIZE as u64 != 0 || file.len == 0);
-            let lags = is_odd && (is_cut || !queue.topic().starts_with(LMQ));
+            let files = queue.segments().files();
+            let is_odd = files.iter().any(|file| file.len != file_size);
+            let is_cut = files.iter().any(|file| file.len % UNIT_SIZE as u64 != 0 || file.len == 0);
+            let is_misplaced = files.iter().any(|file| !file.base.is_multiple_of(file_size));
+            let lags = is_misplaced || is_odd && (is_cut || !queue.topic().starts_with(LMQ));
             states.push(State { queue: Some(queue), last, lags, ..State::default() });
         }
         let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
@@ -270,17 +277,17 @@ impl QueueRepair {
         self.table.append(number, unit)
     }
 
-    /// Queues of which a unit leads to a message that says another offset, and where they ended: that offset was given.
+    /// Queues of which the last unit leads to a message that may say another place by now, and where they ended: that offset was given.
     pub fn ends(&self) -> &[(QueueName, i64)] {
         &self.ends
     }
 
-    /// Notes where a queue ended that is going to end before, if a message has the place of its last unit.
+    /// Notes where a queue ended that may end before from now on, if a message had the place of its last unit.
     fn note_end(&mut self, number: u32, keep: i64, end: u64) -> Result<()> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(()) };
         if let Some((offset, unit)) =
             queue.last_message()?.filter(|(offset, unit)| *offset >= keep && unit.end() <= end)
-            && queue.leads_to_other(&self.log, offset, unit)?
+            && was_given(&self.log, unit)?
         {
             self.ends.push(((queue.topic().to_owned(), queue.queue_id()), offset.saturating_add(1)));
         }
@@ -336,9 +343,14 @@ impl QueueRepair {
                 let next = self.table.queue(number).next_offset();
                 let keep = match state.met_to {
                     Some(met_to) => met_to,
-                    None if topic.starts_with(LMQ) => kept(queue, next, end)?,
-                    None => self.own(number, queue.first_offset(), kept(queue, next, end)?, end)?,
+                    None => kept(queue, next, end)?,
                 };
+                // a unit before the walk leads astray: the log has the message, or nobody has
+                if state.met_to.is_none() && self.own(number, queue.first_offset(), keep, end)? < keep {
+                    self.note_end(number, 0, end)?;
+                    lagging.insert((topic, queue_id));
+                    continue;
+                }
                 let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
                 // stale units behind the end would be taken for messages once the queue grows up to them
                 let is_stale = now.written_behind(next)?.is_some();
@@ -388,6 +400,24 @@ impl State {
         let at = (offset - *first) as usize * UNIT_SIZE;
         Ok(units.get(at..).and_then(Unit::decode).unwrap_or_default())
     }
+}
+
+/// Whether a message had the place of a unit: a whole one stands where it leads to, whatever that says by now, or damage, or retention has
+/// removed it.
+fn was_given(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
+    let Ok(at) = u64::try_from(unit.physical_offset) else { return Ok(false) };
+    if unit.end() <= log.min_offset() {
+        return Ok(true);
+    }
+    if let Ok(record) = RecordReader::new(log).try_record(at)? {
+        return Ok(Message::decode(&record).is_some_and(|message| message.layout().total.cast_signed() == unit.size));
+    }
+    // in the middle of a whole record the unit alone is damaged
+    let from = log_end::last_records(log, at.saturating_add(1), LOOK_BACK)?;
+    let (mut walk, mut damage) =
+        (LogWalk::new(log.clone(), from, at.saturating_add(1), 0).without_waiting(), DamageLog::default());
+    while walk.advance(&mut damage)? {}
+    Ok(damage.entries().iter().any(|damage| (damage.offset..damage.offset.saturating_add(damage.length)).contains(&at)))
 }
 
 /// How many units of a queue that nothing was appended to lead to records before `end`.

@@ -12,7 +12,7 @@ use crate::format::message::Message;
 use crate::store::append::checkpoint::{CheckpointWriter, Flushed};
 use crate::store::append::options::AppendOptions;
 use crate::store::append::queue_table::QueueTable;
-use crate::store::append::queue_writer::MAX_GAP;
+use crate::store::append::queue_writer::{MAX_GAP, can_follow};
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{ConsumeQueue, is_directory_name};
 use crate::store::damage::DamageLog;
@@ -20,6 +20,7 @@ use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::LogWalk;
 use crate::store::lost_messages::{Loss, LostMessages};
 use crate::store::message_store::{MessageStore, OpenOptions};
+use crate::store::queue_ends::QueueEnds;
 use crate::store::removed_topics::RemovedTopics;
 use crate::store::retain::clock::now_ms;
 use crate::store::verify::Watch;
@@ -27,6 +28,8 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Messages of one queue that a loss can have: more units are not written for them.
+const MAX_LEFT_OUT: i64 = 1 << 26;
 /// Bytes that are read at a time.
 const BLOCK_LEN: usize = 1 << 20;
 
@@ -272,8 +275,9 @@ impl<'a> Recovery<'a> {
 
     /// Whether a record behind damage was on the disk before the crash: an old one, whose place was given anew, was not.
     fn was_flushed(&mut self, next: &Message<'_>) -> Result<bool> {
+        let end = next.physical_offset().cast_unsigned() + u64::from(next.layout().total);
         let is_in_time = (self.last_store_ms..self.flushed_until).contains(&next.store_timestamp());
-        Ok(is_in_time && self.queues.has_place(next)?)
+        Ok((end <= self.flushed_end || is_in_time) && self.queues.has_place(next)?)
     }
 
     /// Whether the checkpoint speaks of later messages than the log has: then nobody knows what was on the disk.
@@ -319,6 +323,7 @@ impl<'a> Recovery<'a> {
         for (topic, queue_id, next) in lost.ends(&self.removed).filter(|(topic, ..)| is_directory_name(topic)) {
             let there = self.next_offset(topic, queue_id)?;
             if there < next {
+                check_left_out(self.store.root(), (topic, queue_id), there, next)?;
                 short.push((table.add(topic, queue_id, there), there, next));
             }
         }
@@ -339,12 +344,20 @@ impl<'a> Recovery<'a> {
         unsynced.sync().map(|()| end)
     }
 
-    /// What is noted, and what queues gave to messages that say another offset by now. A copy has what its master says.
+    /// What is noted, what queues gave to messages that say another place by now, and what they gave before their files were lost. A copy has
+    /// what its master says.
     fn lost(&self) -> Result<LostMessages> {
         let mut lost = LostMessages::load(self.store.root())?;
         for ((topic, queue_id), end) in self.queues.ends().iter().filter(|_| !self.is_copy) {
             let begin = self.next_offset(topic, *queue_id)?;
             lost.add(topic, *queue_id, Loss { begin, end: *end, at_ms: now_ms() });
+        }
+        if !self.is_copy {
+            let ends = QueueEnds::load(self.store.root())?;
+            for (topic, queue_id, end) in ends.iter(&self.removed) {
+                let begin = self.next_offset(topic, queue_id)?;
+                lost.add(topic, queue_id, Loss { begin, end, at_ms: now_ms() });
+            }
         }
         Ok(lost)
     }
@@ -365,6 +378,11 @@ impl<'a> Recovery<'a> {
         let file_size = u32::try_from(self.file_size).unwrap_or(u32::MAX);
         let end = offset.map(|offset| FlushedEnd { offset, file_size });
         CheckpointWriter::open(root)?.reset(Flushed { stored_until: self.last_store_ms, end, indexed_until })?;
+        let mut ends = QueueEnds::new(self.done.log_end, now_ms());
+        for queue in MessageStore::open(root, &OpenOptions::default())?.all_queues()? {
+            ends.add(queue.topic(), queue.queue_id(), queue.max_offset()?);
+        }
+        ends.save(root)?;
         marker::remove(root)?;
         Ok(self.done)
     }
@@ -392,6 +410,16 @@ fn flushed_until(store: &MessageStore) -> Result<i64> {
     }
     // the time of the log alone: that of the queues says nothing of records
     Ok(store.checkpoint()?.map_or(0, |checkpoint| checkpoint.physic_msg_timestamp))
+}
+
+/// Refuses to leave out more offsets than any loss can have: somebody has changed the note.
+fn check_left_out(root: &Path, (topic, queue_id): (&str, i32), there: i64, next: i64) -> Result<()> {
+    if can_follow(0, next) && (there == 0 || next - there <= MAX_LEFT_OUT) {
+        return Ok(());
+    }
+    let reason =
+        format!("queue {queue_id} of topic {topic} ends at {there}: expected the end of a loss there, got {next}");
+    Err(Error::Corrupt { path: LostMessages::path(root), offset: 0, reason })
 }
 
 fn table(store: &MessageStore, file_size: u64) -> QueueTable {

@@ -48,6 +48,7 @@ impl MessageStore {
 
     /// Walks the log, and beside it the queues; returns the greatest store timestamp.
     fn verify_log(&self, crc: bool, total: u64, report: &mut VerifyReport, watch: Watch<'_>) -> Result<Option<i64>> {
+        self.look_at_end()?;
         let start = self.log().min_offset();
         let mut queues = Queues::new(self, report)?;
         let mut walk = LogWalk::new(self.log().clone(), start, u64::MAX, if crc { 0 } else { u64::MAX });

@@ -2,7 +2,7 @@
 //! that was passed over the record that it should have led to.
 use super::cursor::{Cursor, Outcome};
 use super::report::VerifyReport;
-use crate::file::{Place, place};
+use crate::file::place;
 use crate::format::message::Message;
 use crate::store::commit_log::RecordReader;
 use crate::store::damage::Damage;
@@ -32,9 +32,7 @@ impl<'a> Queues<'a> {
         for topic in store.queue_topics()? {
             let queues = cursors.entry(topic.clone()).or_default();
             for queue in store.queues(&topic)? {
-                if let Some(Err(Error::Corrupt { path, reason, .. })) =
-                    queue.segments().dead_link().map(Place::metadata)
-                {
+                if let Some(Error::Corrupt { path, reason, .. }) = queue.segments().dead_link().map(place::dead_link) {
                     report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
                     unknown.insert((topic.clone(), queue.queue_id()));
                     continue;

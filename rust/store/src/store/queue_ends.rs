@@ -1,0 +1,169 @@
+//! Where the queues ended when their store was closed or recovered, in the file `queue.ends`: one that has lost its files since then
+//! does not begin anew.
+//!
+//! The first line is the CRC-32 of the second one, in hex. That is JSON:
+//!
+//! ```json
+//! {"at": 1795000000000, "logEnd": 81920, "queues": {"orders": {"0": 119}}}
+//! ```
+//!
+//! Nothing is said of what was appended later: units that cover the log from `logEnd` on tell that. RocketMQ has no such file and
+//! passes over it.
+use super::message_store::MessageStore;
+use super::removed_topics::RemovedTopics;
+use crate::Result;
+use crate::file::replace::replace;
+use crate::file::{disk, place};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Stands in the store's directory.
+const FILE: &str = "queue.ends";
+/// More bytes than names of all queues of a broker need.
+const MAX_LEN: u64 = 1 << 28;
+
+/// The queue offsets that come next, by topic and queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueEnds {
+    /// Where the log ended then.
+    pub log_end: u64,
+    /// When that was, in milliseconds since 1970.
+    pub at_ms: i64,
+    queues: BTreeMap<String, BTreeMap<i32, i64>>,
+}
+
+impl QueueEnds {
+    /// Of a log that ends at `log_end`.
+    pub fn new(log_end: u64, at_ms: i64) -> Self {
+        Self { log_end, at_ms, queues: BTreeMap::new() }
+    }
+
+    /// Those of the store below `root`; nothing of all queues where the file is not there, or is damaged.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn load(root: &Path) -> Result<Self> {
+        let text = match place::read(&root.join(FILE), MAX_LEN) {
+            // no file, or a link that leads nowhere
+            Err(crate::Error::Corrupt { .. }) => None,
+            text => text?,
+        };
+        Ok(text.and_then(|text| Self::decode(&text)).unwrap_or_default())
+    }
+
+    /// Adds a queue.
+    pub fn add(&mut self, topic: &str, queue_id: i32, next: i64) {
+        self.queues.entry(topic.to_owned()).or_default().insert(queue_id, next);
+    }
+
+    /// Saves them in the store below `root`. They are on the disk when this returns.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn save(&self, root: &Path) -> Result<()> {
+        replace(&root.join(FILE), &self.encode())?;
+        disk::sync_directory(root)
+    }
+
+    /// Forgets those of the store below `root`: its log is cut where somebody said.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn remove(root: &Path) -> Result<()> {
+        if place::exists(&root.join(FILE))? {
+            disk::remove_file(&root.join(FILE))?;
+            disk::sync_directory(root)?;
+        }
+        Ok(())
+    }
+
+    /// The queues, and the offset below which none of theirs is given, as far as the topics were not removed since.
+    pub fn iter<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
+        let topics = self.queues.iter().filter(|(topic, _)| !removed.was_removed_after(topic, self.at_ms));
+        topics.flat_map(|(topic, queues)| queues.iter().map(move |(queue_id, next)| (topic.as_str(), *queue_id, *next)))
+    }
+
+    /// Whether a queue of the store is shorter, or lacks a message that came later.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`], [`crate::Error::Corrupt`].
+    pub fn are_missed(store: &MessageStore) -> Result<bool> {
+        let ends = Self::load(store.root())?;
+        let removed = RemovedTopics::load(store.root())?;
+        let mut found: BTreeMap<(String, i32), i64> = BTreeMap::new();
+        for queue in store.all_queues()? {
+            found.insert((queue.topic().to_owned(), queue.queue_id()), queue.max_offset()?);
+        }
+        let is_short = |(topic, queue_id, next): (&str, i32, i64)| {
+            next > found.get(&(topic.to_owned(), queue_id)).copied().unwrap_or(0)
+        };
+        Ok(ends.iter(&removed).any(is_short) || store.misses_behind(ends.log_end)?)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let queues = self.queues.iter().map(|(topic, queues)| {
+            let ends = queues.iter().map(|(queue_id, next)| (queue_id.to_string(), json!(next)));
+            (topic.clone(), Value::Object(ends.collect()))
+        });
+        let value = json!({"at": self.at_ms, "logEnd": self.log_end, "queues": queues.collect::<Map<_, _>>()});
+        let text = value.to_string();
+        format!("{:08x}\n{text}\n", crc32fast::hash(text.as_bytes())).into_bytes()
+    }
+
+    /// `None` where that is not what was saved.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (crc, text) = text.strip_suffix('\n')?.split_once('\n')?;
+        if u32::from_str_radix(crc, 16).ok()? != crc32fast::hash(text.as_bytes()) {
+            return None;
+        }
+        let value: Value = serde_json::from_str(text).ok()?;
+        let mut ends = Self::new(value.get("logEnd")?.as_u64()?, value.get("at")?.as_i64()?);
+        for (topic, queues) in value.get("queues")?.as_object()? {
+            for (queue_id, next) in queues.as_object()? {
+                ends.add(topic, queue_id.parse().ok()?, next.as_i64()?);
+            }
+        }
+        Some(ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends() -> QueueEnds {
+        let mut ends = QueueEnds::new(81_920, 5);
+        for (topic, queue_id, next) in [("orders", 0, 119), ("orders", 3, 0), ("idle", 0, 1)] {
+            ends.add(topic, queue_id, next);
+        }
+        ends
+    }
+
+    #[test]
+    fn ends_are_there_again_after_a_save() {
+        let dir = tempfile::tempdir().expect("dir");
+        assert_eq!(QueueEnds::load(dir.path()).expect("none"), QueueEnds::default());
+        ends().save(dir.path()).expect("saved");
+        assert_eq!(QueueEnds::load(dir.path()).expect("read"), ends());
+        let removed = RemovedTopics::default();
+        assert_eq!(ends().iter(&removed).collect::<Vec<_>>(), [("idle", 0, 1), ("orders", 0, 119), ("orders", 3, 0)]);
+        QueueEnds::remove(dir.path()).expect("removed");
+        assert_eq!(QueueEnds::load(dir.path()).expect("none"), QueueEnds::default());
+    }
+
+    #[test]
+    fn a_flipped_bit_and_a_cut_make_a_file_that_says_nothing() {
+        let whole = ends().encode();
+        for at in 0..whole.len() {
+            assert_eq!(QueueEnds::decode(&whole[..at]), None, "cut at {at}");
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << bit;
+                // the letter of a hex digit may be a capital
+                assert!(QueueEnds::decode(&flipped).is_none_or(|decoded| decoded == ends()), "bit {bit} of {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+"""An end of the log that was flushed and is gone: whoever reads the store hears of it, whatever he reads."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rmqfast
+from rmqfast import AppendOptions, DamageWarning, Message
+from rmqfast.errors import CorruptError
+from rmqfast.store.parquet import write_parquet
+from tests.store.scanned import table_of
+
+SMALL = AppendOptions(file_size=1 << 14, queue_file_size=2000, index_slots=16, index_entries=4000, zone_offset_ms=0)
+COUNT = 300
+REND = 4064
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("closed") / "store"
+    with rmqfast.open_store(path, mode="a", options=SMALL, clock=iter(range(10**12, 10**13)).__next__) as store:
+        for n in range(COUNT):
+            store.append(Message("T", b"body %d" % n, queue_id=n % 2, keys=f"k{n}"))
+        store.append(Message("late", b"the last one, without a key"))
+    return path
+
+
+def last(path: Path) -> Path:
+    return max((path / "commitlog").iterdir())
+
+
+def zero_half(path: Path) -> None:
+    content = last(path).read_bytes()
+    end = len(content.rstrip(b"\0"))
+    last(path).write_bytes(content[: end // 2].ljust(len(content), b"\0"))
+
+
+def link_nowhere(path: Path) -> None:
+    file = last(path)
+    file.unlink()
+    file.symlink_to("/nowhere/archive")
+
+
+def replace_by_directory(path: Path) -> None:
+    file = last(path)
+    file.unlink()
+    file.mkdir()
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "the last file is gone": lambda path: last(path).unlink(),
+    "the last file is empty": lambda path: last(path).write_bytes(b""),
+    "the last file is zeroes": lambda path: last(path).write_bytes(bytes(SMALL.file_size)),
+    "the last file is short": lambda path: last(path).write_bytes(last(path).read_bytes()[:3000]),
+    "half of the last file is zeroes": zero_half,
+    "the last file is a link that leads nowhere": link_nowhere,
+    "the last file is a directory": replace_by_directory,
+    "all files are gone": lambda path: shutil.rmtree(path / "commitlog"),
+}
+
+
+def without_offset(path: Path) -> None:
+    """The checkpoint as RocketMQ writes it; then queues and index tell."""
+    checkpoint = path / "checkpoint"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:REND].ljust(4096, b"\0"))
+
+
+def without_queues(path: Path) -> None:
+    shutil.rmtree(path / "consumequeue")
+
+
+def abort(path: Path) -> None:
+    (path / "abort").touch()
+
+
+WITNESSES: dict[str, Callable[[Path], object]] = {
+    "all": lambda _: None,
+    "queues": without_offset,
+    "checkpoint": without_queues,
+    "checkpoint of a crash": abort,
+}
+
+
+@pytest.mark.parametrize("witness", WITNESSES.values(), ids=WITNESSES)
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_each_reader_hears_of_a_lost_end(
+    closed: Path, tmp_path: Path, harm: Callable[[Path], object], witness: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    ends = [row["physical_offset"] + row["store_size"] for row in table_of(rmqfast.open_store(path).scan()).to_pylist()]
+    witness(path)
+    harm(path)
+    store = rmqfast.open_store(path)
+    scan = store.scan(columns=["physical_offset"])
+    with pytest.warns(DamageWarning, match="damaged places"):
+        found = scan.to_arrow()["physical_offset"].to_pylist()
+    missing = ends[len(found) :]
+    assert missing
+    assert min(place.offset for place in scan.damage) <= missing[0]
+    assert max(place.offset + place.length for place in scan.damage) >= missing[-1]
+    with pytest.raises(CorruptError, match="commitlog"):
+        store.scan(columns=["topic"], on_damage="fail").to_arrow()
+    assert not store.export(tmp_path / "exported").ok
+    assert write_parquet(store, tmp_path / "parquet", on_damage="warn").damage
+    assert not store.verify().ok
+    # a link has the length of a file, as far as anybody knows
+    assert harm is link_nowhere or any("messages are lost" in note for note in store.info().notes)
+    if (path / "consumequeue").exists():
+        for way in (None, "log", "queue"):
+            with pytest.warns(DamageWarning):
+                store.scan("T", way=way, columns=["queue_offset"]).to_arrow()
+
+
+def test_a_sound_store_has_its_end_and_so_has_one_that_is_written(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    for change in (without_offset, without_queues, abort):
+        change(path)
+        scan = rmqfast.open_store(path).scan(columns=["topic"])
+        assert (scan.to_arrow().num_rows, scan.damage) == (COUNT + 1, [])
+    with rmqfast.open_store(path, mode="a", options=SMALL) as writer:
+        reader = rmqfast.open_store(path)
+        for n in range(COUNT):
+            writer.append(Message("T", b"more", queue_id=n % 2))
+        writer.flush()
+        for store, rows in ((reader, COUNT + 1), (rmqfast.open_store(path), 2 * COUNT + 1), (writer, 2 * COUNT + 1)):
+            scan = store.scan(columns=["topic"])
+            assert (scan.to_arrow().num_rows, scan.damage) == (rows, [])
+
+
+def test_a_damaged_unit_at_the_end_of_a_queue_loses_no_end(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    without_offset(path)
+    queue = path / "consumequeue/T/0" / ("0" * 20)
+    units = len(queue.read_bytes().rstrip(b"\0")) // 20 + 1
+    last_file = max(file for file in (path / "consumequeue/T/0").iterdir() if any(file.read_bytes()))
+    units = len(last_file.read_bytes().rstrip(b"\0")) // 20
+    with last_file.open("r+b") as file:
+        file.seek(units * 20)
+        file.write((1 << 40).to_bytes(8, "big"))
+    scan = rmqfast.open_store(path).scan(columns=["topic"])
+    assert (scan.to_arrow().num_rows, scan.damage) == (COUNT + 1, [])

@@ -1,0 +1,176 @@
+"""A queue that has lost its files does not begin anew when the store is appended to: no queue offset is given twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rmqfast
+from rmqfast import AppendOptions, Message
+from rmqfast.errors import CorruptError
+from rmqfast.store import find_missing_end, repair
+from tests.store.scanned import table_of
+
+SMALL = AppendOptions(
+    file_size=1 << 12, queue_file_size=400, index_slots=16, index_entries=100, zone_offset_ms=0, multi_dispatch=True
+)
+COUNT = 60
+LIGHT = "%LMQ%light"
+#: The messages of `idle` stand in the log's first file, far before what a start looks at.
+NEXT = {("idle", 0): 3, ("orders", 0): COUNT, (LIGHT, 0): 1}
+
+
+def fill(store: rmqfast.WritableStore) -> None:
+    for n in range(3):
+        store.append(Message("idle", b"once %d" % n))
+    for n in range(COUNT):
+        store.append(
+            Message("orders", b"x" * 100, keys=f"k{n}", properties={"INNER_MULTI_DISPATCH": LIGHT} if n == 7 else {})
+        )
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("closed") / "store"
+    with rmqfast.open_store(path, mode="a", options=SMALL, clock=iter(range(10**12, 10**13)).__next__) as store:
+        fill(store)
+    return path
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of one that is open, and was never closed."""
+    root = tmp_path_factory.mktemp("killed")
+    with rmqfast.open_store(
+        root / "live", mode="a", options=SMALL, clock=iter(range(10**12, 10**13)).__next__
+    ) as store:
+        fill(store)
+        store.flush()
+        shutil.copytree(store.path, root / "store")
+    return root / "store"
+
+
+def no_ends(path: Path) -> None:
+    """As RocketMQ leaves a store: then the units tell, which cover the log."""
+    (path / "queue.ends").unlink(missing_ok=True)
+
+
+def flip_ends(path: Path) -> None:
+    ends = path / "queue.ends"
+    content = bytearray(ends.read_bytes())
+    content[20] ^= 1
+    ends.write_bytes(content)
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+IDLE = Path("consumequeue/idle/0") / ("0" * 20)
+HARMS: dict[str, Callable[[Path], object]] = {
+    "the directory is gone": lambda path: shutil.rmtree(path / "consumequeue/idle"),
+    "the file is gone": lambda path: (path / IDLE).unlink(),
+    "the file is empty": lambda path: (path / IDLE).write_bytes(b""),
+    "the file is zeroes": lambda path: (path / IDLE).write_bytes(bytes(400)),
+    "the last unit is zeroes": lambda path: overwrite(path / IDLE, 40, bytes(20)),
+    "the last unit has a negative size": lambda path: overwrite(path / IDLE, 48, b"\x80\0\0\0"),
+    "the last unit leads elsewhere": lambda path: overwrite(path / IDLE, 40, bytes(8)),
+    "the last unit leads over the end": lambda path: overwrite(path / IDLE, 40, b"\x10"),
+    "the file has another name": lambda path: (path / IDLE).rename(path / IDLE.with_name("0" * 19 + "7")),
+    "all queues are gone": lambda path: shutil.rmtree(path / "consumequeue"),
+}
+
+
+def check_next(path: Path, queues: dict[tuple[str, int], int]) -> None:
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        given = {name: store.append(Message(name[0], b"new", queue_id=name[1])).queue_offset for name in queues}
+    assert given == queues
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        assert store.recovery is None
+
+
+@pytest.mark.parametrize("ends", [None, no_ends, flip_ends])
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_a_queue_that_has_lost_units_goes_on(
+    closed: Path, tmp_path: Path, harm: Callable[[Path], object], ends: Callable[[Path], None] | None
+) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    if ends is not None:
+        ends(path)
+    harm(path)
+    check_next(path, {("idle", 0): 3, ("orders", 0): COUNT})
+    rows = table_of(rmqfast.open_store(path).scan("idle", way="queue", columns=["queue_offset", "body"])).to_pylist()
+    assert [row["queue_offset"] for row in rows] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_so_does_one_of_a_store_that_crashed(killed: Path, tmp_path: Path, harm: Callable[[Path], object]) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(killed, path)
+    harm(path)
+    check_next(path, {("idle", 0): 3, ("orders", 0): COUNT})
+
+
+def test_a_queue_whose_messages_are_unreadable_is_refused(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    overwrite(min((path / "commitlog").iterdir()), 0, bytes(300))
+    shutil.rmtree(path / "consumequeue/idle")
+    assert any("gave the offsets before 3" in note for note in rmqfast.open_store(path).info().notes)
+    with pytest.raises(CorruptError, match="so nothing is cut"):
+        rmqfast.open_store(path, mode="a", options=SMALL)
+
+
+def test_so_does_one_whose_messages_retention_has_removed(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    min((path / "commitlog").iterdir()).unlink()
+    shutil.rmtree(path / "consumequeue/idle")
+    check_next(path, {("idle", 0): 3})
+
+
+def test_so_does_a_light_queue(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    shutil.rmtree(path / "consumequeue" / LIGHT)
+    assert any(LIGHT in note for note in rmqfast.open_store(path).info().notes)
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        assert store.recovery is not None
+        assert store.topics()[LIGHT] == {0: (0, 1)}
+
+
+def test_a_message_whose_queue_a_flipped_bit_has_changed_keeps_its_offset(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    row = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset"])).to_pylist()[-1]
+    base = row["physical_offset"] // SMALL.file_size * SMALL.file_size
+    overwrite(path / "commitlog" / f"{base:020}", row["physical_offset"] - base + 12, b"\xff")
+    check_next(path, {("orders", 0): COUNT})
+
+
+@pytest.mark.parametrize("count", [19, 20, 21])
+def test_a_queue_of_full_files_goes_on_where_all_of_the_log_is_given_up(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "store"
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        store.append_many([Message("orders", b"x")] * count)
+    shutil.rmtree(path / "commitlog")
+    missing = find_missing_end(path)
+    assert missing is not None
+    assert repair(path, options=SMALL, cut_at=missing.log_end).left_out == count
+    check_next(path, {("orders", 0): count})
+
+
+def test_a_store_that_was_removed_but_for_its_ends_begins_anew(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    for name in ("commitlog", "consumequeue", "index"):
+        shutil.rmtree(path / name)
+        (path / name).mkdir()
+    (path / "checkpoint").unlink()
+    check_next(path, {("orders", 0): 0, ("idle", 0): 0})
