@@ -9,6 +9,7 @@ from .attempt import Subject
 from .checkpoints import CheckpointSubject
 from .metadata import MetadataSubject
 from .replication import Replication
+from .stores import Stores
 
 #: What makes each subject, by its name.
 SUBJECTS: dict[str, Callable[[], Subject]] = {
@@ -16,4 +17,5 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "checkpoints": CheckpointSubject,
     "metadata": MetadataSubject,
     "replication": Replication,
+    "stores": Stores,
 }

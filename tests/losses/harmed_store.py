@@ -1,0 +1,168 @@
+"""What a harmed store still holds: each record as it was, changed where nothing protects it, or broken."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from tests.reference import record as reference
+from tests.reference.row import Row, row_of
+
+from .true_stores import TrueStore
+
+__all__ = ["HarmedStore"]
+
+
+_UNIT_SIZE = 20
+
+
+class HarmedStore:
+    """A copy of a store that was harmed.
+
+    Args:
+        true: What it was.
+        path: Where the copy is.
+    """
+
+    def __init__(self, true: TrueStore, path: Path) -> None:
+        self.true = true
+        self.path = path
+
+        checkpoint = path / "checkpoint"
+        page = _content(checkpoint)
+        #: Whether `abort` says that the store was not closed.
+        self.was_open = (path / "abort").exists()
+        #: Whether the checkpoint says up to which offset the log was flushed.
+        self.has_flushed_end = _says_flushed_end(page)
+
+    @cached_property
+    def changed(self) -> dict[int, Row | None]:
+        """What became of the records that are not as they were: by physical offset, the row that a reader may give.
+
+        None where the harm shows: then the row must be missing, and told. No reader can tell a row whose other bytes
+        were changed: `docs/damage.md`, "Bytes that nothing protects".
+        """
+        return {offset: _changed_row(*places, offset) for offset, places in self._places.items()}
+
+    @cached_property
+    def changed_unchecked(self) -> dict[int, Row | None]:
+        """The same for a reader that does not compare a body with its CRC."""
+        return {offset: _changed_row(*places, offset, checks=False) for offset, places in self._places.items()}
+
+    @cached_property
+    def whole(self) -> dict[int, Row]:
+        """The records that are as they were."""
+        return {offset: row for offset, row in self.true.rows.items() if offset not in self._places}
+
+    def expected(
+        self, wanted: Callable[[Row], bool], *, checks: bool = True, of_all: bool = False
+    ) -> tuple[dict[int, Row], set[int]]:
+        """The rows that a reading may give, and those of them that it may leave out without a word.
+
+        These are rows that were changed so that nobody can tell, and are not wanted any more, or were not before; and
+        where it is not `of_all` topics, those of a topic that was removed since.
+        """
+        changed = self.changed if checks else self.changed_unchecked
+        rows: dict[int, Row] = {}
+        optional: set[int] = set()
+        for offset, before in self.true.rows.items():
+            now = changed.get(offset, before)
+            was_wanted, is_wanted = wanted(before), now is not None and wanted(now)
+            if was_wanted or is_wanted:
+                rows[offset] = before if now is None else now
+            is_changed = was_wanted != is_wanted and now is not None
+            is_forgotten = not of_all and offset not in self.true.listed
+            if is_changed or is_forgotten or offset < self.begin or offset > self._flushed_to:
+                optional.add(offset)
+        return rows, optional
+
+    @cached_property
+    def begin(self) -> int:
+        """Where the log begins: nothing tells a log whose oldest files are gone from one that retention has cleaned."""
+        names = (path.name for path in (self.path / "commitlog").glob("*"))
+        return min((int(name) for name in names if name.isdigit()), default=0)
+
+    @cached_property
+    def _flushed_to(self) -> int:
+        """Behind the last record: of a store that crashed, nothing but its checkpoint tells whether the log went on."""
+        return max(self.whole, default=0) if self.was_open and not self.has_flushed_end else 1 << 63
+
+    @cached_property
+    def is_index_harmed(self) -> bool:
+        """Whether the index is not as it was: it has no checksum, and a look-up by key goes where it leads."""
+        files = list((self.true.path / "index").iterdir())
+        return any(_content(self.path / "index" / file.name) != file.read_bytes() for file in files)
+
+    def has_lost_light(self, topic: str) -> bool:
+        """Whether a topic is a light queue whose files were harmed: nothing else lists its messages."""
+        if not topic.startswith("%LMQ%"):
+            return False
+        before, now = (path / "consumequeue" / topic for path in (self.true.path, self.path))
+        names = [file.relative_to(before) for file in before.rglob("*") if file.is_file()]
+        return any(
+            not (now / name).is_file() or (now / name).read_bytes() != (before / name).read_bytes() for name in names
+        )
+
+    def knows(self, topic: str, queue_id: int, offset: int) -> bool:
+        """Whether anything is left that says that an offset of a queue was given: a record, a unit, or `queue.ends`."""
+        ends = self.true.path / "queue.ends"
+        if ends.exists() and _content(self.path / ends.name) == ends.read_bytes():
+            return True
+        rows = (row for row in self.whole.values() if (row["topic"], row["queue_id"]) == (topic, queue_id))
+        if any(row["queue_offset"] >= offset for row in rows):
+            return True
+        for file in sorted((self.true.path / "consumequeue" / topic / str(queue_id)).iterdir()):
+            before, now = file.read_bytes(), _content(self.path / file.relative_to(self.true.path))
+            first = max(0, offset * _UNIT_SIZE - int(file.name))
+            units = range(first, len(before.rstrip(b"\0")), _UNIT_SIZE)
+            if any(before[at : at + _UNIT_SIZE] == now[at : at + _UNIT_SIZE] for at in units):
+                return True
+        return False
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[bytes, bytes]]:
+        """The bytes of the records that are not as they were, before and now."""
+        places: dict[int, tuple[bytes, bytes]] = {}
+        for base, before in self.true.log.items():
+            now = _content(self.path / "commitlog" / f"{base:020}")
+            if now == before:
+                continue
+            for offset, row in self.true.rows.items():
+                place = slice(offset - base, offset - base + row["store_size"])
+                if base <= offset < base + len(before) and now[place] != before[place]:
+                    places[offset] = before[place], now[place]
+        return places
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _says_flushed_end(page: bytes) -> bool:
+    """As `rust/store/src/format/checkpoint.rs` has it."""
+    if len(page) < 4092 or page[4064:4068] != b"REND":
+        return False
+    return page[4076:4084] == page[:8] and page[4088:4092] == zlib.crc32(page[4064:4088]).to_bytes(4, "big")
+
+
+def _changed_row(before: bytes, now: bytes, offset: int, *, checks: bool = True) -> Row | None:
+    record = reference.decode(before)
+    assert isinstance(record, reference.Record)
+    if len(now) < len(before):
+        return None
+    differing = [at for at in range(len(before)) if before[at] != now[at]]
+    if any(reference.is_protected(record, at) and (checks or not reference.is_checked(record, at)) for at in differing):
+        return None
+    try:
+        decoded = reference.decode(now, physical_offset=offset, verify_crc=checks)
+    except (reference.Malformed, ValueError):
+        return None
+    assert isinstance(decoded, reference.Record)
+    try:
+        return row_of(decoded)
+    except Exception:  # noqa: BLE001 - each library of compression has its own
+        # the row has no body, and the reading says so
+        return row_of(replace(decoded, body=b"", sys_flag=0)) | {"body": None, "sys_flag": decoded.sys_flag}
