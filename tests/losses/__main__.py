@@ -39,6 +39,8 @@ def main() -> int:
     for name in words.subjects or list(SUBJECTS):
         row, failed = _run(name, _seeds(words.first, words.seeds, words.seconds))
         rows.append(row)
+        # a run of hours may be ended before its table
+        sys.stderr.write("  ".join(row) + "\n")
         failures += failed
     sys.stdout.write(table(rows) + "".join(failures))
     return 1 if failures else 0
