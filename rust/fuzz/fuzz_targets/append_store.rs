@@ -4,6 +4,7 @@
 //! byte whether the store was closed.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
+use rmqfast_store::Error;
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage, missing_end, repair};
 use std::fs;
 use std::path::Path;
@@ -20,7 +21,11 @@ fuzz_target!(|bytes: &[u8]| {
     for _ in 0..2 {
         let Some(appender) = opened(dir.path()) else { return };
         let message = OwnedMessage { topic: "T".into(), keys: Some("k".into()), ..OwnedMessage::default() };
-        appender.append(&Messages::new(vec![message; 3]), None, 0).expect("appended");
+        match appender.append(&Messages::new(vec![message; 3]), None, 0) {
+            // the files of the log are smaller than a message
+            Err(Error::Invalid { .. }) if log.len() < 256 => return,
+            appended => appended.expect("appended"),
+        };
         appender.close().expect("closed");
     }
 });
