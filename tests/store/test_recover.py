@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +97,45 @@ def test_a_log_that_is_damaged_in_the_middle_is_left_alone(tmp_path: Path) -> No
         rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL)
     assert log.read_bytes() == data
     assert len(rmqfast.open_store(tmp_path / "s").query("T", "k0")) == 1
+
+
+def forget_flushed_end(path: Path) -> None:
+    """As RocketMQ leaves a store: its checkpoint has times alone."""
+    checkpoint = path / "checkpoint"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:4064].ljust(4096, b"\0"))
+    (path / "queue.ends").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("follow", [0, 3], ids=["at the end", "in the middle"])
+@pytest.mark.parametrize("flag", [4, 12], ids=["a half message", "one that was rolled back"])
+@pytest.mark.parametrize("flushed", ["said", "not said", "said, not closed", "not said, not closed"])
+def test_a_log_is_not_cut_before_what_has_no_place_in_a_queue(
+    tmp_path: Path, follow: int, flag: int, flushed: str
+) -> None:
+    path = tmp_path / "s"
+    clock = iter(range(10**12, 10**13)).__next__
+    with rmqfast.open_store(tmp_path / "live", mode="a", options=SMALL, clock=clock) as store:
+        store.append_many([Message("T", b"%d" % n) for n in range(5)])
+        store.append(Message("T", b"half"), sys_flag=flag)
+        store.append_many([Message("T", b"behind")] * follow)
+        store.flush()
+        if "not closed" in flushed:
+            # times before that of the checkpoint are of what was flushed
+            store.append(Message("other", b""))
+            store.flush()
+            shutil.copytree(store.path, path)
+    if "not closed" not in flushed:
+        shutil.copytree(tmp_path / "live", path)
+    if "not said" in flushed:
+        forget_flushed_end(path)
+    before = rmqfast.open_store(path).scan(columns=["physical_offset"]).to_arrow()["physical_offset"].to_pylist()
+    log = path / "commitlog" / ("0" * 20)
+    data = bytearray(log.read_bytes())
+    data[before[4] + 4] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(CorruptError, match="the log goes on with messages that had been flushed"):
+        rmqfast.open_store(path, mode="a", options=SMALL)
+    assert log.read_bytes() == data
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

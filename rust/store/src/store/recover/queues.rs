@@ -129,11 +129,14 @@ impl QueueRepair {
         self.unlisted
     }
 
-    /// Whether a record may be of its queue: its unit leads to it, or is none yet.
+    /// Whether a record may be of its queue: its unit leads to it, or is none yet. A half message is in none.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
+        if !message.layout().is_dispatched() {
+            return Ok(true);
+        }
         let Some(topic) = topic_with_place(message) else { return Ok(false) };
         let (number, offset) = (self.number(topic, message.queue_id()), message.queue_offset());
         if offset >= self.table.queue(number).next_offset() {

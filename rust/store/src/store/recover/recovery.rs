@@ -15,7 +15,7 @@ use crate::store::append::queue_table::QueueTable;
 use crate::store::append::queue_writer::{MAX_GAP, can_follow};
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{ConsumeQueue, is_directory_name};
-use crate::store::damage::DamageLog;
+use crate::store::damage::{Damage, DamageLog};
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::LogWalk;
 use crate::store::lost_messages::{Loss, LostMessages};
@@ -222,13 +222,10 @@ impl<'a> Recovery<'a> {
         loop {
             let more = walk.advance(&mut damage)?;
             if let Some(first) = damage.entries().iter().find(|damage| damage.offset >= self.checked_from) {
-                if let Some(next) = log_end::record_behind(&walk).filter(|_| more)
-                    && self.was_flushed(&next)?
-                {
-                    // to cut here would lose messages that had been acknowledged as flushed: a person decides
-                    return Err(log_end::damaged(log, first, &next));
-                }
-                return Ok(self.held.as_ref().map_or(first.offset, |_| self.end));
+                // to cut here would lose messages that had been acknowledged as flushed: a person decides
+                let refusal = if more { self.flushed_behind(&mut walk, first, watch)? } else { None };
+                let end = self.held.as_ref().map_or(first.offset, |_| self.end);
+                return refusal.map_or(Ok(end), Err);
             }
             if !more {
                 // blanks that end files had been flushed with the log, and the next file goes on behind them
@@ -271,6 +268,26 @@ impl<'a> Recovery<'a> {
             self.queues.dispatch(message)?;
         }
         Ok(())
+    }
+
+    /// The error that tells of a record which was on the disk before the crash, if one stands in the block that was read behind damage, or
+    /// behind that.
+    fn flushed_behind(&mut self, walk: &mut LogWalk, damage: &Damage, watch: Watch<'_>) -> Result<Option<Error>> {
+        let log = self.store.log();
+        loop {
+            let block = walk.block();
+            for record in block.records {
+                let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
+                let Some(next) = Message::new(bytes, record.layout) else { continue };
+                if self.was_flushed(&next)? {
+                    return Ok(Some(log_end::damaged(log, damage, &next)));
+                }
+            }
+            watch(walk.position() - log.min_offset(), log.segments().end() - log.min_offset())?;
+            if !walk.advance(&mut DamageLog::default())? {
+                return Ok(None);
+            }
+        }
     }
 
     /// Whether a record behind damage was on the disk before the crash: an old one, whose place was given anew, was not.
