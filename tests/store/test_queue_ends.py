@@ -145,6 +145,18 @@ def test_so_does_a_light_queue(closed: Path, tmp_path: Path) -> None:
         assert store.topics()[LIGHT] == {0: (0, 1)}
 
 
+@pytest.mark.parametrize("at", [30, 44, 58, 59])
+def test_a_unit_that_leads_behind_the_log_hides_none_behind_it(closed: Path, tmp_path: Path, at: int) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    file = path / "consumequeue/orders/0" / f"{at // 20 * 400:020}"
+    overwrite(file, at % 20 * 20, b"\x0b")
+    with rmqfast.open_store(path) as store:
+        assert store.topics()["orders"] == {0: (0, COUNT)}
+        found = {m.queue_offset for n in range(COUNT) for m in store.get("orders", 0, n, max_messages=1).messages}
+    assert set(range(COUNT)) - {at} <= found
+
+
 def test_a_message_whose_queue_a_flipped_bit_has_changed_keeps_its_offset(closed: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     shutil.copytree(closed, path)

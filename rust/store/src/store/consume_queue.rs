@@ -94,11 +94,28 @@ impl ConsumeQueue {
     /// # Errors
     /// [`Error::Io`].
     pub fn last_message(&self) -> Result<Option<(i64, Unit)>> {
+        self.find_back(self.max_offset()?, |offset, unit| Some((offset, unit)))
+    }
+
+    /// Gives what lists a message before `end`, the last one first, until `visit` returns something.
+    fn find_back<T>(&self, end: i64, mut visit: impl FnMut(i64, Unit) -> Option<T>) -> Result<Option<T>> {
         let mut reader = UnitReader::new(self);
-        for offset in (self.first_offset()..self.max_offset()?).rev() {
-            if let Some(unit) = reader.unit(offset)?.filter(Unit::is_message) {
-                return Ok(Some((offset, unit)));
+        // mostly the last one tells
+        let (mut at, mut count) = (end, 1);
+        while let Some(file) = self.segments.files().iter().rev().find(|file| file.base < at as u64 * UNIT) {
+            let file_start = file.base.div_ceil(UNIT) as i64;
+            // no file may hold what stands before `at`
+            let behind = at.min((file.end() / UNIT) as i64);
+            let from = file_start.max(behind - count);
+            let (units, _) = reader.units(from, (behind - from).max(0) as usize)?.as_chunks::<UNIT_SIZE>();
+            for (index, bytes) in units.iter().enumerate().rev() {
+                if let Some(unit) = Unit::decode(bytes).filter(Unit::is_message)
+                    && let Some(answer) = visit(from + index as i64, unit)
+                {
+                    return Ok(Some(answer));
+                }
             }
+            (at, count) = (from.min(at - 1), BLANKS as i64);
         }
         Ok(None)
     }
@@ -154,6 +171,21 @@ impl ConsumeQueue {
         let unit = UnitReader::new(self).unit(first)?.filter(Unit::is_message);
         let is_live = first < end && unit.is_some_and(|unit| unit.physical_offset as u64 >= log_begin);
         if is_live { Ok(first) } else { self.lower_bound(log_begin, end) }
+    }
+
+    /// Queue offset behind the last unit whose record starts before `physical_offset`, and what is left out there. Read from the end on: a
+    /// damaged unit would mislead a bisection, and hide what stands behind it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn listed_before(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
+        let mut end = max_offset;
+        self.find_back(max_offset, |offset, unit| {
+            let is_before = (unit.physical_offset as u64) < physical_offset;
+            end = if is_before { end } else { offset };
+            is_before.then_some(())
+        })?;
+        Ok(end)
     }
 
     /// Queue offset of the first unit whose record starts at `physical_offset` or behind; pre-blank units are none.
@@ -344,6 +376,22 @@ mod tests {
         let max = queue.max_offset().expect("read");
         assert_eq!(max, 9);
         assert_eq!([0, 1, 100, 101].map(|p| queue.lower_bound(p, max).expect("read")), [7, 8, 8, 9]);
+    }
+
+    #[test]
+    fn units_that_lead_astray_hide_none_behind_them() {
+        let units: Vec<_> = [0, 100, 1 << 60, 300, 400, 500, 600].map(unit).to_vec();
+        let (_dir, queue) = queue_of(&[("00000000000000000000", &units, 9)]);
+        assert_eq!([0, 100, 301, 500, 900].map(|p| queue.listed_before(p, 7).expect("read")), [0, 1, 4, 5, 7]);
+        // one file is missing, another one far away
+        let (_dir, queue) = queue_of(&[
+            ("00000000000000000000", &units[..2], 2),
+            ("00000000000000000080", &[Unit::left_out(0), unit(400)], 2),
+            ("09000000000000000000", &[Unit::left_out(0)], 2),
+        ]);
+        let max = queue.max_offset().expect("read");
+        assert_eq!(queue.last_message().expect("read"), Some((5, unit(400))));
+        assert_eq!([50, 400, 401].map(|p| queue.listed_before(p, max).expect("read")), [1, 5, max]);
     }
 
     proptest! {

@@ -42,7 +42,7 @@ impl QueueView {
         let (mut disk_end, mut first) = (0, None);
         if let Some(queue) = &disk {
             // What lies behind was listed by a broker that crashed; the tail has what is really there.
-            disk_end = queue.lower_bound(store.dispatched_to()?, queue.max_offset()?)?;
+            disk_end = queue.listed_before(store.dispatched_to()?, queue.max_offset()?)?;
             first = Some(queue.first_live(log_start, disk_end)?).filter(|offset| *offset < disk_end);
         }
         let max_offset = tail.last().map_or(disk_end, |(offset, _)| disk_end.max(offset.saturating_add(1)));
