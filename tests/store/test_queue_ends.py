@@ -145,6 +145,18 @@ def test_so_does_a_light_queue(closed: Path, tmp_path: Path) -> None:
         assert store.topics()[LIGHT] == {0: (0, 1)}
 
 
+@pytest.mark.parametrize("length", [20, 380, 390, 420, 433])
+def test_so_does_one_whose_file_has_another_length(closed: Path, tmp_path: Path, length: int) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    file = path / "consumequeue" / LIGHT / "0" / ("0" * 20)
+    file.write_bytes(file.read_bytes().ljust(length, b"x")[:length])
+    check_next(path, {("orders", 0): COUNT})
+    with rmqfast.open_store(path) as store:
+        assert store.topics()[LIGHT] == {0: (0, 1)}
+        assert len(store.get(LIGHT, 0, 0).messages) == 1
+
+
 @pytest.mark.parametrize("at", [30, 44, 58, 59])
 def test_a_unit_that_leads_behind_the_log_hides_none_behind_it(closed: Path, tmp_path: Path, at: int) -> None:
     path = tmp_path / "store"

@@ -138,6 +138,21 @@ def test_a_log_is_not_cut_before_what_has_no_place_in_a_queue(
     assert log.read_bytes() == data
 
 
+def test_a_message_whose_topic_is_no_name_any_more_hinders_no_recovery(tmp_path: Path) -> None:
+    fill(tmp_path / "s", 10)
+    row = rmqfast.open_store(tmp_path / "s").scan("T").to_arrow().to_pylist()[4]
+    log = tmp_path / "s" / "commitlog" / ("0" * 20)
+    data = log.read_bytes()
+    at = data.index(b"\x01T", row["physical_offset"]) + 1
+    log.write_bytes(data[:at] + b"\xd4" + data[at + 1 :])
+    queue = tmp_path / "s" / "consumequeue" / "T" / "1" / ("0" * 20)
+    queue.write_bytes(queue.read_bytes()[:40])
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
+        assert store.recovery is not None
+        assert store.append(Message("T", b"new", queue_id=0)).queue_offset == 5
+        assert store.append(Message("T", b"new", queue_id=1)).queue_offset == 5
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     store = rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL)
     store.append(Message("T", b"kept"))

@@ -17,8 +17,7 @@ use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::geometry::guess_geometry;
 use crate::format::index::{self, IndexHeader};
 use crate::format::message::{MIN_FILE_SIZE, Message};
-use crate::store::consume_queue::ConsumeQueue;
-use crate::store::consume_queue::UnitReader;
+use crate::store::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
 use crate::store::damage::DamageLog;
 use crate::store::log_walk::LogWalk;
 use crate::store::lost_messages::LostMessages;
@@ -186,8 +185,8 @@ fn topic_of<'a>(message: &Message<'a>) -> &'a str {
 fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<()> {
     let topic = topic_of(message);
     let next = offsets.get(topic).and_then(|queues| queues.get(&message.queue_id())).copied().unwrap_or(0);
-    // a number that no checksum guards may say anything: recovery does not list such a message either
-    let has_place = message.queue_id() >= 0 && can_follow(next, message.queue_offset());
+    // what no checksum guards may say anything: recovery does not list such a message either
+    let has_place = is_directory_name(topic) && message.queue_id() >= 0 && can_follow(next, message.queue_offset());
     if message.queue_offset() < next || !has_place {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::damage::DamageLog;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::LogWalk;
-use crate::store::multi_dispatch::{LMQ, listed_in};
+use crate::store::multi_dispatch::listed_in;
 use crate::store::removed_topics::RemovedTopics;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 use std::cmp::Ordering;
@@ -75,9 +75,8 @@ impl QueueRepair {
             let last = UnitReader::new(&queue).unit(max - 1)?;
             let files = queue.segments().files();
             let is_odd = files.iter().any(|file| file.len != file_size);
-            let is_cut = files.iter().any(|file| file.len % UNIT_SIZE as u64 != 0 || file.len == 0);
             let is_misplaced = files.iter().any(|file| !file.base.is_multiple_of(file_size));
-            let lags = is_misplaced || is_odd && (is_cut || !queue.topic().starts_with(LMQ));
+            let lags = is_misplaced || is_odd;
             states.push(State { queue: Some(queue), last, lags, ..State::default() });
         }
         let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
