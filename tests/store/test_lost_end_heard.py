@@ -12,6 +12,7 @@ import rmqfast
 from rmqfast import AppendOptions, DamageWarning, Message
 from rmqfast.errors import CorruptError
 from rmqfast.store.parquet import write_parquet
+from tests.reference.record import MAGIC_BLANK
 from tests.store.scanned import table_of
 
 SMALL = AppendOptions(file_size=1 << 14, queue_file_size=2000, index_slots=16, index_entries=4000, zone_offset_ms=0)
@@ -39,6 +40,15 @@ def zero_half(path: Path) -> None:
     last(path).write_bytes(content[: end // 2].ljust(len(content), b"\0"))
 
 
+def blank_half(path: Path) -> None:
+    """A blank in place of the last messages, as that of a file that ended early."""
+    row = table_of(rmqfast.open_store(path).scan("T")).to_pylist()[-10]
+    at = row["physical_offset"] % SMALL.file_size
+    size = SMALL.file_size - at
+    blank = size.to_bytes(4, "big") + MAGIC_BLANK.to_bytes(4, "big")
+    last(path).write_bytes((last(path).read_bytes()[:at] + blank).ljust(SMALL.file_size, b"\0"))
+
+
 def link_nowhere(path: Path) -> None:
     file = last(path)
     file.unlink()
@@ -57,6 +67,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "the last file is zeroes": lambda path: last(path).write_bytes(bytes(SMALL.file_size)),
     "the last file is short": lambda path: last(path).write_bytes(last(path).read_bytes()[:3000]),
     "half of the last file is zeroes": zero_half,
+    "a blank ends the last file": blank_half,
     "the last file is a link that leads nowhere": link_nowhere,
     "the last file is a directory": replace_by_directory,
     "all files are gone": lambda path: shutil.rmtree(path / "commitlog"),

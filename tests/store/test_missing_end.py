@@ -14,6 +14,7 @@ from rmqfast.errors import ArgumentError, CorruptError
 from rmqfast.store import find_missing_end, repair
 from tests.cli.command_line import run
 from tests.golden_stores import NAMES, PathOf
+from tests.reference.record import MAGIC_BLANK, MAGIC_V1
 
 SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000, zone_offset_ms=0)
 COUNT = 900
@@ -50,7 +51,23 @@ def not_mounted(file: Path) -> None:
     file.symlink_to("/nowhere/archive")
 
 
-HARMS = (emptied, zeroed, cut, removed, not_mounted)
+def blank(file: Path) -> None:
+    """As another file that was full and ended early."""
+    file.write_bytes(blank_of(file.stat().st_size))
+
+
+def half_blank(file: Path) -> None:
+    data = file.read_bytes()
+    messages = range(len(data.rstrip(b"\0")) // 2)
+    at = next(n for n in messages[::-1] if data[n + 4 : n + 8] == MAGIC_V1.to_bytes(4, "big"))
+    file.write_bytes(data[:at] + blank_of(len(data) - at))
+
+
+def blank_of(size: int) -> bytes:
+    return (size.to_bytes(4, "big") + MAGIC_BLANK.to_bytes(4, "big")).ljust(size, b"\0")
+
+
+HARMS = (emptied, zeroed, cut, removed, not_mounted, blank, half_blank)
 
 
 def harmed(closed: Path, path: Path, harm: Callable[[Path], None]) -> Path:

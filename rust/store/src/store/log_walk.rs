@@ -201,6 +201,10 @@ impl LogWalk {
             }
             // only a blank that reaches to the end of its file ends it
             Stop::Blank(size) if self.position + size as u64 >= end => {
+                // nothing that was flushed ends in a blank
+                if self.lost_to < end {
+                    self.tell_lost_end(damage);
+                }
                 self.position = end;
                 Ok(0)
             }

@@ -23,6 +23,7 @@ use std::sync::Arc;
 const LOOK_BACK: u64 = 64 << 10;
 const NO_FILE: &str = "no file";
 const UNWRITTEN: &str = "bytes that were never written";
+const BLANK: &str = "the blank that ends a file";
 
 /// An end of the log that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,17 +80,18 @@ impl MissingEnd {
     fn new(store: &MessageStore, ending: &Ending, expected: u64, witness: String) -> Result<Self> {
         let segments = store.log().segments();
         let size = store.log_file_size()?.unwrap_or(1);
-        let file = segments.files().iter().find(|file| (file.base..file.base + size).contains(&ending.end));
+        let (log_end, reason) = ending.before(expected);
+        let file = segments.files().iter().find(|file| (file.base..file.base + size).contains(&log_end));
         let (file, position, got) = match file {
-            Some(file) => (file.path.clone(), ending.end - file.base, ending.reason.clone()),
+            Some(file) => (file.path.clone(), log_end - file.base, reason.to_owned()),
             None => {
-                let base = segments.files().last().map_or(expected.saturating_sub(1) / size * size, |_| ending.end);
+                let base = segments.files().last().map_or(expected.saturating_sub(1) / size * size, |_| log_end);
                 let path = store.root().join("commitlog").join(name::of_offset(base));
                 let is_link = place::exists(&path)?;
                 (path, 0, if is_link { "a link that leads nowhere" } else { NO_FILE }.to_owned())
             }
         };
-        Ok(Self { root: store.root().to_path_buf(), log_end: ending.end, expected, witness, file, position, got })
+        Ok(Self { root: store.root().to_path_buf(), log_end, expected, witness, file, position, got })
     }
 
     /// The error of whoever would append to such a log.
@@ -216,7 +218,7 @@ impl Lists {
             && let Some(file) = store.index_files()?.last()
         {
             let (at, time) = (u64::try_from(file.header.end_phy_offset).unwrap_or(0), file.header.end_timestamp);
-            if at >= end && time >= ending.last_ms && file.entries() > 0 {
+            if at >= ending.blank.unwrap_or(end) && time >= ending.last_ms && file.entries() > 0 {
                 return Ok(Some((at + 1, format!("the index, {}", file.path.display()))));
             }
         }
@@ -242,6 +244,8 @@ struct Ending {
     /// Where a walk ends that goes on behind damage.
     position: u64,
     reason: String,
+    /// Where the blank begins that ends the newest file: nothing that was flushed ends in it.
+    blank: Option<u64>,
     /// That records follow, behind damage.
     goes_on: Option<Error>,
     /// The greatest store time of its last records.
@@ -262,6 +266,7 @@ impl Ending {
             end: log.min_offset(),
             position: log.min_offset(),
             reason: NO_FILE.to_owned(),
+            blank: None,
             goes_on: None,
             last_ms: 0,
             records: HashSet::new(),
@@ -273,7 +278,8 @@ impl Ending {
             if behind != Some(file_end) {
                 (ending.end, ending.reason) = (file_end, NO_FILE.to_owned());
             }
-            behind = Some(file.base);
+            let is_newest = behind.replace(file.base).is_none();
+            let mut records_end = file.base.max(from);
             let mut walk = LogWalk::new(log.clone(), file.base.max(from), file_end, 0).without_waiting();
             let mut damage = DamageLog::default();
             let mut has_records = false;
@@ -282,8 +288,10 @@ impl Ending {
                 if let Some(first) = damage.entries().first().filter(|_| ending.goes_on.is_none()) {
                     ending.goes_on = log_end::record_behind(&walk).map(|next| log_end::damaged(log, first, &next));
                 }
-                ending.meet(walk.block(), places);
+                records_end = ending.meet(walk.block(), places).unwrap_or(records_end);
             }
+            let is_blank = damage.entries().is_empty() && records_end < walk.position() && walk.position() >= file_end;
+            ending.blank = ending.blank.or(Some(records_end).filter(|_| is_newest && is_blank));
             ending.position = ending.position.max(walk.position());
             if let Some(first) = damage.entries().first() {
                 (ending.end, ending.reason) = (first.offset, first.reason.clone());
@@ -299,19 +307,31 @@ impl Ending {
         Ok(ending)
     }
 
-    /// Whether no record of that place is in a log that ends at `end`: else the unit alone is damaged.
-    fn misses(&self, listed: &Listed, end: u64) -> bool {
-        listed.end > end && !self.records.contains(&listed.key())
+    /// Where a log ends that reached to `expected`, and what stands there.
+    fn before(&self, expected: u64) -> (u64, &str) {
+        match self.blank.filter(|_| expected < self.end) {
+            Some(blank) => (blank, BLANK),
+            None => (self.end, &self.reason),
+        }
     }
 
-    fn meet(&mut self, block: Block<'_>, places: &HashSet<Key>) {
+    /// Whether no record of that place is in a log that ends at `end`: else the unit alone is damaged.
+    fn misses(&self, listed: &Listed, end: u64) -> bool {
+        listed.end > self.blank.unwrap_or(end) && !self.records.contains(&listed.key())
+    }
+
+    /// Looks at records; returns where the last one ends.
+    fn meet(&mut self, block: Block<'_>, places: &HashSet<Key>) -> Option<u64> {
+        let mut end = None;
         for record in block.records {
             let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
             let Some(message) = Message::new(bytes, record.layout) else { continue };
             self.last_ms = self.last_ms.max(message.store_timestamp());
+            end = Some(message.physical_offset() as u64 + u64::from(message.layout().total));
             let key = (message.topic().to_vec(), message.queue_id(), message.queue_offset());
             self.records.extend(places.contains(&key).then_some(key));
         }
+        end
     }
 }
 
@@ -349,7 +369,7 @@ fn listed_of(queues: &[ConsumeQueue]) -> Result<Vec<Listed>> {
     Ok(listed)
 }
 
-/// Whether a sound record, or the blank behind one, ends at `end` of the log or behind.
+/// Whether a sound record, or the blank behind one, ends at `end` of the log.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
     if log.segments().find(last).is_none() {
@@ -360,7 +380,8 @@ fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let mut damage = DamageLog::default();
     while walk.advance(&mut damage)? {}
     let is_sound = damage.entries().iter().all(|damage| damage.offset.saturating_add(damage.length) < end);
-    Ok(is_sound && walk.position() >= end)
+    // none reaches over what was flushed
+    Ok(is_sound && walk.position() == end)
 }
 
 /// Whether nothing follows that is whole.
