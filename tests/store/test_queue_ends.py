@@ -178,6 +178,28 @@ def test_a_message_whose_queue_a_flipped_bit_has_changed_keeps_its_offset(closed
     check_next(path, {("orders", 0): COUNT})
 
 
+@pytest.mark.parametrize("bit", [21, 28, 40, 54, 62, 63])
+@pytest.mark.parametrize("place", [0, COUNT // 2, -1])
+def test_a_message_whose_offset_a_flipped_bit_has_changed_moves_no_end(
+    killed: Path, tmp_path: Path, place: int, bit: int
+) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(killed, path)
+    rows = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset", "queue_offset"])).to_pylist()
+    base, at = divmod(rows[place]["physical_offset"], SMALL.file_size)
+    offset = rows[place]["queue_offset"] ^ 1 << bit
+    overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 20, offset.to_bytes(8, "big"))
+    checkpoint = path / "checkpoint"
+    # the queues are not believed then: all is read from the log
+    checkpoint.write_bytes(checkpoint.read_bytes()[:24].ljust(4096, b"\0"))
+    with rmqfast.open_store(path) as store:
+        first, end = int(place == 0), COUNT - int(place == -1)
+        assert store.topics()["orders"] == {0: (first, end)}
+        store.export(tmp_path / "exported")
+    assert len(list((tmp_path / "exported/consumequeue/orders/0").iterdir())) == COUNT * 20 // 400
+    check_next(path, {("orders", 0): COUNT})
+
+
 @pytest.mark.parametrize("count", [19, 20, 21])
 def test_a_queue_of_full_files_goes_on_where_all_of_the_log_is_given_up(tmp_path: Path, count: int) -> None:
     path = tmp_path / "store"

@@ -3,8 +3,8 @@
 //!
 //! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue whose messages are all gone keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
-use super::consume_queue::ConsumeQueue;
-use super::consume_queue::UnitReader;
+use super::append::queue_writer::can_follow;
+use super::consume_queue::{ConsumeQueue, UnitReader};
 use super::message_store::MessageStore;
 use super::unlisted::Unlisted;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -37,14 +37,16 @@ impl QueueView {
         let log_start = store.log().min_offset();
         let least = |units: &[(i64, Unit)]| units.iter().map(|(offset, _)| *offset).filter(|offset| *offset >= 0).min();
         let (lost, unlisted) = (least(missing.units(topic, queue_id)), least(tail.units(topic, queue_id)));
-        // those of the log's end come later
-        let tail = in_order(missing.units(topic, queue_id).iter().chain(tail.units(topic, queue_id)));
-        let (mut disk_end, mut first) = (0, None);
+        let (mut written, mut disk_end, mut first) = (0, 0, None);
         if let Some(queue) = &disk {
+            written = queue.max_offset()?;
             // What lies behind was listed by a broker that crashed; the tail has what is really there.
-            disk_end = queue.listed_before(store.dispatched_to()?, queue.max_offset()?)?;
+            disk_end = queue.listed_before(store.dispatched_to()?, written)?;
             first = Some(queue.first_live(log_start, disk_end)?).filter(|offset| *offset < disk_end);
         }
+        // those of the log's end come later
+        let units = missing.units(topic, queue_id).iter().chain(tail.units(topic, queue_id));
+        let tail = in_order(that_follow(written, units));
         let max_offset = tail.last().map_or(disk_end, |(offset, _)| disk_end.max(offset.saturating_add(1)));
         // a queue whose messages are all gone keeps its offset: the next message goes on there
         let min_offset = lost.into_iter().chain(first.or(unlisted)).min().unwrap_or(max_offset);
@@ -106,9 +108,21 @@ fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
     queue.segments().files().iter().find(|file| file.end() > at).map(|file| from.max((file.base / unit) as i64))
 }
 
+/// Without those that recovery does not list in a queue that ends at `next`: no checksum guards their offsets.
+fn that_follow<'a>(
+    mut next: i64,
+    units: impl Iterator<Item = &'a (i64, Unit)>,
+) -> impl Iterator<Item = &'a (i64, Unit)> {
+    units.filter(move |(offset, _)| {
+        let follows = can_follow(next, *offset);
+        next = if follows { next.max(offset.saturating_add(1)) } else { next };
+        follows
+    })
+}
+
 /// By offset; of a topic that was deleted and made again the later generation wins, as it does in a broker.
 fn in_order<'a>(units: impl Iterator<Item = &'a (i64, Unit)>) -> Vec<(i64, Unit)> {
-    let by_offset: BTreeMap<i64, Unit> = units.filter(|(offset, _)| *offset >= 0).copied().collect();
+    let by_offset: BTreeMap<i64, Unit> = units.copied().collect();
     by_offset.into_iter().collect()
 }
 
