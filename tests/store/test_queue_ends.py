@@ -178,6 +178,24 @@ def test_a_message_whose_queue_a_flipped_bit_has_changed_keeps_its_offset(closed
     check_next(path, {("orders", 0): COUNT})
 
 
+def test_messages_that_nothing_lists_between_others_are_told(killed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(killed, path)
+    # units of both queues together cover the log still
+    orders, idle = (path / "consumequeue" / name / "0" / ("0" * 20) for name in ("orders", "idle"))
+    content = orders.read_bytes(), idle.read_bytes()
+    orders.write_bytes(content[1])
+    idle.write_bytes(content[0])
+    with rmqfast.open_store(path) as store:
+        at, end, found, damage = 0, 1, set(), []
+        while at < end:
+            result = store.get("orders", 0, at)
+            found |= {message.queue_offset for message in result.messages}
+            damage += result.damage
+            at, end = result.next_begin_offset, result.max_offset
+    assert found == set(range(COUNT)) or damage
+
+
 @pytest.mark.parametrize("bit", [21, 28, 40, 54, 62, 63])
 @pytest.mark.parametrize("place", [0, COUNT // 2, -1])
 def test_a_message_whose_offset_a_flipped_bit_has_changed_moves_no_end(
@@ -187,14 +205,17 @@ def test_a_message_whose_offset_a_flipped_bit_has_changed_moves_no_end(
     shutil.copytree(killed, path)
     rows = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset", "queue_offset"])).to_pylist()
     base, at = divmod(rows[place]["physical_offset"], SMALL.file_size)
-    offset = rows[place]["queue_offset"] ^ 1 << bit
-    overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 20, offset.to_bytes(8, "big"))
+    bytes_of_offset = (rows[place]["queue_offset"] ^ 1 << bit).to_bytes(8, "big")
+    offset = int.from_bytes(bytes_of_offset, "big", signed=True)
+    overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 20, bytes_of_offset)
     checkpoint = path / "checkpoint"
     # the queues are not believed then: all is read from the log
     checkpoint.write_bytes(checkpoint.read_bytes()[:24].ljust(4096, b"\0"))
     with rmqfast.open_store(path) as store:
         first, end = int(place == 0), COUNT - int(place == -1)
         assert store.topics()["orders"] == {0: (first, end)}
+        damage = [entry for n in range(first, end) for entry in store.get("orders", 0, n, max_messages=1).damage]
+        assert any(f"got {offset}" in entry.reason for entry in damage)
         store.export(tmp_path / "exported")
     assert len(list((tmp_path / "exported/consumequeue/orders/0").iterdir())) == COUNT * 20 // 400
     check_next(path, {("orders", 0): COUNT})

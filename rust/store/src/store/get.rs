@@ -15,6 +15,9 @@ use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use crate::format::properties;
 
+/// Units before a hole among which its last message is looked for.
+const LOOK_BACK: usize = 1024;
+
 /// An answer.
 #[derive(Clone, Debug)]
 pub struct GetMessage {
@@ -65,16 +68,23 @@ impl MessageStore {
         let mut source = Source::new(self, &view, tags);
         let pull = Pull { max_messages, limits, log_end: self.unlisted()?.log_end() };
         let pulled = pull.run(&mut source, offset)?;
-        let mut records = source.records;
+        let mut records = std::mem::take(&mut source.records);
         // tags with the same hash are told apart by the client, as in Java
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
         // where a queue begins is not known where its log is damaged
-        if source.met_hole || pulled.status == GetMessageStatus::OffsetTooSmall {
+        let known = source.damage.len();
+        if source.hole.is_some() || pulled.status == GetMessageStatus::OffsetTooSmall {
             // a message that no unit leads to may have been there
             let missing = self.missing_of(topic, Some(&[queue_id]))?;
             for unlisted in [&missing, &self.unlisted()?] {
                 source.damage.extend_from_slice(unlisted.damage().entries());
             }
+        }
+        if pulled.next_begin_offset >= pulled.max_offset {
+            source.note_astray();
+        }
+        if source.damage.len() == known {
+            source.note_hole()?;
         }
         Ok(GetMessage {
             status: pulled.status,
@@ -97,7 +107,8 @@ struct Source<'a> {
     store: &'a MessageStore,
     records: Vec<Vec<u8>>,
     damage: Vec<Damage>,
-    met_hole: bool,
+    /// Offsets that have no unit, from the first one to the one behind the last.
+    hole: Option<(i64, i64)>,
 }
 
 impl PullSource for Source<'_> {
@@ -115,14 +126,15 @@ impl PullSource for Source<'_> {
 
     /// A broker goes on at the next file; where there is no file, at the next unit.
     fn behind_hole(&mut self, offset: i64) -> i64 {
-        self.met_hole = true;
-        match self.view.units_per_file() {
+        let next = match self.view.units_per_file() {
             Some(units) if offset < self.view.disk_end() => {
                 let next_file = offset + units - offset % units;
                 self.view.next_unlisted(offset).map_or(next_file, |next| next.min(next_file))
             }
             _ => self.view.next_offset(offset).unwrap_or(self.view.max_offset()),
-        }
+        };
+        self.hole = Some((offset, next));
+        next
     }
 
     fn matches_code(&self, tags_code: i64) -> bool {
@@ -159,7 +171,7 @@ impl PullSource for Source<'_> {
 impl<'a> Source<'a> {
     fn new(store: &'a MessageStore, view: &'a QueueView, tags: &'a TagExpression) -> Self {
         let log = RecordReader::new(store.log());
-        Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), met_hole: false }
+        Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), hole: None }
     }
 
     /// Where the log begins now, if retention removed the record since the store was opened, which is no damage: the others of
@@ -177,6 +189,41 @@ impl<'a> Source<'a> {
             return None;
         }
         segments.file_size().map(|size| behind_file(physical_offset, size))
+    }
+
+    /// Notes records that no queue can list.
+    fn note_astray(&mut self) {
+        let (topic, queue_id, end) = (self.view.topic(), self.view.queue_id(), self.view.max_offset());
+        for (offset, unit) in self.view.astray() {
+            let reason = format!(
+                "expected an offset that can follow in queue {queue_id} of topic {topic}, which ends at {end}, got {offset}"
+            );
+            let (at, length) = (unit.physical_offset as u64, unit.size.max(0) as u64);
+            self.damage.push(self.store.log().damage(at, length, reason));
+        }
+    }
+
+    /// Notes that units are missing whose messages nothing else lists, behind the last message before them.
+    fn note_hole(&mut self) -> Result<()> {
+        let Some((from, next)) = self.hole else { return Ok(()) };
+        let (topic, queue_id) = (self.view.topic(), self.view.queue_id());
+        let mut start = self.store.log().min_offset();
+        for offset in (self.view.min_offset()..from).rev().take(LOOK_BACK) {
+            let unit = self.units.unit(offset)?.filter(Unit::is_message);
+            let Some(unit) = unit.filter(|unit| unit.end() > start) else { continue };
+            if let Ok(record) = self.log.try_record(unit.physical_offset as u64)?
+                && self.other_than(&record, offset, unit.size).is_none()
+            {
+                start = unit.end();
+                break;
+            }
+        }
+        let end = self.units.unit(next)?.filter(Unit::is_message).map_or(0, |unit| unit.physical_offset as u64);
+        let length = end.min(self.store.log().segments().end()).saturating_sub(start);
+        let reason =
+            format!("expected units of messages {from} to {next} of queue {queue_id} of topic {topic}, got none");
+        self.damage.push(self.store.log().damage(start, length, reason));
+        Ok(())
     }
 
     /// What the record is, if not the one that the unit stands for.

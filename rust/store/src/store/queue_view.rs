@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 /// `{topic: {queue id: (min offset, max offset)}}`.
 pub type Topics = BTreeMap<String, BTreeMap<i32, (i64, i64)>>;
 
+/// Queue offsets, and where their messages are.
+type Listed = Vec<(i64, Unit)>;
+
 /// A queue of a topic; one that does not exist is an empty one, as in RocketMQ.
 #[derive(Debug)]
 pub struct QueueView {
@@ -21,7 +24,8 @@ pub struct QueueView {
     queue_id: i32,
     disk: Option<ConsumeQueue>,
     disk_end: i64,
-    tail: Vec<(i64, Unit)>,
+    tail: Listed,
+    astray: Listed,
     min_offset: i64,
     max_offset: i64,
 }
@@ -46,11 +50,12 @@ impl QueueView {
         }
         // those of the log's end come later
         let units = missing.units(topic, queue_id).iter().chain(tail.units(topic, queue_id));
-        let tail = in_order(that_follow(written, units));
+        let (tail, astray) = split_by_follow(written, units);
+        let tail = in_order(tail);
         let max_offset = tail.last().map_or(disk_end, |(offset, _)| disk_end.max(offset.saturating_add(1)));
         // a queue whose messages are all gone keeps its offset: the next message goes on there
         let min_offset = lost.into_iter().chain(first.or(unlisted)).min().unwrap_or(max_offset);
-        Ok(Self { topic: topic.to_owned(), queue_id, disk, disk_end, tail, min_offset, max_offset })
+        Ok(Self { topic: topic.to_owned(), queue_id, disk, disk_end, tail, astray, min_offset, max_offset })
     }
 
     /// Its topic.
@@ -73,6 +78,11 @@ impl QueueView {
     pub fn next_unlisted(&self, from: i64) -> Option<i64> {
         let behind = self.tail.partition_point(|(offset, _)| *offset < from);
         self.tail.get(behind).map(|(offset, _)| *offset)
+    }
+
+    /// Records of the log's end that say to be in the queue, at offsets that cannot be: no checksum guards these.
+    pub fn astray(&self) -> &[(i64, Unit)] {
+        &self.astray
     }
 
     /// Its files, where it has some.
@@ -108,12 +118,9 @@ fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
     queue.segments().files().iter().find(|file| file.end() > at).map(|file| from.max((file.base / unit) as i64))
 }
 
-/// Without those that recovery does not list in a queue that ends at `next`: no checksum guards their offsets.
-fn that_follow<'a>(
-    mut next: i64,
-    units: impl Iterator<Item = &'a (i64, Unit)>,
-) -> impl Iterator<Item = &'a (i64, Unit)> {
-    units.filter(move |(offset, _)| {
+/// Those that recovery lists in a queue that ends at `next`, and the others.
+fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit)>) -> (Listed, Listed) {
+    units.copied().partition(|(offset, _)| {
         let follows = can_follow(next, *offset);
         next = if follows { next.max(offset.saturating_add(1)) } else { next };
         follows
@@ -121,8 +128,8 @@ fn that_follow<'a>(
 }
 
 /// By offset; of a topic that was deleted and made again the later generation wins, as it does in a broker.
-fn in_order<'a>(units: impl Iterator<Item = &'a (i64, Unit)>) -> Vec<(i64, Unit)> {
-    let by_offset: BTreeMap<i64, Unit> = units.copied().collect();
+fn in_order(units: Listed) -> Listed {
+    let by_offset: BTreeMap<i64, Unit> = units.into_iter().collect();
     by_offset.into_iter().collect()
 }
 
