@@ -157,3 +157,17 @@ def test_a_damaged_unit_at_the_end_of_a_queue_loses_no_end(closed: Path, tmp_pat
         file.write((1 << 40).to_bytes(8, "big"))
     scan = rmqfast.open_store(path).scan(columns=["topic"])
     assert (scan.to_arrow().num_rows, scan.damage) == (COUNT + 1, [])
+
+
+@pytest.mark.parametrize("witness", [lambda _: None, without_offset], ids=["offset", "queues"])
+def test_a_log_of_five_bytes_can_be_exported(closed: Path, tmp_path: Path, witness: Callable[[Path], object]) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    witness(path)
+    newest = last(path)
+    for file in (path / "commitlog").iterdir():
+        if file != newest:
+            file.unlink()
+    newest.write_bytes(newest.read_bytes()[:5])
+    report = rmqfast.open_store(path).export(tmp_path / "exported")
+    assert (report.rows, report.ok) == (0, False)

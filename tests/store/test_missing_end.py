@@ -51,6 +51,11 @@ def not_mounted(file: Path) -> None:
     file.symlink_to("/nowhere/archive")
 
 
+def directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 def blank(file: Path) -> None:
     """As another file that was full and ended early."""
     file.write_bytes(blank_of(file.stat().st_size))
@@ -67,7 +72,7 @@ def blank_of(size: int) -> bytes:
     return (size.to_bytes(4, "big") + MAGIC_BLANK.to_bytes(4, "big")).ljust(size, b"\0")
 
 
-HARMS = (emptied, zeroed, cut, removed, not_mounted, blank, half_blank)
+HARMS = (emptied, zeroed, cut, removed, not_mounted, directory, blank, half_blank)
 
 
 def harmed(closed: Path, path: Path, harm: Callable[[Path], None]) -> Path:

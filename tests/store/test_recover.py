@@ -138,6 +138,20 @@ def test_a_log_is_not_cut_before_what_has_no_place_in_a_queue(
     assert log.read_bytes() == data
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_an_empty_directory_in_place_of_the_next_file_is_removed(tmp_path: Path, is_closed: bool) -> None:
+    fill(tmp_path / "s", 3)
+    if not is_closed:
+        (tmp_path / "s" / "abort").touch()
+    directory = tmp_path / "s" / "commitlog" / f"{1 << 16:020}"
+    directory.mkdir()
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
+        assert store.recovery is not None
+        store.append_many([Message("T", b"new")] * 900)
+    assert len(bodies(tmp_path / "s")) == 903
+    assert directory.is_file()
+
+
 def test_a_message_whose_topic_is_no_name_any_more_hinders_no_recovery(tmp_path: Path) -> None:
     fill(tmp_path / "s", 10)
     row = rmqfast.open_store(tmp_path / "s").scan("T").to_arrow().to_pylist()[4]

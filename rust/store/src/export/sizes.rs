@@ -9,7 +9,7 @@ use crate::store::append::AppendOptions;
 /// [`crate::Error::Io`].
 pub fn sizes_of(store: &MessageStore) -> Result<AppendOptions> {
     let mut sizes = AppendOptions::default();
-    sizes.file_size = store.log().segments().file_size().unwrap_or(sizes.file_size);
+    sizes.file_size = store.log_file_size()?.unwrap_or(sizes.file_size);
     sizes.queue_file_size = store.queue_file_size()?.unwrap_or(sizes.queue_file_size);
     if let Some((slots, entries)) = store.index_files()?.iter().find_map(|file| file.geometry) {
         (sizes.index_slots, sizes.index_entries) = (slots, entries);

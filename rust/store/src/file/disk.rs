@@ -148,6 +148,14 @@ pub fn remove_file(path: &Path) -> Result<()> {
     call(Call::Remove, path, || fs::remove_file(path))
 }
 
+/// Removes an empty directory.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn remove_directory(path: &Path) -> Result<()> {
+    call(Call::Remove, path, || fs::remove_dir(path))
+}
+
 /// Gives a file another name.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use super::queue_writer::can_follow;
 use super::writers::Writers;
 use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
-use crate::file::{Allocated, Io, Segment, Segments, lock, place};
+use crate::file::{Allocated, Io, Segment, Segments, lock, name, place};
 use crate::format::config::MAX_LEN;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::geometry::guess_geometry;
@@ -230,6 +230,11 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     // the file that holds the end, if it is not full: else the first record begins a new one
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
+    let next = current.as_ref().map_or(end, |(base, _)| base + size);
+    let path = store.root().join("commitlog").join(name::of_offset(next));
+    if place::is_directory(&path)? {
+        return Err(corrupt(&path, 0, "expected nothing where the log's next file is to be, got a directory"));
+    }
     // of a copy, many records are written with one call, which is cheaper than a fault for each new page of a map
     let is_mapped = options.flush == Flush::Async && options.replica_from.is_none();
     let mut log = LogWriter::new(store.root().join("commitlog"), size, end, current, is_mapped)?;

@@ -97,15 +97,20 @@ fn open_or_create(path: &Path, size: u64) -> Result<Allocated> {
     if place::exists(path)? { Allocated::open(path) } else { Allocated::create_sparse(path, size) }
 }
 
-/// Removes links that lead nowhere, where files of the log from `end` on are to be.
+/// Removes links that lead nowhere and empty directories, where files of the log from `end` on are to be.
 ///
 /// # Errors
-/// [`Error::Io`].
-pub fn remove_dead_links(directory: &Path, end: u64) -> Result<()> {
+/// [`Error::Io`], also for a directory that is not empty.
+pub fn remove_in_place_of_files(directory: &Path, end: u64) -> Result<()> {
     for path in place::list(directory)? {
         let base = path.file_name().and_then(|name| name.to_str()).and_then(name::offset);
-        if base.is_some_and(|base| base >= end) && matches!(Place::look(&path)?, Place::DeadLink) {
-            disk::remove_file(&path)?;
+        if base.is_none_or(|base| base < end) {
+            continue;
+        }
+        match Place::look(&path)? {
+            Place::DeadLink => disk::remove_file(&path)?,
+            Place::There(meta) if meta.is_dir() => disk::remove_directory(&path)?,
+            _ => {}
         }
     }
     sync_directory(directory)

@@ -91,13 +91,13 @@ fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>)
         (None, None) => Ok(None),
         (Some(missing), _) if options.replica_from.is_some() => Ok(Some(missing.expected)),
         (Some(missing), Some(at)) if at == missing.log_end => {
+            let directory = root.join("commitlog");
+            permission::create_directories(&directory)?;
+            log_end::remove_in_place_of_files(&directory, at)?;
             note_lost(&store, &queues, at)?;
             // what is cut from here on was decided, also where this ends in the middle
             begin(root)?;
             CheckpointWriter::open(root)?.lower_end(at)?;
-            let directory = root.join("commitlog");
-            permission::create_directories(&directory)?;
-            log_end::remove_dead_links(&directory, at)?;
             Ok(None)
         }
         (Some(missing), None) => Err(missing.refused()),
@@ -146,6 +146,7 @@ fn recover_once(
     }
     // before the queues are finished: no unit may lead to bytes that are about to be zero
     recovery.done.cut_bytes = log_end::cut(store.log(), end)?;
+    log_end::remove_in_place_of_files(&root.join("commitlog"), end)?;
     recovery.list_lagging(end, watch)?;
     recovery.done.log_end = recovery.pass_lost(end)?;
     recovery.finish()
