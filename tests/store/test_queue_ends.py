@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,26 @@ def test_a_message_whose_queue_a_flipped_bit_has_changed_keeps_its_offset(closed
     base = row["physical_offset"] // SMALL.file_size * SMALL.file_size
     overwrite(path / "commitlog" / f"{base:020}", row["physical_offset"] - base + 12, b"\xff")
     check_next(path, {("orders", 0): COUNT})
+
+
+def test_a_recovery_whose_index_leads_behind_the_log_s_end_makes_it_anew(tmp_path: Path) -> None:
+    path, options = tmp_path / "store", replace(SMALL, index_entries=20)
+    with rmqfast.open_store(
+        tmp_path / "live", mode="a", options=options, clock=iter(range(10**12, 10**13)).__next__
+    ) as store:
+        fill(store)
+        store.flush()
+        shutil.copytree(store.path, path)
+    row = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset"])).to_pylist()[-10]
+    base, at = divmod(row["physical_offset"], SMALL.file_size)
+    overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 4, b"\0")
+    # it does not say any more that the log was flushed
+    overwrite(path / "checkpoint", 0, (10**12 - 1).to_bytes(8, "big"))
+    with rmqfast.open_store(path, mode="a", options=options) as store:
+        assert store.recovery is not None
+        assert store.recovery.cut_bytes > 0
+        place = store.append(Message("orders", b"new", keys="new"))
+        assert [message.physical_offset for message in store.query("orders", "new")] == [place.physical_offset]
 
 
 def test_messages_that_nothing_lists_between_others_are_told(killed: Path, tmp_path: Path) -> None:

@@ -138,6 +138,22 @@ def test_a_log_is_not_cut_before_what_has_no_place_in_a_queue(
     assert log.read_bytes() == data
 
 
+@pytest.mark.parametrize("place", [0, 20, 39])
+def test_a_log_is_not_cut_behind_a_message_whose_time_a_flipped_bit_has_changed(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "s"
+    fill(path, 100)
+    forget_flushed_end(path)
+    starts = rmqfast.open_store(path).scan(columns=["physical_offset"]).to_arrow()["physical_offset"].to_pylist()
+    log = path / "commitlog" / ("0" * 20)
+    data = bytearray(log.read_bytes())
+    data[starts[place] + 56 + 3] ^= 0x10  # its store time, two years later
+    data[starts[40] + 4] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(CorruptError, match="the log goes on with messages that had been flushed"):
+        rmqfast.open_store(path, mode="a", options=SMALL)
+    assert log.read_bytes() == data
+
+
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_an_empty_directory_in_place_of_the_next_file_is_removed(tmp_path: Path, is_closed: bool) -> None:
     fill(tmp_path / "s", 3)

@@ -365,8 +365,16 @@ fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> 
             }
         }
     };
-    let recovered = recovered(root, options, extent, None, watch)?;
-    Ok((resume::resume(root, options)?, Some(recovered)))
+    let first = recovered(root, options, extent, None, watch)?;
+    match resume::resume(root, options) {
+        // what the checkpoint vouched for was not so
+        Err(Error::Corrupt { .. }) if extent == Extent::Checkpoint => {
+            let whole = recovered(root, options, Extent::Whole, None, watch)?;
+            let cut_bytes = first.cut_bytes + whole.cut_bytes;
+            Ok((resume::resume(root, options)?, Some(Recovered { cut_bytes, ..whole })))
+        }
+        resumed => Ok((resumed?, Some(first))),
+    }
 }
 
 /// Refuses a log that ends before what was flushed, before anything is changed; a copy fetches the rest from its master.

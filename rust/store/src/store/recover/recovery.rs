@@ -171,6 +171,8 @@ struct Recovery<'a> {
     /// Up to here a copy had been flushed that ends before.
     vouched: Option<u64>,
     last_store_ms: i64,
+    /// When the last two records were stored: no checksum guards the time of one.
+    recent_ms: [Option<i64>; 2],
     /// Behind the last record that counts.
     end: u64,
     held: Option<Vec<u8>>,
@@ -205,6 +207,7 @@ impl<'a> Recovery<'a> {
             flushed_end: store.flushed_end()?.map_or(0, |end| end.offset),
             vouched: None,
             last_store_ms: 0,
+            recent_ms: [None, None],
             end: 0,
             held: None,
             done: Recovered::default(),
@@ -264,6 +267,7 @@ impl<'a> Recovery<'a> {
     fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         self.done.records += 1;
         self.last_store_ms = self.last_store_ms.max(message.store_timestamp());
+        self.recent_ms = [self.recent_ms[1], Some(message.store_timestamp())];
         self.index.dispatch(message)?;
         if message.physical_offset() as u64 >= self.checked_from {
             self.queues.dispatch(message)?;
@@ -294,7 +298,8 @@ impl<'a> Recovery<'a> {
     /// Whether a record behind damage was on the disk before the crash: an old one, whose place was given anew, was not.
     fn was_flushed(&mut self, next: &Message<'_>) -> Result<bool> {
         let end = next.physical_offset().cast_unsigned() + u64::from(next.layout().total);
-        let is_in_time = (self.last_store_ms..self.flushed_until).contains(&next.store_timestamp());
+        let since = self.recent_ms.into_iter().flatten().min().unwrap_or(0);
+        let is_in_time = (since..self.flushed_until).contains(&next.store_timestamp());
         Ok((end <= self.flushed_end || is_in_time) && self.queues.has_place(next)?)
     }
 
