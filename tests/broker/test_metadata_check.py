@@ -141,3 +141,15 @@ def test_a_store_without_a_database_is_sound(tmp_path: Path) -> None:
     with rmqfast.open_store(tmp_path / "store", mode="a"):
         pass
     assert rmqfast.open_store(tmp_path / "store").verify().damage == []
+
+
+def test_a_table_with_another_name_is_damage(root: Path) -> None:
+    database = root / "config" / "metadata.db"
+    whole = database.read_bytes()
+    # once as the table's name, once in the statement that made it
+    harmed = whole.replace(b"entriesentries", b"entrietentriet").replace(
+        b"CREATE TABLE entries", b"CREATE TABLE entriet"
+    )
+    assert harmed != whole
+    database.write_bytes(harmed)
+    assert problem(root).startswith("unknown tables: entriet, sums")

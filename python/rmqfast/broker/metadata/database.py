@@ -32,6 +32,7 @@ from rmqfast.store.metadata.integrity import (
     checked,
     checksum,
     is_damage,
+    schemas_of,
     signed,
     verify_count,
     verify_log,
@@ -293,10 +294,7 @@ def _reason(path: Path) -> str | None:
 
 def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
     """Makes the tables where they are not yet, or checks what they have."""
-    is_old, is_new = (schema.items() <= tables.items() for schema in (old_database.SCHEMA, SCHEMA))
-    expected = (old_database.SCHEMA if is_old else {}) | (SCHEMA if is_new else {})
-    if tables != expected:
-        raise sqlite3.DatabaseError(f"unknown tables: {', '.join(sorted(map(str, tables)))}")
+    is_old, is_new = schemas_of(tables)
     if is_new:
         verify_rows(db)
     else:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-__all__ = ["SCHEMA", "drop", "rows"]
+from rmqfast.store.metadata.integrity import OLD_SCHEMA
 
-#: Name and text of each table, as SQLite keeps them.
-SCHEMA = {
-    "rows": "CREATE TABLE rows (kind TEXT, file TEXT, name TEXT, value TEXT, PRIMARY KEY (file, kind, name)) "
-    "WITHOUT ROWID",
-    "digests": "CREATE TABLE digests (number INTEGER PRIMARY KEY, file TEXT, digest TEXT)",
-}
+__all__ = ["drop", "rows"]
+
 _ROWS = """
 SELECT kind, file, name, value, json_valid(value) FROM rows
 UNION ALL SELECT 'digest', file, printf('%020d', number), digest, length(digest) = 64 FROM digests
@@ -33,5 +29,5 @@ def rows(db: sqlite3.Connection) -> Iterator[tuple[str, str, str, str]]:
 
 def drop(db: sqlite3.Connection) -> None:
     """Removes the tables."""
-    for name in SCHEMA:
+    for name in OLD_SCHEMA:
         db.execute(f"DROP TABLE {name}")

@@ -15,9 +15,9 @@ from rmqfast.paths import exists, list_directory
 from rmqfast.store.metadata.change_count import ChangeCount
 from rmqfast.store.metadata.file_digest import digest_of
 from rmqfast.store.metadata.integrity import (
-    SCHEMA,
     LostChangesError,
     is_damage,
+    schemas_of,
     verify_count,
     verify_log,
     verify_rows,
@@ -110,7 +110,8 @@ def _checked(
             note = verify_log(db, copy)
             notes = [] if note is None else [f"{database}: {note}"]
             tables = dict(db.execute("SELECT name, sql FROM sqlite_master"))
-            if SCHEMA.items() <= tables.items():
+            _, is_new = schemas_of(tables)
+            if is_new:
                 verify_rows(db)
                 notes += [f"{database.with_name(name)}: {_FOREIGN}" for name in _foreign(db, digests)]
                 verify_count(db, *counted)

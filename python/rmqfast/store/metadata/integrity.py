@@ -9,7 +9,7 @@ import os
 import sqlite3
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -19,12 +19,14 @@ from rmqfast.store.metadata.change_count import ChangeCount
 
 __all__ = [
     "COUNT",
+    "OLD_SCHEMA",
     "SCHEMA",
     "LostChangesError",
     "changes_of",
     "checked",
     "checksum",
     "is_damage",
+    "schemas_of",
     "signed",
     "verify_count",
     "verify_log",
@@ -38,6 +40,12 @@ SCHEMA = {
     "entries": "CREATE TABLE entries (kind TEXT, file TEXT, name TEXT, value TEXT, checksum INTEGER, "
     "PRIMARY KEY (file, kind, name)) WITHOUT ROWID",
     "sums": "CREATE TABLE sums (file TEXT PRIMARY KEY, sum INTEGER) WITHOUT ROWID",
+}
+#: Those of version 0.1.0, whose rows have no checksums.
+OLD_SCHEMA = {
+    "rows": "CREATE TABLE rows (kind TEXT, file TEXT, name TEXT, value TEXT, PRIMARY KEY (file, kind, name)) "
+    "WITHOUT ROWID",
+    "digests": "CREATE TABLE digests (number INTEGER PRIMARY KEY, file TEXT, digest TEXT)",
 }
 #: In the place of a file in `sums`: how many changes there were.
 COUNT = ""
@@ -123,6 +131,18 @@ def verify_structure(db: sqlite3.Connection) -> None:
     for (problem,) in db.execute("PRAGMA integrity_check(1)"):
         if problem != "ok":
             raise sqlite3.DatabaseError(problem)
+
+
+def schemas_of(tables: Mapping[str, str]) -> tuple[bool, bool]:
+    """Whether tables, their texts by name, are those of version 0.1.0, and whether they are those of now.
+
+    Raises:
+        sqlite3.DatabaseError: There are others.
+    """
+    is_old, is_new = (schema.items() <= tables.items() for schema in (OLD_SCHEMA, SCHEMA))
+    if tables != (OLD_SCHEMA if is_old else {}) | (SCHEMA if is_new else {}):
+        raise sqlite3.DatabaseError(f"unknown tables: {', '.join(sorted(map(str, tables)))}")
+    return is_old, is_new
 
 
 def verify_rows(db: sqlite3.Connection) -> None:
