@@ -130,6 +130,25 @@ def test_a_cut_that_was_named_gives_no_offset_twice(closed: Path, tmp_path: Path
         assert reader.verify().damage == []
 
 
+def test_a_cut_gives_the_first_file_its_length_back(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    small = AppendOptions(file_size=1 << 14, queue_file_size=2000, index_slots=1000, index_entries=4000)
+    with rmqfast.open_store(path, mode="a", options=small) as store:
+        store.append_many([Message("T", b"body %d" % n) for n in range(250)])
+    first, *others = sorted((path / "commitlog").iterdir())
+    for other in others:
+        other.unlink()
+    with first.open("ab") as file:
+        file.write(bytes(20))
+    missing = find_missing_end(path)
+    assert missing is not None
+    repair(path, options=small, cut_at=missing.log_end)
+    assert first.stat().st_size == 1 << 14
+    for turn in range(2):
+        with rmqfast.open_store(path, mode="a", options=small) as store:
+            assert store.append(Message("T", b"new")).queue_offset == 250 + turn
+
+
 def pulled(store: rmqfast.MessageStore, offset: int) -> list[int]:
     """Queue offsets of queue 1 from `offset` on, as pulls give them."""
     offsets: list[int] = []

@@ -94,7 +94,13 @@ pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
 }
 
 fn open_or_create(path: &Path, size: u64) -> Result<Allocated> {
-    if place::exists(path)? { Allocated::open(path) } else { Allocated::create_sparse(path, size) }
+    if !place::exists(path)? {
+        return Allocated::create_sparse(path, size);
+    }
+    let file = Allocated::open(path)?;
+    // a file of another length would end elsewhere than its blank
+    file.set_len(size)?;
+    Ok(file)
 }
 
 /// Removes links that lead nowhere and empty directories, where files of the log from `end` on are to be.
