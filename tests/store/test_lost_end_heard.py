@@ -10,7 +10,7 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, DamageWarning, Message
-from rmqfast.errors import CorruptError
+from rmqfast.errors import CorruptError, UnknownMessageError
 from rmqfast.store.parquet import write_parquet
 from tests.reference.record import MAGIC_BLANK
 from tests.store.scanned import table_of
@@ -103,7 +103,8 @@ def test_each_reader_hears_of_a_lost_end(
 ) -> None:
     path = tmp_path / "store"
     shutil.copytree(closed, path)
-    ends = [row["physical_offset"] + row["store_size"] for row in table_of(rmqfast.open_store(path).scan()).to_pylist()]
+    rows = table_of(rmqfast.open_store(path).scan()).to_pylist()
+    ends = [row["physical_offset"] + row["store_size"] for row in rows]
     witness(path)
     harm(path)
     store = rmqfast.open_store(path)
@@ -119,6 +120,8 @@ def test_each_reader_hears_of_a_lost_end(
     assert not store.export(tmp_path / "exported").ok
     assert write_parquet(store, tmp_path / "parquet", on_damage="warn").damage
     assert not store.verify().ok
+    with pytest.warns(DamageWarning), pytest.raises(UnknownMessageError):
+        store.message_by_id(rows[-1]["offset_msg_id"])
     # a link has the length of a file, as far as anybody knows
     assert harm is link_nowhere or any("messages are lost" in note for note in store.info().notes)
     if (path / "consumequeue").exists():

@@ -4,7 +4,7 @@
 //! stretch that one covers is looked up. What is found is compared with the key itself, as hashes collide.
 //!
 //! Source: `IndexService.buildIndex`, `queryOffset`; `DefaultMessageStore.queryMessage`; `MQAdminImpl.queryMessage`.
-use super::commit_log::RecordReader;
+use super::commit_log::{LostEnd, RecordReader};
 use super::consume_queue::UnitReader;
 use super::damage::{Damage, DamageLog};
 use super::index_files::IndexFile;
@@ -117,11 +117,22 @@ impl MessageStore {
                 let host_of = |record: &[u8]| Message::decode(record).and_then(|m| Host::decode(m.store_host()));
                 found.records.extend((host_of(&record) == Some(host)).then_some((offset, record)));
             }
+            Err(_) if offset >= self.unlisted()?.log_end() => found.damage.extend(self.lost_behind_end(offset)?),
             // an id may name any place, which is no loss
             Err(reason) if self.is_listed_at(offset)? => found.damage.extend(self.lost_at(offset, reason)?),
             Err(_) => {}
         }
         Ok(found)
+    }
+
+    /// The end of the log that is gone, for who asks for an offset in it.
+    fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
+        self.look_at_end()?;
+        let lost = self.log().lost_end().flatten().filter(|lost| offset < lost.end);
+        Ok(lost.map(|LostEnd { end, witness }| {
+            let reason = format!("expected the commit log to end at {end} or behind, as {witness} says");
+            self.log().damage(offset, end - offset, reason)
+        }))
     }
 
     /// Whether a queue lists a record at an offset of the log.
