@@ -151,8 +151,12 @@ impl MessageStore {
     fn lost_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
         let log = self.log();
         let index = log.segments().find(offset);
+        let end = self.unlisted()?.log_end();
         // after a crash the index may lead behind the log's end
-        let is_within = (log.min_offset()..self.unlisted()?.log_end()).contains(&offset);
+        if offset >= end {
+            return self.lost_behind_end(offset);
+        }
+        let is_within = offset >= log.min_offset();
         let is_retained = index.is_some_and(|index| log.retained_from(index).is_some());
         Ok((is_within && !is_retained).then(|| log.damage(offset, 0, reason)))
     }
