@@ -6,6 +6,7 @@ python -m tests.losses [--seconds 720] [--first 1] [--seeds N] [SUBJECT...]
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import random
 import shutil
 import sys
@@ -21,6 +22,8 @@ from tests.attack.figures import table
 from .attempt import Attempt
 from .subjects import SUBJECTS
 
+#: More than any attempt takes on a busy machine.
+_MOST_SECONDS = 300
 _HEAD = ("subject", "attempts", "rows", "missing and told", "refused", "s", "failures")
 
 
@@ -63,11 +66,14 @@ def _run(name: str, seeds: Iterator[int]) -> tuple[tuple[str, ...], Sequence[str
     try:
         for seed in seeds:
             directory = Path(tempfile.mkdtemp(prefix=f"losses-{name}-{seed}-"))
+            # one that hangs ends the run; its seed is in the name of the directory that it leaves
+            faulthandler.dump_traceback_later(_MOST_SECONDS, exit=True)
             try:
                 done.append(subject.attempt(random.Random(f"{name} {seed}"), directory))
             except Exception:  # noqa: BLE001 - each failure is shown, and the next seed tried
                 failures.append(_failure(name, seed, traceback.format_exc()))
             finally:
+                faulthandler.cancel_dump_traceback_later()
                 shutil.rmtree(directory, ignore_errors=True)
     finally:
         subject.close()

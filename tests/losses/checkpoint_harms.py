@@ -87,12 +87,7 @@ def _number(value: dict[str, Any], chance: random.Random) -> str:
 
 
 def _drop_queue(value: dict[str, Any], chance: random.Random) -> str:
-    queues = _queues(value, chance)
-    if not queues:
-        return "no queue to drop"
-    name = chance.choice(list(queues))
-    del queues[name]
-    return f"queue {name} dropped"
+    return _drop(_queues(value, chance), "queue", chance)
 
 
 def _add_queue(value: dict[str, Any], chance: random.Random) -> str:
@@ -120,11 +115,15 @@ def _add_broker(value: dict[str, Any], chance: random.Random) -> str:
 
 def _drop_broker(value: dict[str, Any], chance: random.Random) -> str:
     _, brokers = _brokers(value, chance)
-    if not brokers:
-        return "no broker to drop"
-    name = chance.choice(list(brokers))
-    del brokers[name]
-    return f"{name!r} dropped"
+    return _drop(brokers, "broker", chance)
+
+
+def _drop(members: dict[str, Any], kind: str, chance: random.Random) -> str:
+    if not members:
+        return f"no {kind} to drop"
+    name = chance.choice(list(members))
+    del members[name]
+    return f"{kind} {name!r} dropped"
 
 
 def _rename_topic(value: dict[str, Any], chance: random.Random) -> str:

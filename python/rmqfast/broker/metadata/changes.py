@@ -11,7 +11,7 @@ _MOST_NAMED = 5
 
 
 def changes_told(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> str:
-    """What entries are gone, new, with an earlier offset or otherwise different, in words; empty for the same ones."""
+    """Describes which entries are gone, new, with an earlier offset or otherwise different; empty for equal tables."""
     changed = [name for name in before.keys() & after.keys() if before[name] != after[name]]
     back = [name for name in changed if _went_back(before[name], after[name])]
     kinds = {

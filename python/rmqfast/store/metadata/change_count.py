@@ -30,7 +30,7 @@ class ChangeCount:
         self.path: Final = database.with_name(f"{database.name}-count")
 
     def read(self) -> int | None:
-        """How many changes there were; None where the file is not there, or says no number.
+        """Returns the number of changes there were; None where the file is not there, or says no number.
 
         Raises:
             OSError: The system refuses to read it.

@@ -37,7 +37,7 @@ _TRIES = 20
 
 
 def check_metadata(root: Path) -> Findings:
-    """What is wrong with the database below a store, and what a person should know of it; nothing is locked or written.
+    """Returns the damage of the database below a store, and notes for a person; nothing is locked or written.
 
     Raises:
         StoreIOError: The system refuses to read it.

@@ -220,7 +220,7 @@ def verify_count(db: sqlite3.Connection, count: ChangeCount, known: int | None) 
 
 
 def changes_of(db: sqlite3.Connection) -> int:
-    """How many changes a database has seen."""
+    """Returns the number of changes a database has seen."""
     found = db.execute("SELECT sum FROM sums WHERE file = ?", (COUNT,)).fetchone()
     return 0 if found is None else int(found[0])
 
