@@ -177,34 +177,9 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rmqfast_store::format::host::Host;
-    use rmqfast_store::format::message::NewMessage;
-    use std::net::Ipv4Addr;
+    use crate::puller::test_record::record;
 
-    fn record(topic: &str, queue_id: i32, queue_offset: i64, properties: &[u8]) -> Vec<u8> {
-        let host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 1 };
-        let mut out = Vec::new();
-        let message = NewMessage {
-            queue_id,
-            flag: 0,
-            queue_offset,
-            physical_offset: 0,
-            sys_flag: 0,
-            born_timestamp: 0,
-            born_host: host,
-            store_timestamp: 0,
-            store_host: host,
-            reconsume_times: 0,
-            prepared_transaction_offset: 0,
-            body: b"body",
-            topic,
-            properties,
-        };
-        message.encode(&mut out).expect("a record");
-        out
-    }
-
-    /// What an answer to a pull from 5 on comes to.
+    /// Reads the answer to a pull from 5 on.
     fn read(topic: &str, queue_id: i32, records: &[Vec<u8>], more: Option<(&str, &str)>) -> Answer {
         let queue = Queue { topic: topic.into(), broker_name: "b".into(), queue_id };
         let next = (5 + records.len()).to_string();

@@ -12,6 +12,8 @@ mod pull_queue;
 mod pull_status;
 mod queue;
 mod state;
+#[cfg(test)]
+mod test_record;
 mod wire;
 mod worker;
 

@@ -4,11 +4,9 @@ use crate::puller::body::Body;
 use crate::puller::fetched::FlowControl;
 use crate::puller::options::Gather;
 use crate::puller::pull_status::PullStatus;
+use crate::puller::test_record::record;
 use proptest::prelude::*;
 use rmqfast_remoting::{Command, Frame, Header, Limits, Value, frame};
-use rmqfast_store::format::host::Host;
-use rmqfast_store::format::message::NewMessage;
-use std::net::Ipv4Addr;
 
 /// A queue as a broker has it: each message is there or was filtered out.
 struct Log {
@@ -24,27 +22,6 @@ impl Log {
     fn wanted(&self, from: i64, end: i64) -> Vec<i64> {
         (from.max(self.min)..self.max().min(end)).filter(|offset| self.matches[(offset - self.min) as usize]).collect()
     }
-}
-
-pub(super) fn record(topic: &str, queue_offset: i64, out: &mut Vec<u8>) {
-    let host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 1 };
-    let message = NewMessage {
-        queue_id: 0,
-        flag: 0,
-        queue_offset,
-        physical_offset: 0,
-        sys_flag: 0,
-        born_timestamp: 0,
-        born_host: host,
-        store_timestamp: 0,
-        store_host: host,
-        reconsume_times: 0,
-        prepared_transaction_offset: 0,
-        body: b"body",
-        topic,
-        properties: b"",
-    };
-    message.encode(out).expect("a record");
 }
 
 /// The answer as it comes out of a frame.
@@ -85,7 +62,7 @@ fn serve(log: &Log, request: &Request, whim: u32) -> Option<Answer> {
     let (mut next, mut body, mut found) = (asked, Vec::new(), 0);
     while next < log.max() && found < most.min(request.wanted.max_messages) && next < asked + 100 {
         if log.matches[(next - log.min) as usize] {
-            record(topic, next, &mut body);
+            body.extend(record(topic, 0, next, b""));
             found += 1;
         }
         next += 1;
@@ -326,7 +303,7 @@ fn whole(state: &mut State, requests: &[Request], max: i64, now: Instant) {
     for request in requests {
         let (from, end) = (request.wanted.offset, (request.wanted.offset + request.wanted.max_messages).min(max));
         let mut body = Vec::new();
-        (from..end).for_each(|offset| record("t", offset, &mut body));
+        (from..end).for_each(|offset| body.extend(record("t", 0, offset, b"")));
         state.answer(request.opaque, answer(0, (end, 0, max), &body, "t", from), now);
     }
 }
@@ -492,7 +469,7 @@ fn all_queues_have_a_threshold_together() {
         for request in requests {
             let (topic, from) = (request.queue.topic.clone(), request.wanted.offset);
             let mut body = Vec::new();
-            (from..from + 32).for_each(|offset| record(&topic, offset, &mut body));
+            (from..from + 32).for_each(|offset| body.extend(record(&topic, 0, offset, b"")));
             state.answer(request.opaque, answer(0, (from + 32, 0, 100_000), &body, &topic, from), now);
         }
     }
@@ -705,7 +682,7 @@ fn stretches_become_as_long_as_answers_are() {
         for request in state.requests(0, now) {
             let end = request.wanted.offset + request.wanted.max_messages.min(8);
             let mut body = Vec::new();
-            (request.wanted.offset..end).for_each(|offset| record("t", offset, &mut body));
+            (request.wanted.offset..end).for_each(|offset| body.extend(record("t", 0, offset, b"")));
             state.answer(request.opaque, answer(0, (end, 0, 100_000), &body, "t", request.wanted.offset), now);
         }
         state.take(1000);
