@@ -11,6 +11,7 @@ use crate::format::tag::java_hash;
 use crate::store::append::AppendOptions;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
 use crate::store::append::queue_table::QueueTable;
+use crate::store::append::queue_writer::can_follow;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::delay_levels::DelayLevels;
@@ -20,10 +21,6 @@ use crate::store::{ConsumeQueue, MessageStore, QueueKind};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
-
-/// More messages than this are not missing from a queue that no files vouch for: the record's queue offset, which no checksum
-/// guards, is wrong.
-const MAX_GAP: i64 = 1 << 20;
 
 /// Queues and index.
 #[derive(Debug)]
@@ -110,7 +107,8 @@ impl Lists {
             self.queues.cut(number, 0)?;
             self.times[number as usize].clear();
         } else if offset > next {
-            if !self.has_queues && next > 0 && offset - next > MAX_GAP {
+            // where no files of the queue vouch for it
+            if !self.has_queues && !can_follow(next, offset) {
                 self.unlisted += 1;
                 return Ok(());
             }
