@@ -49,7 +49,7 @@ impl Place {
     pub fn metadata(path: &Path) -> Result<Option<Metadata>> {
         match Self::look(path)? {
             Self::There(meta) => Ok(Some(meta)),
-            Self::DeadLink => Err(dead_link(path)),
+            Self::DeadLink => Err(no_file(path)),
             Self::Absent => Ok(None),
         }
     }
@@ -148,12 +148,12 @@ pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
 }
 
 /// The error of a symbolic link that leads nowhere, or of a directory in the place of a file.
-pub fn dead_link(path: &Path) -> Error {
-    Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: dead_link_reason(path) }
+pub fn no_file(path: &Path) -> Error {
+    Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: no_file_reason(path) }
 }
 
-/// As [`dead_link`], in words.
-pub fn dead_link_reason(path: &Path) -> String {
+/// The reason of [`no_file`].
+pub fn no_file_reason(path: &Path) -> String {
     if fs::metadata(path).is_ok() {
         return "expected a file, got another thing of its name, as a directory: remove that".to_owned();
     }
@@ -164,7 +164,7 @@ pub fn dead_link_reason(path: &Path) -> String {
 /// Says that nothing has this name.
 fn absent(path: &Path) -> Result<()> {
     match Place::look(path)? {
-        Place::DeadLink => Err(dead_link(path)),
+        Place::DeadLink => Err(no_file(path)),
         // gone, or made since: whoever asks found nothing
         Place::Absent | Place::There(_) => Ok(()),
     }

@@ -42,7 +42,7 @@ impl Segment {
     pub fn open(path: &Path, io: Io) -> Result<Self> {
         let file = place::open(path, || open_unseen(path))?;
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-            return Err(place::dead_link(path));
+            return Err(place::no_file(path));
         }
         // Positions within a map are 32 bits wide; no broker writes a file that needs more.
         let mappable = file.metadata().is_ok_and(|m| m.len() <= u64::from(u32::MAX));

@@ -22,7 +22,7 @@ pub struct SegmentFile {
     /// Bytes it had when listed.
     pub len: u64,
     /// Whether no file is there: a symbolic link whose target is not there, or a directory.
-    pub is_dead_link: bool,
+    pub is_missing: bool,
 }
 
 impl SegmentFile {
@@ -53,7 +53,7 @@ impl Segments {
         let mut segments = Self { files: files.into_values().collect(), strays };
         segments.take_directories()?;
         segments.pass_over_misplaced();
-        segments.guess_dead_links();
+        segments.guess_lengths();
         Ok(segments)
     }
 
@@ -65,7 +65,7 @@ impl Segments {
             let base = base.filter(|base| *base < last && self.files.iter().all(|file| file.base != *base));
             match base {
                 Some(base) if place::is_directory(&path)? => {
-                    self.files.push(SegmentFile { path, base, len: 0, is_dead_link: true });
+                    self.files.push(SegmentFile { path, base, len: 0, is_missing: true });
                 }
                 _ => self.strays.push(path),
             }
@@ -89,22 +89,22 @@ impl Segments {
         }
     }
 
-    /// Gives a link that leads nowhere the length up to the next file, or that of most files. It has a byte at least, or it would pass for
+    /// Gives a file that is not there the length up to the next file, or that of most files. It has a byte at least, or it would pass for
     /// a file that was never written to.
-    fn guess_dead_links(&mut self) {
-        if self.dead_link().is_none() {
+    fn guess_lengths(&mut self) {
+        if self.first_without_file().is_none() {
             return;
         }
         let size = self.file_size().unwrap_or(1);
         let nexts: Vec<_> = self.files.iter().skip(1).map(|file| file.base).collect();
-        for (index, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.is_dead_link) {
+        for (index, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.is_missing) {
             file.len = nexts.get(index).map_or(size, |next| (next - file.base).min(size.max(1)));
         }
     }
 
-    /// The first file that is a link which leads nowhere.
-    pub fn dead_link(&self) -> Option<&Path> {
-        self.files.iter().find(|file| file.is_dead_link).map(|file| &*file.path)
+    /// The first name of a file at which no file is there.
+    pub fn first_without_file(&self) -> Option<&Path> {
+        self.files.iter().find(|file| file.is_missing).map(|file| &*file.path)
     }
 
     /// In order of offset.
@@ -132,7 +132,7 @@ impl Segments {
         // names tell the size as well as lengths do: a file that was cut off does not count alone
         let steps = self.files.windows(2).map(|w| w[1].base - w[0].base);
         let mut counts = BTreeMap::new();
-        for size in steps.chain(self.files.iter().filter(|f| !f.is_dead_link).map(|f| f.len)).filter(|size| *size > 0) {
+        for size in steps.chain(self.files.iter().filter(|f| !f.is_missing).map(|f| f.len)).filter(|size| *size > 0) {
             *counts.entry(size).or_insert(0_usize) += 1;
         }
         counts.into_iter().max_by_key(|(size, count)| (*count, *size)).map(|(size, _)| size)
@@ -159,10 +159,10 @@ fn list_one(directory: &Path, files: &mut BTreeMap<u64, SegmentFile>, strays: &m
         let base = path.file_name().and_then(|n| n.to_str()).and_then(name::offset);
         match (base, Place::look(&path)) {
             (Some(base), Ok(Place::There(meta))) if meta.is_file() => {
-                files.insert(base, SegmentFile { path, base, len: meta.len(), is_dead_link: false });
+                files.insert(base, SegmentFile { path, base, len: meta.len(), is_missing: false });
             }
             (Some(base), Ok(Place::DeadLink)) => {
-                files.entry(base).or_insert(SegmentFile { path, base, len: 0, is_dead_link: true });
+                files.entry(base).or_insert(SegmentFile { path, base, len: 0, is_missing: true });
             }
             (Some(_), Err(error)) => return Err(error),
             // Retention may remove a file between the listing and the look at it.
@@ -221,7 +221,7 @@ mod tests {
         dead("00000000000000000200");
         let segments = list();
         assert_eq!((segments.start(), segments.end(), segments.file_size()), (0, 300, Some(100)));
-        assert_eq!(segments.dead_link(), Some(&*dir.path().join("00000000000000000000")));
+        assert_eq!(segments.first_without_file(), Some(&*dir.path().join("00000000000000000000")));
         for index in [0, 2] {
             assert!(matches!(segments.open(index, Io::Pread), Err(Error::Corrupt { .. })));
         }

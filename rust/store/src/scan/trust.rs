@@ -14,8 +14,8 @@ const MAX_HEAD: usize = 256 << 10;
 /// record.
 pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let log = store.log();
-    if let Some(link) = queues.iter().find_map(|queue| queue.segments().dead_link()) {
-        return Ok(Some(place::dead_link(link).to_string()));
+    if let Some(link) = queues.iter().find_map(|queue| queue.segments().first_without_file()) {
+        return Ok(Some(place::no_file(link).to_string()));
     }
     for queue in queues {
         let max = queue.max_offset()?;

@@ -176,8 +176,8 @@ impl CommitLog {
     pub fn removed(&self, index: usize) -> String {
         let file = &self.segments.files()[index];
         match Place::look(&file.path) {
-            Ok(Place::DeadLink) => return place::dead_link_reason(&file.path),
-            Ok(Place::There(meta)) if meta.is_dir() => return place::dead_link_reason(&file.path),
+            Ok(Place::DeadLink) => return place::no_file_reason(&file.path),
+            Ok(Place::There(meta)) if meta.is_dir() => return place::no_file_reason(&file.path),
             _ => {}
         }
         match self.retained_from(index) {

@@ -248,8 +248,8 @@ impl MessageStore {
 /// Whether the files of a queue follow each other, and nothing is missing before the first unit.
 fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let files = queue.segments().files();
-    let has_dead_link = queue.segments().dead_link().is_some();
-    if has_dead_link || files.windows(2).any(|pair| pair[0].end() != pair[1].base) {
+    let lacks_file = queue.segments().first_without_file().is_some();
+    if lacks_file || files.windows(2).any(|pair| pair[0].end() != pair[1].base) {
         return Ok(false);
     }
     let first = queue.first_offset();

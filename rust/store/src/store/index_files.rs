@@ -26,7 +26,7 @@ pub struct IndexFile {
     /// Slots and entries, where they follow from the file or from one of its size.
     pub geometry: Option<(u32, u32)>,
     /// Whether it is a symbolic link whose target is not there: then nothing else is known of it.
-    pub is_dead_link: bool,
+    pub is_missing: bool,
 }
 
 impl IndexFile {
@@ -59,7 +59,7 @@ impl IndexFile {
             Place::There(_) | Place::Absent => return Ok(None),
             Place::DeadLink => {
                 let header = IndexHeader::following(0, 0);
-                return Ok(Some(Self { path, len: 0, header, geometry: None, is_dead_link: true }));
+                return Ok(Some(Self { path, len: 0, header, geometry: None, is_missing: true }));
             }
         };
         let mut segment = match Segment::open(&path, Io::Pread) {
@@ -77,7 +77,7 @@ impl IndexFile {
             }
             _ => None,
         };
-        Ok(Some(Self { path, len, header, geometry, is_dead_link: false }))
+        Ok(Some(Self { path, len, header, geometry, is_missing: false }))
     }
 
     /// Number of the last entry written.

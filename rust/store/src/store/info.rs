@@ -1,4 +1,4 @@
-//! What a store is, at a glance: nothing is read but names, headers, and the first and last record.
+//! A store at a glance. Besides names, headers, and the first and last record, only what tells of losses is read: 20 bytes for each message.
 use super::commit_log::LostEnd;
 use super::config_files::ConfigFile;
 use super::index_files::IndexFile;
@@ -7,7 +7,7 @@ use super::multi_dispatch::LMQ;
 use super::queue_ends::QueueEnds;
 use super::removed_topics::RemovedTopics;
 use crate::Result;
-use crate::file::{Place, place};
+use crate::file::{Place, SegmentFile, place};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::message::{MAGIC_V2, Message};
@@ -15,7 +15,7 @@ use crate::format::properties::PROPERTY_END;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Queues that a note names.
+/// Queues that a note names, and notes of one kind.
 const MOST_NAMED: usize = 5;
 
 /// The glance.
@@ -124,8 +124,9 @@ impl MessageStore {
 
     /// Queues that have lost the last offsets which they gave.
     fn short_notes(&self) -> Result<Vec<String>> {
+        // a list of removed topics that cannot be read is an error: their queues would look lost
         let (ends, removed, topics) =
-            (QueueEnds::load(self.root())?, RemovedTopics::load(self.root()).unwrap_or_default(), self.topics()?);
+            (QueueEnds::load(self.root())?, RemovedTopics::load(self.root())?, self.topics()?);
         let found =
             |topic: &str, id: i32| topics.get(topic).and_then(|queues| queues.get(&id)).map_or(0, |(_, end)| *end);
         let short = ends.iter(&removed).filter(|(topic, id, next)| found(topic, *id) < *next);
@@ -133,7 +134,7 @@ impl MessageStore {
             let end = found(topic, id);
             format!("queue {id} of topic {topic} ends at {end}, but gave the offsets before {next}: it has lost its files; they are not given again")
         });
-        Ok(short.take(MOST_NAMED).collect())
+        Ok(QueueEnds::fault(self.root())?.into_iter().chain(first_of(short.collect())).collect())
     }
 
     /// Files of queues that are longer or shorter than most: bounds of these queues may be wrong.
@@ -142,7 +143,7 @@ impl MessageStore {
         // of a light queue they have a size of their own
         queues.retain(|queue| !queue.topic().starts_with(LMQ));
         let files: Vec<_> =
-            queues.iter().flat_map(|queue| queue.segments().files()).filter(|f| !f.is_dead_link).collect();
+            queues.iter().flat_map(|queue| queue.segments().files()).filter(|f| !f.is_missing).collect();
         let mut counts = BTreeMap::new();
         for file in &files {
             *counts.entry(file.len).or_insert(0_usize) += 1;
@@ -150,16 +151,11 @@ impl MessageStore {
         let Some((size, _)) = counts.into_iter().max_by_key(|(size, count)| (*count, *size)) else {
             return Ok(Vec::new());
         };
-        let odd = files.iter().filter(|file| file.len != size).take(MOST_NAMED);
-        Ok(odd
-            .map(|file| {
-                format!(
-                    "{}: expected {size} bytes, as most files of queues have, got {}",
-                    file.path.display(),
-                    file.len
-                )
-            })
-            .collect())
+        let told = |file: &SegmentFile| {
+            let (path, len) = (file.path.display(), file.len);
+            format!("{path}: expected {size} bytes, as most files of queues have, got {len}")
+        };
+        Ok(first_of(files.iter().copied().filter(|file| file.len != size).map(told).collect()))
     }
 
     fn first_record(&self) -> Result<Option<Vec<u8>>> {
@@ -226,12 +222,20 @@ fn has_state_version(config: &ConfigFile) -> bool {
     version.is_some_and(|version| version.get("stateVersion").is_some())
 }
 
+/// The first of some notes of one kind, and how many there are besides.
+fn first_of(mut notes: Vec<String>) -> Vec<String> {
+    let others = notes.len().saturating_sub(MOST_NAMED);
+    notes.truncate(MOST_NAMED);
+    notes.extend((others > 0).then(|| format!("{others} notes more of this kind")));
+    notes
+}
+
 /// What is known of index files that cannot be asked.
 pub fn index_notes(files: &[IndexFile]) -> impl Iterator<Item = String> {
-    let unknown = files.iter().filter(|file| file.is_dead_link || file.geometry.is_none() && file.entries() > 0);
+    let unknown = files.iter().filter(|file| file.is_missing || file.geometry.is_none() && file.entries() > 0);
     unknown.map(|file| {
         let path = file.path.display();
-        if file.is_dead_link {
+        if file.is_missing {
             return format!("{path}: a link that leads nowhere; the log is read instead");
         }
         format!("{path}: slots and entries do not follow from what it holds; the log is read instead")

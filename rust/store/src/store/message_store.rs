@@ -264,25 +264,26 @@ impl MessageStore {
     }
 
     /// Refuses to go on where a file of the log, of these queues, of the index, of the configuration or beside them is a symbolic link whose
-    /// target is not there: what is written then would take its place.
+    /// target is not there, or a directory: what is written then would take its place.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for the first of them, [`Error::Io`].
-    pub fn refuse_dead_links(&self, queues: &[ConsumeQueue]) -> Result<()> {
+    pub fn refuse_missing_files(&self, queues: &[ConsumeQueue]) -> Result<()> {
         let segments = iter::once(self.log.segments()).chain(queues.iter().map(ConsumeQueue::segments));
-        let mut links: Vec<PathBuf> = segments.filter_map(|files| files.dead_link().map(Path::to_path_buf)).collect();
+        let mut missing: Vec<PathBuf> =
+            segments.filter_map(|files| files.first_without_file().map(Path::to_path_buf)).collect();
         for directory in ["", "index", "config"] {
             for path in place::list(&self.root.join(directory))? {
                 let is_file_name = path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.parse::<u64>().is_ok());
                 match Place::look(&path)? {
-                    Place::DeadLink => links.push(path),
-                    Place::There(meta) if meta.is_dir() && is_file_name => links.push(path),
+                    Place::DeadLink => missing.push(path),
+                    Place::There(meta) if meta.is_dir() && is_file_name => missing.push(path),
                     Place::There(_) | Place::Absent => {}
                 }
             }
         }
-        links.into_iter().next().map_or(Ok(()), |path| {
-            let reason = format!("{}; nothing is written to the store until then", place::dead_link_reason(&path));
+        missing.into_iter().next().map_or(Ok(()), |path| {
+            let reason = format!("{}; nothing is written to the store until then", place::no_file_reason(&path));
             Err(Error::Unsupported { path, reason })
         })
     }
@@ -364,7 +365,7 @@ impl MessageStore {
     fn last_listed_offset(&self) -> Result<u64> {
         let mut end = self.log.min_offset();
         // one whose files are not all there vouches for nothing
-        for queue in self.all_queues()?.iter().filter(|queue| queue.segments().dead_link().is_none()) {
+        for queue in self.all_queues()?.iter().filter(|queue| queue.segments().first_without_file().is_none()) {
             end = end.max(queue.max_physical_offset()?);
         }
         // a stale unit may lead behind the log

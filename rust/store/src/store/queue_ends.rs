@@ -39,17 +39,35 @@ impl QueueEnds {
         Self { log_end, at_ms, queues: BTreeMap::new() }
     }
 
-    /// Those of the store below `root`; nothing of all queues where the file is not there, or is damaged.
+    /// Those of the store below `root`; nothing of all queues where the file is not there, or is damaged, as [`fault`](Self::fault) tells.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn load(root: &Path) -> Result<Self> {
-        let text = match place::read(&root.join(FILE), MAX_LEN) {
-            // no file, or a link that leads nowhere
-            Err(crate::Error::Corrupt { .. }) => None,
-            text => text?,
+        Ok(Self::read(root)?.and_then(|ends| ends.ok()).unwrap_or_default())
+    }
+
+    /// Why the file of the store below `root` tells nothing, though it is there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn fault(root: &Path) -> Result<Option<String>> {
+        Ok(Self::read(root)?.and_then(|ends| ends.err()))
+    }
+
+    fn read(root: &Path) -> Result<Option<std::result::Result<Self, String>>> {
+        let path = root.join(FILE);
+        let reason = match place::read(&path, MAX_LEN) {
+            Ok(None) => return Ok(None),
+            Ok(Some(text)) => match Self::decode(&text) {
+                Some(ends) => return Ok(Some(Ok(ends))),
+                None => format!("{}: its checksum does not fit", path.display()),
+            },
+            // a link that leads nowhere, or a file of another kind
+            Err(error @ crate::Error::Corrupt { .. }) => error.to_string(),
+            Err(error) => return Err(error),
         };
-        Ok(text.and_then(|text| Self::decode(&text)).unwrap_or_default())
+        Ok(Some(Err(format!("{reason}; where queues ended is told by units and the log alone"))))
     }
 
     /// Adds a queue.
@@ -165,5 +183,12 @@ mod tests {
                 assert!(QueueEnds::decode(&flipped).is_none_or(|decoded| decoded == ends()), "bit {bit} of {at}");
             }
         }
+        let dir = tempfile::tempdir().expect("dir");
+        assert_eq!(QueueEnds::fault(dir.path()).expect("none"), None);
+        ends().save(dir.path()).expect("saved");
+        assert_eq!(QueueEnds::fault(dir.path()).expect("sound"), None);
+        std::fs::write(dir.path().join(FILE), &whole[1..]).expect("written");
+        let fault = QueueEnds::fault(dir.path()).expect("read").expect("a fault");
+        assert!(fault.contains("queue.ends: its checksum does not fit"), "{fault}");
     }
 }

@@ -321,7 +321,7 @@ pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Re
     let _lock = StoreLock::acquire(root)?;
     resume::refuse_other_kinds(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
-    store.refuse_dead_links(&store.all_queues()?)?;
+    store.refuse_missing_files(&store.all_queues()?)?;
     let end = log_end::record_end(store.log(), at)?;
     // first: queues may lead to what is cut, whatever the checkpoint says of them
     recover::begin(root)?;

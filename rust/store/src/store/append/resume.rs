@@ -74,7 +74,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
-    store.refuse_dead_links(&queues)?;
+    store.refuse_missing_files(&queues)?;
     let offsets = next_offsets(&queues)?;
     check_lost(root, &offsets)?;
     let end = log_end(&store, &queues, &offsets)?.unwrap_or_else(|| options.replica_from.unwrap_or(0));

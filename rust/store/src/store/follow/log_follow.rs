@@ -147,7 +147,7 @@ impl LogFollow {
 
     /// One look; whether another one may bring something at once.
     fn step(&mut self, damage: &mut DamageLog) -> Result<bool> {
-        if self.place.pass_dead_link(damage) {
+        if self.place.pass_missing_file(damage) {
             return Ok(true);
         }
         let Some(at) = self.place.open_file()? else { return self.place.pass_retained() };

@@ -98,7 +98,7 @@ impl LogPlace {
                 return Ok(None);
             };
             // behind a link that leads nowhere, which was passed, no file starts yet
-            if files[index].is_dead_link && self.position >= files[index].end() {
+            if files[index].is_missing && self.position >= files[index].end() {
                 return Ok(None);
             }
             match self.log.open(index) {
@@ -112,9 +112,9 @@ impl LogPlace {
     }
 
     /// Passes a file that is a link which leads nowhere; whether it did.
-    pub(super) fn pass_dead_link(&mut self, damage: &mut DamageLog) -> bool {
+    pub(super) fn pass_missing_file(&mut self, damage: &mut DamageLog) -> bool {
         let index = self.log.segments().find(self.position).filter(|_| self.open.is_none());
-        let Some(file) = index.map(|index| &self.log.segments().files()[index]).filter(|file| file.is_dead_link) else {
+        let Some(file) = index.map(|index| &self.log.segments().files()[index]).filter(|file| file.is_missing) else {
             return false;
         };
         let end = file.end();

@@ -132,7 +132,7 @@ fn recover_once(
     complete_files(&MessageStore::open(root, &OpenOptions::default())?, options)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
-    store.refuse_dead_links(&queues)?;
+    store.refuse_missing_files(&queues)?;
     if extent == Extent::Whole {
         begin(root)?;
     }
@@ -452,7 +452,7 @@ fn table(store: &MessageStore, file_size: u64) -> QueueTable {
 /// Files of the log that were created and not waited for are short after a loss of power.
 fn complete_files(store: &MessageStore, options: &AppendOptions) -> Result<()> {
     let size = store.log_file_size()?.unwrap_or(options.file_size);
-    let mut short = store.log().segments().files().iter().filter(|file| file.len < size && !file.is_dead_link);
+    let mut short = store.log().segments().files().iter().filter(|file| file.len < size && !file.is_missing);
     short.try_for_each(|file| Allocated::open(&file.path)?.set_len(size))
 }
 

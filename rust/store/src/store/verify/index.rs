@@ -30,7 +30,7 @@ pub(super) fn verify(
     watch: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     report.index_files += 1;
-    if let (true, Err(Error::Corrupt { path, reason, .. })) = (file.is_dead_link, Place::metadata(&file.path)) {
+    if let (true, Err(Error::Corrupt { path, reason, .. })) = (file.is_missing, Place::metadata(&file.path)) {
         report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
         return Ok(());
     }

@@ -12,6 +12,7 @@ mod report;
 use super::info::index_notes;
 use super::log_walk::LogWalk;
 use super::message_store::{MessageStore, QueueKind};
+use super::queue_ends::QueueEnds;
 use crate::Result;
 use crate::format::message::Message;
 use crate::format::properties;
@@ -40,6 +41,7 @@ impl MessageStore {
             done += index::bytes_of(file);
         }
         report.notes.extend(index_notes(&index));
+        report.notes.extend(QueueEnds::fault(self.root())?);
         checkpoint::verify(self, checkpoint, &index, last_time, &mut report);
         config::verify(self, &mut report)?;
         watch(total, total)?;

@@ -32,7 +32,9 @@ impl<'a> Queues<'a> {
         for topic in store.queue_topics()? {
             let queues = cursors.entry(topic.clone()).or_default();
             for queue in store.queues(&topic)? {
-                if let Some(Error::Corrupt { path, reason, .. }) = queue.segments().dead_link().map(place::dead_link) {
+                if let Some(Error::Corrupt { path, reason, .. }) =
+                    queue.segments().first_without_file().map(place::no_file)
+                {
                     report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
                     unknown.insert((topic.clone(), queue.queue_id()));
                     continue;
