@@ -88,7 +88,8 @@ class HarmedStore:
     @cached_property
     def _flushed_to(self) -> int:
         """Behind the last record: of a store that crashed, nothing but its checkpoint tells whether the log went on."""
-        return max(self.whole, default=0) if self.was_open and not self.has_flushed_end else 1 << 63
+        has_files = any((self.path / "commitlog").glob("*"))
+        return max(self.whole, default=-1) if self.was_open and has_files and not self.has_flushed_end else 1 << 63
 
     @cached_property
     def is_index_harmed(self) -> bool:

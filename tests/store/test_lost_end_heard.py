@@ -11,12 +11,13 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, DamageWarning, Message
 from rmqfast.errors import CorruptError, UnknownMessageError
+from rmqfast.store import find_missing_end, repair
 from rmqfast.store.parquet import write_parquet
 from tests.reference.record import MAGIC_BLANK
 from tests.store.scanned import table_of
 
 SMALL = AppendOptions(file_size=1 << 14, queue_file_size=2000, index_slots=16, index_entries=4000, zone_offset_ms=0)
-COUNT = 300
+COUNT = 400
 REND = 4064
 
 
@@ -174,3 +175,51 @@ def test_a_log_of_five_bytes_can_be_exported(closed: Path, tmp_path: Path, witne
     newest.write_bytes(newest.read_bytes()[:5])
     report = rmqfast.open_store(path).export(tmp_path / "exported")
     assert (report.rows, report.ok) == (0, False)
+
+
+def test_a_store_that_crashed_and_has_no_log_hears_of_it(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    for change in (without_offset, abort, HARMS["all files are gone"]):
+        change(path)
+    scan = rmqfast.open_store(path).scan(columns=["topic"])
+    with pytest.warns(DamageWarning):
+        assert scan.to_arrow().num_rows == 0
+    assert "lists message" in scan.damage[0].reason
+    (path / "commitlog").mkdir()
+    with pytest.raises(CorruptError, match="lists message"):
+        rmqfast.open_store(path, mode="a", options=SMALL)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_blank_file_in_which_queues_list_messages_is_told(closed: Path, tmp_path: Path, number: int) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    file = sorted((path / "commitlog").iterdir())[number]
+    blank = SMALL.file_size.to_bytes(4, "big") + MAGIC_BLANK.to_bytes(4, "big")
+    file.write_bytes(blank.ljust(SMALL.file_size, b"\0"))
+    for arguments in ({}, {"topic": "T", "way": "log"}, {"topic": "T", "way": "log", "threads": 2}):
+        scan = rmqfast.open_store(path).scan(**arguments)
+        with pytest.warns(DamageWarning):
+            assert 0 < scan.to_arrow().num_rows < COUNT
+        assert [(place.offset, place.length, place.file) for place in scan.damage] == [
+            (number * SMALL.file_size, SMALL.file_size, str(file))
+        ]
+    assert not rmqfast.open_store(path).export(tmp_path / "exported").ok
+    assert write_parquet(rmqfast.open_store(path), tmp_path / "parquet", on_damage="warn").damage
+
+
+def test_a_file_that_a_repair_left_blank_is_no_damage(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    last(path).unlink()
+    last(path).write_bytes(bytes(SMALL.file_size))
+    with pytest.warns(DamageWarning):
+        kept = rmqfast.open_store(path).scan(columns=["topic"]).to_arrow().num_rows
+    missing = find_missing_end(path)
+    assert missing is not None
+    repair(path, options=SMALL, cut_at=missing.log_end)
+    for way in (None, "log"):
+        scan = rmqfast.open_store(path).scan(topic="T", way=way)
+        assert scan.to_arrow().num_rows <= kept
+        assert scan.damage == []

@@ -5,6 +5,7 @@ use super::request::ScanRequest;
 use super::row::Row;
 use super::selector::Selector;
 use crate::Result;
+use crate::store::blank_file::damage_of_blank;
 use crate::store::damage::{Damage, DamageLog};
 use crate::store::log_walk::{BLOCK_LEN, Block};
 use crate::store::{CommitLog, ConsumeQueue, Generations, LogWalk};
@@ -28,9 +29,15 @@ enum Walk {
 }
 
 impl Walk {
-    fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
+    fn advance(&mut self, log: &CommitLog, damage: &mut DamageLog) -> Result<bool> {
         match self {
-            Self::Log(walk) => walk.advance(damage),
+            Self::Log(walk) => {
+                let has_more = walk.advance(damage)?;
+                for index in walk.take_blank_files() {
+                    damage.extend(damage_of_blank(log, index)?);
+                }
+                Ok(has_more)
+            }
             Self::Queue(walk) => walk.advance(damage),
         }
     }
@@ -93,7 +100,7 @@ impl RowSource {
                 self.walk = Some(self.open(piece)?);
             }
             let Some(walk) = &mut self.walk else { return Ok(false) };
-            if !walk.advance(&mut self.damage)? {
+            if !walk.advance(&self.sources.log, &mut self.damage)? {
                 self.walk = None;
                 continue;
             }

@@ -57,6 +57,11 @@ impl CommitLog {
         StoreLock::is_held(&self.root)
     }
 
+    /// The directory of the store.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Its files.
     pub fn segments(&self) -> &Segments {
         &self.segments

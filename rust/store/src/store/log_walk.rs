@@ -52,6 +52,7 @@ pub struct LogWalk {
     segment: Option<(usize, Segment)>,
     window: (u64, usize),
     records: Vec<RecordAt>,
+    blank_files: Vec<usize>,
     /// Position of the last record that was read again because its writer had finished it meanwhile.
     finished: Option<u64>,
     retries: u32,
@@ -85,6 +86,7 @@ impl LogWalk {
             segment: None,
             window: (0, 0),
             records: Vec::new(),
+            blank_files: Vec::new(),
             finished: None,
             retries: 0,
             max_retries: TAIL_RETRIES,
@@ -138,6 +140,11 @@ impl LogWalk {
             );
             damage.push(self.log.damage(from, end - from, reason));
         }
+    }
+
+    /// Hands over which files were passed that are one blank each.
+    pub fn take_blank_files(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.blank_files)
     }
 
     /// What [`advance`](Self::advance) read.
@@ -204,6 +211,9 @@ impl LogWalk {
                 // nothing that was flushed ends in a blank
                 if self.lost_to < end {
                     self.tell_lost_end(damage);
+                }
+                if self.position == base {
+                    self.blank_files.push(index);
                 }
                 self.position = end;
                 Ok(0)

@@ -1,6 +1,7 @@
 //! What RocketMQ calls a store: commit log, consume queues, index; appending to it, reading it meanwhile, recovering it, and
 //! what goes from it.
 pub mod append;
+pub mod blank_file;
 pub mod commit_log;
 pub mod config_files;
 pub mod config_save;

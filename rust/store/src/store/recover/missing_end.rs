@@ -183,7 +183,8 @@ struct Lists {
 
 impl Lists {
     fn of(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Self> {
-        let is_closed = !store.has_abort()?;
+        // a crash explains no list without a log: a file of it is there before a message is
+        let is_closed = !store.has_abort()? || store.log().segments().files().is_empty();
         let mut listed = listed_of(queues)?;
         let mut from = 0;
         if let Some(end) = listed.iter().map(|listed| listed.end).max()
