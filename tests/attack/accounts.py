@@ -7,7 +7,7 @@ from pathlib import Path
 from rmqfast.acl import RIGHTS
 from rmqfast.remoting import RemotingClient, RequestCode
 from tests.attack.figures import Figure, Scale
-from tests.broker.acl_trespasses import ACCOUNTS, House
+from tests.broker.acl_trespasses import ACCOUNTS, Asked, House, sent
 from tests.broker.interop.cluster import Cluster
 
 PROPERTIES = ("aclEnable=true", "mappedFileSizeCommitLog=16777216", "maxHashSlotNum=1000", "maxIndexNum=4000")
@@ -34,7 +34,14 @@ def trespasses(cluster: Cluster, _scale: Scale) -> list[Figure]:
     """Requests of an account that touch topics, groups and messages of others in fields that are easily forgotten."""
     with House(cluster.broker) as house:
         count, accepted = len([*house.trespasses()]), house.accepted()
-    return [Figure(f"{count} requests beyond an account's rights: accepted", accepted, "", 0, is_time=False)]
+        # both brokers look at the topic of a send: accounts are asked for at all
+        plain = house.is_accepted(
+            Asked("a send", RequestCode.SEND_MESSAGE_V2, sent(RequestCode.SEND_MESSAGE_V2, "secret"))
+        )
+    return [
+        Figure("a send to a topic of others: accepted", int(plain), "", 0, is_time=False),
+        Figure(f"{count} requests beyond an account's rights: accepted", accepted, "", 0, is_time=False),
+    ]
 
 
 def unsigned_requests(cluster: Cluster, _scale: Scale) -> list[Figure]:

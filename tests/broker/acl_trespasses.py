@@ -117,8 +117,12 @@ class House:
 
     def accepted(self) -> int:
         """How many requests of the stranger pass that touch more than it has a right to."""
-        answers = (self.ask(STRANGER, asked.code, asked.fields, asked.body) for asked in self.trespasses())
-        return sum(REFUSED not in str(answer.remark) for answer in answers)
+        return sum(map(self.is_accepted, self.trespasses()))
+
+    def is_accepted(self, asked: Asked) -> bool:
+        """Whether a request of the stranger passes."""
+        answer = self.ask(STRANGER, asked.code, asked.fields, asked.body)
+        return REFUSED not in str(answer.remark)
 
     def counts(self) -> dict[str, str]:
         """How many messages the queues have that are not the stranger's."""
