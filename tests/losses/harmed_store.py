@@ -107,6 +107,17 @@ class HarmedStore:
             not (now / name).is_file() or (now / name).read_bytes() != (before / name).read_bytes() for name in names
         )
 
+    def lists_others(self, topic: str, queue_id: int) -> bool:
+        """Whether a unit of a queue leads to a message of another one: only who reads that message can tell."""
+        for file in (self.path / "consumequeue" / topic / str(queue_id)).glob("*"):
+            content = _content(file)
+            for at in range(0, len(content) - _UNIT_SIZE + 1, _UNIT_SIZE):
+                row = self.true.rows.get(int.from_bytes(content[at : at + 8], "big"))
+                size = int.from_bytes(content[at + 8 : at + 12], "big")
+                if row and size == row["store_size"] and (row["topic"], row["queue_id"]) != (topic, queue_id):
+                    return True
+        return False
+
     def knows(self, topic: str, queue_id: int, offset: int) -> bool:
         """Whether anything is left that says that an offset of a queue was given: a record, a unit, or `queue.ends`."""
         ends = self.true.path / "queue.ends"

@@ -112,6 +112,8 @@ class Readers:
                 if self.harmed.has_lost_light(topic):
                     continue
                 for queue_id, (low, high) in queues.items():
+                    if self.harmed.lists_others(topic, queue_id):
+                        continue
                     got = topics.get(topic, {}).get(queue_id, (0, 0))
                     # one that says more leads whoever reads it to damage
                     is_less = got[0] > low or got[1] < high

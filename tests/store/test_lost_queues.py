@@ -11,6 +11,7 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message, errors
+from rmqfast.message import Damage
 from rmqfast.store.parquet import write_parquet
 
 COUNT = 475
@@ -182,6 +183,25 @@ def test_a_lost_record_within_a_lost_queue_is_told(path: Path) -> None:
     hole = rmqfast.open_store(path).get("orders", 1, 60)
     assert (hole.messages, hole.next_begin_offset) == ([], 61)
     assert [entry.offset for entry in hole.damage] == [place]
+
+
+@pytest.mark.parametrize("file", [0, 1])
+def test_a_pull_tells_of_messages_in_an_emptied_file_that_no_unit_lists(path: Path, file: int) -> None:
+    empty = sorted((path / "commitlog").iterdir())[file]
+    empty.write_bytes(b"")
+    zero_files(path / LOST)
+    store = rmqfast.open_store(path)
+    found: set[int] = set()
+    damage: list[Damage] = []
+    at, end = 0, 1
+    while at < end:
+        result = store.get("orders", 1, at, max_messages=32)
+        found |= {message.queue_offset for message in result.messages}
+        damage += result.damage
+        at, end = result.next_begin_offset, result.max_offset
+    assert 0 < len(found) < COUNT
+    assert damage[0].file == str(empty)
+    assert damage[0].reason.startswith("expected " + ("a file of the commit log", "the commit log to end at")[file])
 
 
 @pytest.mark.parametrize("text", ["{", '{"removedTopics": 5}', '{"removedTopics": {"orders": {"at": 1}}}'])

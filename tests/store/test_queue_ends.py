@@ -81,6 +81,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "the file is zeroes": lambda path: (path / IDLE).write_bytes(bytes(400)),
     "the last unit is zeroes": lambda path: overwrite(path / IDLE, 40, bytes(20)),
     "the last unit has a negative size": lambda path: overwrite(path / IDLE, 48, b"\x80\0\0\0"),
+    "the last unit has a large size": lambda path: overwrite(path / IDLE, 49, b"\x04"),
     "the last unit leads elsewhere": lambda path: overwrite(path / IDLE, 40, bytes(8)),
     "the last unit leads over the end": lambda path: overwrite(path / IDLE, 40, b"\x10"),
     "the file has another name": lambda path: (path / IDLE).rename(path / IDLE.with_name("0" * 19 + "7")),

@@ -54,6 +54,7 @@ impl<'a> Coverage<'a> {
     /// # Errors
     /// [`Error::Io`].
     pub fn find(&mut self, (from, end): (u64, u64), missing: &mut Unlisted) -> Result<()> {
+        missing.note(self.gaps((from, end)));
         for (index, sum) in self.sums((from, end))? {
             if !self.is_covered(index, &sum, end)? {
                 if let Some(fault) = self.owners.fault.take() {
@@ -63,6 +64,19 @@ impl<'a> Coverage<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Stretches of the log of which no file has the bytes.
+    fn gaps(&self, (from, end): (u64, u64)) -> DamageLog {
+        let log = self.store.log();
+        let mut gaps = DamageLog::default();
+        for pair in log.segments().files().windows(2) {
+            let (first, behind) = (pair[0].end().max(from), pair[1].base.min(end));
+            if first < behind {
+                gaps.push(log.damage(first, behind - first, "expected a file of the commit log, got none"));
+            }
+        }
+        gaps
     }
 
     /// For each file of the log what the units say of it.

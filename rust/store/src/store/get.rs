@@ -66,7 +66,8 @@ impl MessageStore {
     ) -> Result<GetMessage> {
         let view = self.queue_view(topic, queue_id)?;
         let mut source = Source::new(self, &view, tags);
-        let pull = Pull { max_messages, limits, log_end: self.unlisted()?.log_end() };
+        let log_end = self.unlisted()?.log_end();
+        let pull = Pull { max_messages, limits, log_end };
         let pulled = pull.run(&mut source, offset)?;
         let mut records = std::mem::take(&mut source.records);
         // tags with the same hash are told apart by the client, as in Java
@@ -82,6 +83,7 @@ impl MessageStore {
         }
         if pulled.next_begin_offset >= pulled.max_offset {
             source.note_astray();
+            source.damage.extend(self.lost_behind_end(log_end)?);
         }
         if source.damage.len() == known {
             source.note_hole()?;

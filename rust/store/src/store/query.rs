@@ -126,7 +126,7 @@ impl MessageStore {
     }
 
     /// The end of the log that is gone, for who asks for an offset in it.
-    fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
+    pub(super) fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
         self.look_at_end()?;
         let lost = self.log().lost_end().flatten().filter(|lost| offset < lost.end);
         Ok(lost.map(|LostEnd { end, witness }| {

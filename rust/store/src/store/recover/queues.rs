@@ -345,7 +345,7 @@ impl QueueRepair {
                 let next = self.table.queue(number).next_offset();
                 let keep = match state.met_to {
                     Some(met_to) => met_to,
-                    None => kept(queue, next, end)?,
+                    None => kept(&self.log, queue, next, end)?,
                 };
                 // a unit before the walk leads astray: the log has the message, or nobody has
                 if state.met_to.is_none() && self.own(number, queue.first_offset(), keep, end)? < keep {
@@ -423,13 +423,13 @@ fn was_given(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
 }
 
 /// How many units of a queue that nothing was appended to lead to records before `end`.
-fn kept(queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
+fn kept(log: &CommitLog, queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
     let bound = queue.lower_bound(end, next)?;
-    let mut reader = UnitReader::new(queue);
-    let last = reader.unit(bound - 1)?.filter(Unit::is_message);
-    // a damaged size, or a record that was cut in two
-    let reaches_over = last.is_some_and(|last| last.physical_offset.saturating_add(last.size.into()) as u64 > end);
-    Ok(if reaches_over { bound - 1 } else { bound })
+    let last = UnitReader::new(queue).unit(bound - 1)?.filter(Unit::is_message);
+    let Some(last) = last.filter(|last| last.end() > end) else { return Ok(bound) };
+    // a record that was cut in two; where it is whole the size in the unit is damaged
+    let is_cut = RecordReader::new(log).try_record(last.physical_offset as u64)?.is_err();
+    Ok(if is_cut { bound - 1 } else { bound })
 }
 
 /// The topic of a message that can have a place in a queue: no checksum guards its name and its numbers.
