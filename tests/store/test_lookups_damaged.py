@@ -121,6 +121,16 @@ def test_a_flipped_body_is_damage_and_the_next_message_is_given(path: Path) -> N
         store.message_at(message.physical_offset)
 
 
+@pytest.mark.parametrize("key", ["key", "id"])
+def test_a_message_is_found_whose_time_is_before_all_times(path: Path, key: str) -> None:
+    message = next(each for each in rmqfast.open_store(path).get("fx_q1", 0, 3).messages if each.keys)
+    flip(path / "commitlog" / f"{0:020d}", message.physical_offset + 56, b"\xff")
+    store = rmqfast.open_store(path)
+    found = [store.message_by_id(message.msg_id)] if key == "id" else store.query("fx_q1", (message.keys or "").split()[0])
+    assert message.physical_offset in [each.physical_offset for each in found]
+    assert min(each.store_timestamp for each in found) < 0
+
+
 @pytest.mark.parametrize(("at", "content"), [(0, struct.pack(">q", 335)), (8, None), (12, None), (0, bytes(20))])
 def test_a_wrong_unit_is_found_and_nothing_else(path: Path, at: int, content: bytes | None) -> None:
     file = f"consumequeue/fx_q1/0/{4000:020d}"

@@ -265,6 +265,20 @@ def test_a_message_whose_offset_a_flipped_bit_has_changed_moves_no_end(
     check_next(path, {("orders", 0): COUNT})
 
 
+@pytest.mark.parametrize("offset", [0, 1, 7])
+def test_a_message_that_says_an_offset_whose_own_message_is_gone_ends_no_queue(
+    killed: Path, tmp_path: Path, offset: int
+) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(killed, path)
+    row = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset"])).to_pylist()[-1]
+    base, at = divmod(row["physical_offset"], SMALL.file_size)
+    overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 20, offset.to_bytes(8, "big"))
+    # as retention does
+    min((path / "commitlog").iterdir()).unlink()
+    check_next(path, {("orders", 0): COUNT})
+
+
 @pytest.mark.parametrize("count", [19, 20, 21])
 def test_a_queue_of_full_files_goes_on_where_all_of_the_log_is_given_up(tmp_path: Path, count: int) -> None:
     path = tmp_path / "store"

@@ -73,6 +73,9 @@ impl MessageStore {
     /// # Errors
     /// [`crate::Error::Unknown`] where nothing is found and the topic is unknown, [`crate::Error::Io`], what `interrupt` returns.
     pub fn query(&self, query: &KeyQuery<'_>, interrupt: Interrupt<'_>) -> Result<Found> {
+        // a damaged time may lie before all times
+        let begin = if query.begin > 0 { query.begin } else { i64::MIN };
+        let query = &KeyQuery { begin, ..query.clone() };
         let mut search = Search { store: self, query, hits: Found::default(), log: RecordReader::new(self.log()) };
         search.run(interrupt)?;
         if let ([topic], true) = (query.topics, search.hits.records.is_empty()) {

@@ -203,6 +203,11 @@ impl QueueRepair {
     fn compare(&mut self, number: u32, message: &Message<'_>, unit: Unit) -> Result<()> {
         let offset = message.queue_offset();
         let state = &mut self.states[number as usize];
+        // the queue lists it elsewhere: it says another offset since, which no checksum guards
+        if state.lists_next(unit)? && state.met_to != Some(offset) {
+            self.unlisted += 1;
+            return Ok(());
+        }
         if state.written_from.is_some_and(|from| offset >= from) {
             return self.restart(number, offset, unit);
         }
@@ -228,8 +233,7 @@ impl QueueRepair {
 
     /// A record whose offset another one has that stands before it: the first of a topic that was made again, else nothing.
     fn restart(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
-        // one that the queue lists elsewhere says another offset since: no checksum guards it
-        if offset == 0 && !self.states[number as usize].lists_next(unit)? {
+        if offset == 0 {
             return self.replace(number, offset, unit);
         }
         self.unlisted += 1;
