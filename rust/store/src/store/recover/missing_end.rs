@@ -65,7 +65,7 @@ impl MissingEnd {
         if is_begun(store.root())? {
             return Ok(None);
         }
-        let lists = Lists::of(store, queues)?;
+        let lists = Lists::of(store, queues, !store.has_abort()?)?;
         // damage, which a recovery tells from what was never flushed
         if lists.ending.goes_on.is_some() {
             return Ok(None);
@@ -163,7 +163,10 @@ fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
     if queues.is_empty() && store.index_files()?.is_empty() && store.checkpoint()?.is_none() {
         return Ok(None);
     }
-    let lists = Lists::of(store, &queues)?;
+    // who reads a store that crashed, and has no log at all, is told; a recovery goes on, as the name of the only file may be
+    // what a loss of power took
+    let has_log = !log.segments().files().is_empty();
+    let lists = Lists::of(store, &queues, !has_log || !store.has_abort()?)?;
     let end = lists.ending.position;
     let listed = lists.listed_behind(store, end)?;
     // times may be damaged, and where queues are whole these tell
@@ -182,9 +185,7 @@ struct Lists {
 }
 
 impl Lists {
-    fn of(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Self> {
-        // a crash explains no list without a log: a file of it is there before a message is
-        let is_closed = !store.has_abort()? || store.log().segments().files().is_empty();
+    fn of(store: &MessageStore, queues: &[ConsumeQueue], is_closed: bool) -> Result<Self> {
         let mut listed = listed_of(queues)?;
         let mut from = 0;
         if let Some(end) = listed.iter().map(|listed| listed.end).max()
