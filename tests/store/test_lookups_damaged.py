@@ -126,7 +126,9 @@ def test_a_message_is_found_whose_time_is_before_all_times(path: Path, key: str)
     message = next(each for each in rmqfast.open_store(path).get("fx_q1", 0, 3).messages if each.keys)
     flip(path / "commitlog" / f"{0:020d}", message.physical_offset + 56, b"\xff")
     store = rmqfast.open_store(path)
-    found = [store.message_by_id(message.msg_id)] if key == "id" else store.query("fx_q1", (message.keys or "").split()[0])
+    found = (
+        [store.message_by_id(message.msg_id)] if key == "id" else store.query("fx_q1", (message.keys or "").split()[0])
+    )
     assert message.physical_offset in [each.physical_offset for each in found]
     assert min(each.store_timestamp for each in found) < 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,9 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message
 from rmqfast.errors import CorruptError
+from rmqfast.store import repair
 from tests import golden_stores
+from tests.cli.command_line import run
 from tests.effort import effort
 from tests.golden_stores import PathOf
 
@@ -97,6 +100,25 @@ def test_a_log_that_is_damaged_in_the_middle_is_left_alone(tmp_path: Path) -> No
         rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL)
     assert log.read_bytes() == data
     assert len(rmqfast.open_store(tmp_path / "s").query("T", "k0")) == 1
+
+
+def test_a_log_that_is_damaged_in_the_middle_goes_on_as_a_new_one(tmp_path: Path) -> None:
+    path, out = tmp_path / "s", tmp_path / "new"
+    fill(path, 100)
+    log = path / "commitlog" / ("0" * 20)
+    data = bytearray(log.read_bytes())
+    place = rmqfast.open_store(path).get("T", 0, 40).messages[0].physical_offset
+    data[place + 4] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(CorruptError) as refused:
+        repair(path)
+    command = re.search("`rmqfast (.*)`", str(refused.value))
+    assert command is not None
+    assert run(*command[1].replace("OUT", str(out)).split()).exit_code == 1
+    with rmqfast.open_store(out, mode="a", options=SMALL) as store:
+        kept = store.scan("T", columns=["queue_offset"]).to_arrow()["queue_offset"].to_pylist()
+        assert sorted(kept) == sorted([*range(40), *range(41, 50), *range(50)])
+        assert store.append(Message("T", b"new")).queue_offset == 50
 
 
 def forget_flushed_end(path: Path) -> None:

@@ -24,9 +24,10 @@ pub fn damaged(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
     let base = log.segments().find(damage.offset).map_or(0, |index| log.segments().files()[index].base);
     let reason = format!(
         "{}; behind it, at {}, the log goes on with messages that had been flushed, so nothing is cut: \
-         read the store with mode \"r\"",
+         read the store with mode \"r\", or have what is readable in a new one: `rmqfast store export {} OUT`",
         damage.reason,
-        next.physical_offset()
+        next.physical_offset(),
+        log.root().display()
     );
     Error::Corrupt { path: damage.file.clone(), offset: damage.offset - base, reason }
 }
