@@ -56,6 +56,7 @@ class Admin:
     shutdown: Final = calls.shutdown
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
+    __del__: Final = calls.drop
 
 
 class _Subject:

@@ -69,11 +69,12 @@ class Calls:
                 _log.error("the loop of the %s was closed before its shutdown(): the client ends", whose)
                 self._end()
 
-    def __del__(self) -> None:
-        if getattr(self, "_is_running", False):
+    def warn_of(self, client: object) -> None:
+        """Warns of the client, as it is dropped, where it runs on."""
+        if self._is_running:
             group = getattr(self._twin, "group", None)
             whose = f"rmqfast.aio.{self._kind}"
-            warn_unclosed(self, self._pid, whose if group is None else f"{whose} of the group {group}")
+            warn_unclosed(client, self._pid, whose if group is None else f"{whose} of the group {group}")
 
     async def start(self, start: Callable[[], object]) -> None:
         """Starts the twin, off the loop; where this is cancelled, what was started meanwhile ends again."""
@@ -239,6 +240,14 @@ async def enter(self: C) -> C:
 async def leave(self: Called, *_: object) -> None:
     """Ends it."""
     await self._calls.shutdown()
+
+
+def drop(self: Called) -> None:
+    """Nobody has it any more."""
+    # its calls may be in the hands of what runs, as of a listener; it has none where its constructor raised
+    calls: Calls | None = getattr(self, "_calls", None)
+    if calls is not None:
+        calls.warn_of(self)
 
 
 def _nothing() -> None:

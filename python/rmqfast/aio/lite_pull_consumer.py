@@ -60,10 +60,10 @@ class LitePullConsumer:
     @made_as(blocking.LitePullConsumer)
     def __init__(self, *args: Any, options: LitePullOptions | None = None, **named: Any) -> None:
         self.options: Final = options or LitePullOptions()
-        heard = told_later(lambda: self._calls.loop, self.options.message_queue_listener)
+        heard = told_later(lambda: calls_of_twin.loop, self.options.message_queue_listener)
         theirs = replace(self.options, message_queue_listener=heard)
         self._twin = blocking.LitePullConsumer(*args, options=theirs, **named)
-        self._calls = Calls(self, self._twin)
+        self._calls = calls_of_twin = Calls(self, self._twin)
         self._arrivals = Arrivals()
         self._twin.tell_of_arrivals(self._arrivals.tell)
 
@@ -71,6 +71,7 @@ class LitePullConsumer:
     shutdown: Final = calls.shutdown
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
+    __del__: Final = calls.drop
     group: Shown[str] = Shown(blocking.LitePullConsumer, lambda twin: twin.group)
     client_id: Shown[str] = Shown(blocking.LitePullConsumer, lambda twin: twin.client_id)
     is_running: Shown[bool] = Shown(blocking.LitePullConsumer, lambda twin: twin.is_running)

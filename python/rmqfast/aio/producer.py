@@ -75,6 +75,7 @@ class Producer:
     shutdown: Final = calls.shutdown
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
+    __del__: Final = calls.drop
     group: Shown[str] = Shown(blocking.Producer, lambda twin: twin.group)
     client_id: Shown[str] = Shown(blocking.Producer, lambda twin: twin.client_id)
     options: Shown[ProducerOptions] = Shown(blocking.Producer, lambda twin: twin.options)

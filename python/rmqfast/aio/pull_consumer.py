@@ -57,15 +57,16 @@ class PullConsumer:
     @made_as(blocking.PullConsumer)
     def __init__(self, *args: Any, options: PullOptions | None = None, **named: Any) -> None:
         self.options: Final = options or PullOptions()
-        heard = told_later(lambda: self._calls.loop, self.options.message_queue_listener)
+        heard = told_later(lambda: calls_of_twin.loop, self.options.message_queue_listener)
         theirs = replace(self.options, message_queue_listener=heard)
         self._twin = blocking.PullConsumer(*args, options=theirs, **named)
-        self._calls = Calls(self, self._twin)
+        self._calls = calls_of_twin = Calls(self, self._twin)
 
     start: Final = calls.start
     shutdown: Final = calls.shutdown
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
+    __del__: Final = calls.drop
     group: Shown[str] = Shown(blocking.PullConsumer, lambda twin: twin.group)
     client_id: Shown[str] = Shown(blocking.PullConsumer, lambda twin: twin.client_id)
     is_running: Shown[bool] = Shown(blocking.PullConsumer, lambda twin: twin.is_running)

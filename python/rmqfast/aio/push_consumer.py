@@ -67,6 +67,7 @@ class PushConsumer:
     shutdown: Final = calls.shutdown
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
+    __del__: Final = calls.drop
     group: Shown[str] = Shown(blocking.PushConsumer, lambda twin: twin.group)
     client_id: Shown[str] = Shown(blocking.PushConsumer, lambda twin: twin.client_id)
     subscribe: Final = awaited(blocking.PushConsumer.subscribe)

@@ -5,12 +5,11 @@ Source: `TransactionMQProducer`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from functools import partial
-from types import SimpleNamespace
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
 from rmqfast.aio.awaited import as_of, awaited
+from rmqfast.aio.calls import Calls
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.aio.producer import Producer
 from rmqfast.arguments import Duration, suggests_names
@@ -99,13 +98,10 @@ class TransactionProducer(Producer):
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
     ) -> None:
-        self.listener = listener
-        # it is asked anew for each transaction: an application may set another one, as with the twin
-        names = ("execute_local_transaction", "check_local_transaction")
-        listener_of_twin: Any = SimpleNamespace(**{name: partial(self._called, name) for name in names})
+        self._listener = _ListenerOfTwin(listener)
         self._transactional = blocking.TransactionProducer(
             group,
-            listener_of_twin,
+            self._listener,
             name_server=name_server,
             instance_name=instance_name,
             namespace=namespace,
@@ -115,7 +111,17 @@ class TransactionProducer(Producer):
             customized_trace_topic=customized_trace_topic,
         )
         self._use(self._transactional)
+        self._listener.calls = self._calls
         self._transactions = self._calls.pool(TRANSACTIONS_AT_A_TIME)
+
+    @property
+    def listener(self) -> TransactionListener:
+        """Carries transactions out, and says what became of them."""
+        return self._listener.listener
+
+    @listener.setter
+    def listener(self, listener: TransactionListener) -> None:
+        self._listener.listener = listener
 
     register_end_transaction_hook: Final = awaited(blocking.TransactionProducer.register_end_transaction_hook)
 
@@ -130,8 +136,24 @@ class TransactionProducer(Producer):
         send = self._transactional.send_in_transaction
         return await self._calls.ask_on(self._transactions, send, message, argument, timeout)
 
-    def _called(self, name: str, *args: Any) -> Any:
-        """Calls a method of the listener from one of the twin's threads."""
-        if self._calls.loop is None:
+
+class _ListenerOfTwin:
+    """Calls a listener from the twin's threads; they must not keep the client."""
+
+    calls: Calls
+
+    def __init__(self, listener: TransactionListener) -> None:
+        self.listener: TransactionListener = listener
+
+    def execute_local_transaction(self, message: Message, argument: Any) -> Any:
+        """Carries the transaction out."""
+        return self._called(self.listener.execute_local_transaction, message, argument)
+
+    def check_local_transaction(self, message: Any) -> Any:
+        """Says what became of a transaction."""
+        return self._called(self.listener.check_local_transaction, message)
+
+    def _called(self, method: Callable[..., Any], *args: Any) -> Any:
+        if self.calls.loop is None:
             raise RuntimeError("it was not started")
-        return OnLoop(getattr(self.listener, name), self._calls.loop)(*args)
+        return OnLoop(method, self.calls.loop)(*args)

@@ -6,7 +6,7 @@ Source: the OpenTracing hooks of `DefaultMQProducer` and `DefaultMQPushConsumer`
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
 from opentelemetry.propagate import get_global_textmap
@@ -25,7 +25,7 @@ from rmqfast.threads import new_lock
 if TYPE_CHECKING:
     from rmqfast import aio
 
-Client: TypeAlias = Producer | PushConsumer | ActiveConsumer
+Client: TypeAlias = Producer | PushConsumer | ActiveConsumer[Any]
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
 _lock = new_lock()

@@ -99,7 +99,7 @@ def looks_until_in_file(
     offset: int, cluster: Cluster, consumer: LitePullConsumer, queues: Sequence[MessageQueue], start: float
 ) -> list[Look]:
     """Looks at the offsets again and again, until the file has that one of all queues."""
-    api, key, found = consumer._instance.api, (queues[0].topic, consumer.group), list[Look]()  # noqa: SLF001 - what the broker answers now, and to nobody who joins the group
+    api, key, found = consumer._member.instance.api, (queues[0].topic, consumer.group), list[Look]()  # noqa: SLF001 - what the broker answers now, and to nobody who joins the group
 
     def look() -> bool:
         known = {api.query_consumer_offset(cluster.broker, consumer.group, queue) for queue in queues}

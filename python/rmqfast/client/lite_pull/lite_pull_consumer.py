@@ -1,67 +1,42 @@
 """Pulls in the background, and gives what came when it is asked.
 
-Source: `DefaultLitePullConsumer`, `DefaultLitePullConsumerImpl`.
+Source: `DefaultLitePullConsumer`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from rmqfast._native import Fetched, MessageView, Puller, fetched_to_arrow, messages_to_arrow
+from rmqfast._native import Fetched, MessageView, fetched_to_arrow, messages_to_arrow
 from rmqfast.arguments import Duration, Time, seconds, suggests_names
-from rmqfast.client.consumer import UNREACHABLE, MessageSelector, OffsetStore, ReadOffsetType, build_subscription_data
+from rmqfast.client.consumer import UNREACHABLE, MessageSelector, ReadOffsetType
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.consumer.hooks import ConsumeTraceHook
-from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
-from rmqfast.client.instance import ClientConfig, ClientInstance, Handle, ServiceState
+from rmqfast.client.instance import ClientConfig, ServiceState
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.instance.exits import EXITS
-from rmqfast.client.instance.namespaces import unwrap, wrap
-from rmqfast.client.instance.scheduler import Scheduler
+from rmqfast.client.instance.namespaces import unwrap
+from rmqfast.client.lite_pull.lite_pull_member import LitePullMember, SubscriptionType
 from rmqfast.client.lite_pull.options import LitePullOptions
-from rmqfast.client.lite_pull.rebalance_lite_pull import RebalanceLitePull
-from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener, TopicWatch
-from rmqfast.client.producer import Producer
-from rmqfast.client.pulling.broker_choice import BrokerChoice
+from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener
 from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
-from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
+from rmqfast.client.pulling.pulled_queues import PulledQueue
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, RmqError
-from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.pickling import not_picklable
-from rmqfast.remoting.credentials import STREAM_FIELDS
-from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.system import monotonic
-
-_log = logger_of(__name__)
 
 #: What is taken for one Arrow batch, before bodies are decompressed: so that it fits into one of 2 MiB as a rule.
 _MOST_ROWS = 8192
 _MOST_BYTES = 768 << 10
-_FIRST_CHECK = 10.0
-#: Bytes of all queues together, beside the messages that the options allow.
-_MOST_OF_ALL = 64 << 20
-#: How long an end waits for its threads, in seconds.
-_PATIENCE = 1.0
 
 Taken: TypeAlias = tuple[PulledQueue[None], Fetched]
 
 
-class SubscriptionType(Enum):
-    """Whether the group's members share the queues, or the application says which it wants."""
-
-    NONE = "NONE"
-    SUBSCRIBE = "SUBSCRIBE"
-    ASSIGN = "ASSIGN"
-
-
 @suggests_names
 @not_picklable("make one in each process")
-class LitePullConsumer(ActiveConsumer):
+class LitePullConsumer(ActiveConsumer[LitePullMember]):
     """Pulls in the background, and gives what came when it is asked.
 
     What `poll` returns counts as consumed from then on. Where that is, is noted by the next `poll` (every five seconds,
@@ -111,26 +86,11 @@ class LitePullConsumer(ActiveConsumer):
     ) -> None:
         config = ClientConfig.of(config, name_server, instance_name, namespace)
         self.options: Final = options or LitePullOptions()
-        super().__init__(group, config, self.options)
-        self._type = SubscriptionType.NONE
-        self._threads = Scheduler("rmqfast-lite-pull", self.options.pull_threads)
-        self._queues: PulledQueues[None] = PulledQueues(
-            self._threads, subscription=self._subscription, begin=self._begin
-        )
-        self._watch = TopicWatch(self._fetched)
-        self._check: Handle | None = None
-        self._watcher: SubscriptionWatcher | None = None
+        trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic) if enable_msg_trace else None
+        super().__init__(LitePullMember(group, config, self.options, trace))
         self._next_commit, self._auto_commit = 0.0, self.options.auto_commit
-        self._on_arrival: Callable[[], object] | None = None
-        self._trace: AsyncTraceDispatcher | None = None
-        if enable_msg_trace:
-            self._trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic)
-            self.hooks.add(ConsumeTraceHook(self._trace))
-
-    @property
-    def consume_from_where(self) -> str:
-        """Where a new group begins."""
-        return str(self.options.consume_from_where)
+        if trace is not None:
+            self.hooks.add(ConsumeTraceHook(trace))
 
     @property
     def auto_commit(self) -> bool:
@@ -156,14 +116,7 @@ class LitePullConsumer(ActiveConsumer):
         try:
             if not topic:
                 raise ArgumentError("Topic can not be null or empty.")
-            with self._lock:
-                self._set_type(SubscriptionType.SUBSCRIBE)
-                subscription = build_subscription_data(wrap(self._config.namespace, topic), expression)
-                self._subscriptions[subscription.topic] = subscription
-                if self.is_running:
-                    self._queues.subscribe(self._subscription(subscription.topic) or subscription)
-                    self._update_routes()
-                    self._join()
+            self._member.subscribe(topic, expression)
         except RmqError as error:
             raise ClientError(f"subscribe exception: {error}") from error
 
@@ -172,10 +125,7 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.unsubscribe`.
         """
-        with self._lock:
-            wrapped = wrap(self._config.namespace, topic)
-            self._subscriptions.pop(wrapped, None)
-            self._queues.stop(pulled.queue for pulled in self._queues.queues() if pulled.queue.topic == wrapped)
+        self._member.unsubscribe(topic)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Wants the messages of these queues, whoever else has them, and no others.
@@ -186,25 +136,20 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.assign`.
         """
-        assigned = [self._wrapped(queue) for queue in queues or ()]
+        assigned = [self._member.wrapped(queue) for queue in queues or ()]
         if not assigned:
             raise ArgumentError("Message queues can not be null or empty.")
-        with self._lock:
-            self._set_type(SubscriptionType.ASSIGN)
-            self._queues.stop(pulled.queue for pulled in self._queues.queues() if pulled.queue not in assigned)
-            for queue in assigned:
-                if self._queues.get(queue) is None:
-                    self._queues.start(PulledQueue(queue, None))
+        self._member.assign(assigned)
 
     @property
     def assignment(self) -> list[MessageQueue]:
         """The queues that it has now."""
-        return [self._shown(pulled.queue) for pulled in self._queues.queues()]
+        return [self._member.shown(pulled.queue) for pulled in self._member.queues.queues()]
 
     @property
     def backlog(self) -> int:
         """Messages that came and wait for `poll`."""
-        return self._queues.backlog
+        return self._member.queues.backlog
 
     def poll(self, timeout: Duration | None = None) -> list[MessageView]:
         """What came with one pull of one queue; nothing where nothing came in time.
@@ -219,7 +164,7 @@ class LitePullConsumer(ActiveConsumer):
         Source: `DefaultLitePullConsumer.poll`.
         """
         deadline = monotonic() + self._before_poll(timeout)
-        while (taken := self._queues.take(max(0.0, deadline - monotonic()))) is not None:
+        while (taken := self._member.queues.take(max(0.0, deadline - monotonic()))) is not None:
             for pulled, fetched in taken:
                 if self._has_messages(pulled, fetched) and (messages := self._messages(pulled, fetched)):
                     return messages
@@ -257,7 +202,7 @@ class LitePullConsumer(ActiveConsumer):
             try:
                 messages = self.poll()
             except ClientError:
-                if self._state is ServiceState.SHUTDOWN_ALREADY:
+                if self._member.state is ServiceState.SHUTDOWN_ALREADY:
                     return  # another thread has ended it
                 raise
             yield from messages
@@ -270,14 +215,14 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.seek`.
         """
-        self._check_running()
-        wrapped = self._wrapped(queue)
+        self._member.check_running()
+        wrapped = self._member.wrapped(queue)
         self._check_assigned(wrapped)
-        least, most = self._admin.min_offset(wrapped), self._admin.max_offset(wrapped)
+        least, most = self._member.admin.min_offset(wrapped), self._member.admin.max_offset(wrapped)
         # the end itself is a place: the next message will be there
         if not least <= offset <= most:
             raise ClientError(f"Seek offset illegal, seek offset = {offset}, min offset = {least}, max offset = {most}")
-        if not self._queues.seek(wrapped, offset):
+        if not self._member.queues.seek(wrapped, offset):
             self._check_assigned(wrapped)
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
@@ -317,21 +262,21 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.pause`.
         """
-        self._queues.pause(map(self._wrapped, queues), is_paused=True)
+        self._member.queues.pause(map(self._member.wrapped, queues), is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Wants messages of queues again.
 
         Source: `DefaultLitePullConsumer.resume`.
         """
-        self._queues.pause(map(self._wrapped, queues), is_paused=False)
+        self._member.queues.pause(map(self._member.wrapped, queues), is_paused=False)
 
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether nothing new is wanted of a queue, as of one that it does not have.
 
         Source: `AssignedMessageQueue.isPaused`.
         """
-        pulled = self._queues.get(self._wrapped(queue))
+        pulled = self._member.queues.get(self._member.wrapped(queue))
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
@@ -339,7 +284,7 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.commitSync`.
         """
-        self._check_process()
+        self._member.check_process()
         self._commit()
 
     def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
@@ -354,8 +299,8 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.commit`.
         """
-        self._check_running()
-        wrapped = None if queues is None else list(map(self._wrapped, queues))
+        self._member.check_running()
+        wrapped = None if queues is None else list(map(self._member.wrapped, queues))
         if wrapped == []:
             return
         self._commit(wrapped)
@@ -371,8 +316,8 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.committed`.
         """
-        self._check_running()
-        offset = self._offsets.read_offset(self._wrapped(queue), ReadOffsetType.MEMORY_FIRST_THEN_STORE)
+        self._member.check_running()
+        offset = self._member.offsets.read_offset(self._member.wrapped(queue), ReadOffsetType.MEMORY_FIRST_THEN_STORE)
         if offset == UNREACHABLE:
             raise ClientError(
                 f"the broker {queue.broker_name} does not tell an offset", next_step="a warning in the log says why"
@@ -401,8 +346,8 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.fetchMessageQueues`.
         """
-        self._check_running()
-        return sorted(self._fetched(topic))
+        self._member.check_running()
+        return sorted(self._member.fetch_queues(topic))
 
     def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
@@ -420,13 +365,9 @@ class LitePullConsumer(ActiveConsumer):
         """
         if not topic or listener is None:
             raise ClientError("Topic or listener is null")
-        self._watch.register(topic, listener)
+        self._member.watch.register(topic, listener)
         if self.is_running:
-            self._watch.fetch(topic)
-
-    def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What heartbeats say; nothing where queues are assigned."""
-        return list(self._subscriptions.values())
+            self._member.watch.fetch(topic)
 
     def tell_of_arrivals(self, tell: Callable[[], object]) -> None:
         """Has a function called whenever messages came, and at the end: for an event loop, which cannot wait in `poll`.
@@ -434,141 +375,24 @@ class LitePullConsumer(ActiveConsumer):
         Args:
             tell: Called on any thread, maybe more often than there is something; must not wait, nor call the consumer.
         """
-        self._on_arrival = tell
+        self._member.on_arrival = tell
 
     def end_at_exit(self, deadline: float) -> None:
         """Pulls no more, as the interpreter ends."""
-        self._queues.close()
-        self._threads.stop(max(0.0, deadline - monotonic()))
-
-    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> RebalanceLitePull:
-        return RebalanceLitePull(
-            instance, self.group, self.options, offsets, queues=self._queues, on_changed=self._queues_changed
-        )
-
-    def _owned_queues(self) -> Iterable[MessageQueue]:
-        """Source: `DefaultLitePullConsumerImpl.persistConsumerOffset`."""
-        if self._type is SubscriptionType.ASSIGN:
-            return [pulled.queue for pulled in self._queues.queues()]
-        return self._rebalance.process_queues.copy()
-
-    def _started(self) -> None:
-        """Source: `DefaultLitePullConsumerImpl.operateAfterRunning`."""
-        brokers = BrokerChoice(self._instance.subscribe_address, self._instance.update_route)
-        self._queues.open(self._make_puller(), brokers)
-        EXITS.add(self)
-        interval = self.options.topic_metadata_check_interval
-        self._check = self._instance.scheduler.every(min(_FIRST_CHECK, interval), interval, self._watch_topics)
-        if self._type is SubscriptionType.SUBSCRIBE:
-            self._update_routes()
-        self._watch.fetch_all()
-        self._instance.check_client_in_broker()
-        self._join()
-        self._watcher = SubscriptionWatcher(self._instance, self.group, self.subscriptions)
-        self._watcher.start(self._instance.scheduler, self._instance.config.heartbeat_interval)
-        if self._trace is not None:
-            self._trace.start(Producer, self._instance.config)
-
-    def _ended(self) -> None:
-        EXITS.remove(self)
-        if self._watcher is not None:
-            self._watcher.stop()
-        if self._check is not None:
-            self._check.cancel()
-        self._queues.close()
-        self._threads.stop(_PATIENCE)
-        if self._trace is not None:
-            self._trace.shutdown()
-
-    def _make_puller(self) -> Puller:
-        options, config = self.options, self._instance.config
-        signed = config.signer(is_stream=True) if config.access_key is not None else None
-        return Puller(
-            consumer_group=self.group,
-            depth=options.pulls_in_flight,
-            batch=options.pull_batch_size,
-            suspend=options.broker_suspend,
-            timeout=options.suspend_timeout,
-            connect_timeout=config.connect_timeout,
-            retry=options.pull_time_delay_when_exception,
-            of_queue=(options.pull_threshold_for_queue, options.pull_threshold_size_for_queue),
-            in_all=(options.pull_threshold_for_all, _MOST_OF_ALL),
-            max_span=options.consume_max_span,
-            tls=config.tls,
-            ext_fields=None if signed else dict(STREAM_FIELDS),
-            sign=signed,
-            verify_crc=config.verify_crc,
-            on_ready=self._on_arrival,
-        )
-
-    def _not_running(self) -> ClientError:
-        return ClientError(
-            "The consumer not running, please start it first.",
-            next_step=f"it is {self._state}: start it once, by start() or with; after shutdown() make another one",
-        )
-
-    def _set_type(self, kind: SubscriptionType) -> None:
-        """Source: `DefaultLitePullConsumerImpl.setSubscriptionType`."""
-        if self._type not in {SubscriptionType.NONE, kind}:
-            raise ClientError(
-                "Subscribe and assign are mutually exclusive.", next_step="make another consumer for the other one"
-            )
-        self._type = kind
-
-    def _join(self) -> None:
-        """Tells the brokers what it wants, and takes its queues; Java's waits up to a second for a heartbeat."""
-        if self._type is SubscriptionType.SUBSCRIBE:
-            self._instance.send_heartbeats()
-            self._instance.rebalance_immediately()
-
-    def _queues_changed(self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]) -> None:
-        """The rebalance has given it queues, or taken some away.
-
-        Source: `DefaultLitePullConsumerImpl.MessageQueueListenerImpl`.
-        """
-        listener = self.options.message_queue_listener
-        if listener is not None:
-            shown = (frozenset(map(self._shown, queues)) for queues in (all_queues, mine))
-            try:
-                listener(unwrap(self._config.namespace, topic), *shown)
-            except Exception:  # noqa: BLE001 - the application's, on a thread that others need
-                _log.exception("group %s: messageQueueChanged exception", self.group)
-
-    def _subscription(self, topic: str) -> SubscriptionData | None:
-        """Source: `DefaultLitePullConsumerImpl.PullTaskImpl.run`."""
-        if self._type is SubscriptionType.ASSIGN:
-            return SubscriptionData(topic=topic, sub_version=0)
-        subscription = self._subscriptions.get(topic)
-        # brokers look at the version of an expression that the pull does not carry itself
-        return replace(subscription, sub_version=0) if subscription and subscription.is_tag_type else subscription
-
-    def _begin(self, queue: MessageQueue) -> int:
-        return self._rebalance.compute_pull_from_where(queue)
-
-    def _update_routes(self) -> None:
-        """Source: `DefaultLitePullConsumerImpl.updateTopicSubscribeInfoWhenSubscriptionChanged`."""
-        for topic in list(self._subscriptions):
-            self._instance.update_route(topic)
-
-    def _watch_topics(self) -> None:
-        self._threads.later(0.0, self._watch.compare)
-
-    def _fetched(self, topic: str) -> frozenset[MessageQueue]:
-        queues = self._admin.fetch_subscribe_message_queues(wrap(self._config.namespace, topic))
-        return frozenset(map(self._shown, queues))
+        self._member.end_at_exit(deadline)
 
     def _commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Notes in memory where the application is.
 
         Source: `DefaultLitePullConsumerImpl.commitAll`, `commit`.
         """
-        pulled = self._queues.queues() if queues is None else filter(None, map(self._queues.get, queues))
+        pulled = self._member.queues.queues() if queues is None else filter(None, map(self._member.queues.get, queues))
         for each in pulled:
             if each.consume_offset >= 0:
-                self._offsets.update_offset(each.queue, each.consume_offset)
+                self._member.offsets.update_offset(each.queue, each.consume_offset)
 
     def _before_poll(self, timeout: Duration | None) -> float:
-        self._check_running()
+        self._member.check_running()
         wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         now = monotonic()
         if self._auto_commit and now >= self._next_commit:  # as `DefaultLitePullConsumerImpl.maybeAutoCommit`
@@ -577,14 +401,14 @@ class LitePullConsumer(ActiveConsumer):
         return wait
 
     def _check_assigned(self, queue: MessageQueue) -> None:
-        if self._queues.get(queue) is None:
-            maybe = ", may be rebalancing" if self._type is SubscriptionType.SUBSCRIBE else ""
+        if self._member.queues.get(queue) is None:
+            maybe = ", may be rebalancing" if self._member.type is SubscriptionType.SUBSCRIBE else ""
             raise ClientError(f"The message queue is not in assigned list{maybe}, message queue: {queue}")
 
     def _has_messages(self, pulled: PulledQueue[None], fetched: Fetched) -> bool:
         """Whether an answer has messages: the application has them from now on."""
         if fetched.status == "OFFSET_ILLEGAL":
-            self._queues.go_on_at(pulled, offset_to_go_on_at(self._instance.api, pulled, fetched))
+            self._member.queues.go_on_at(pulled, offset_to_go_on_at(self._member.instance.api, pulled, fetched))
         if fetched.offsets is None:
             return False
         # as in Java: what filters left out behind the last message is committed with a later one
@@ -597,7 +421,7 @@ class LitePullConsumer(ActiveConsumer):
         rows = size = 0
         while rows < _MOST_ROWS and size < _MOST_BYTES:
             wait = 0.0 if taken else max(0.0, deadline - monotonic())
-            came = self._queues.take(wait)
+            came = self._member.queues.take(wait)
             if came is None:
                 break
             for pulled, fetched in came:
@@ -612,10 +436,10 @@ class LitePullConsumer(ActiveConsumer):
     def _give_back(self, taken: list[Taken]) -> None:
         for pulled, fetched in reversed(taken):
             pulled.consume_offset = fetched.offsets[0] if fetched.offsets else pulled.consume_offset
-            self._queues.give_back(fetched)
+            self._member.queues.give_back(fetched)
 
     def _messages(self, pulled: PulledQueue[None], fetched: Fetched) -> list[MessageView]:
-        namespace = self._config.namespace
+        namespace = self._member.config.namespace
         messages = fetched.messages_as(unwrap(namespace, pulled.queue.topic)) if namespace else fetched.messages
         if self.hooks:
             self.hooks.pulled(self.group, messages, pulled.queue, namespace)
@@ -623,7 +447,7 @@ class LitePullConsumer(ActiveConsumer):
 
     def _arrow(self, taken: list[Taken], columns: list[str] | None) -> Any:
         """One batch of as many of these as fit into one; the others wait again."""
-        while not (self._config.namespace or self.hooks):
+        while not (self._member.config.namespace or self.hooks):
             made = fetched_to_arrow([fetched for _, fetched in taken], columns)
             if len(made) <= 1:
                 return made[0] if made else None

@@ -1,6 +1,6 @@
 """Pulls queue by queue, from where its application says.
 
-Source: `DefaultMQPullConsumer`, `DefaultMQPullConsumerImpl`.
+Source: `DefaultMQPullConsumer`.
 """
 
 from __future__ import annotations
@@ -8,25 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cached_property
 from typing import Final, TypeAlias, overload
 
 from rmqfast._native import MessageView
 from rmqfast.arguments import Duration, seconds, suggests_names
-from rmqfast.client.consumer import (
-    MessageSelector,
-    OffsetStore,
-    ReadOffsetType,
-    build_subscription_data,
-)
+from rmqfast.client.consumer import MessageSelector, ReadOffsetType, build_subscription_data
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.consumer.hooks import FilterHook, FilterHooks
 from rmqfast.client.consumer.send_back import SendBack
-from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.instance.namespaces import unwrap, wrap
+from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.validators import check_topic
 from rmqfast.client.pull.options import PullOptions
-from rmqfast.client.pull.rebalance_pull import RebalancePull
+from rmqfast.client.pull.pull_member import PullMember
 from rmqfast.client.pulling.single_pulls import Pull, PullResult, SinglePulls
 from rmqfast.errors import ArgumentError, ClientError, ExpressionError, RmqError
 from rmqfast.message import MessageQueue
@@ -43,7 +39,7 @@ _LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
 
 @suggests_names
 @not_picklable("make one in each process")
-class PullConsumer(ActiveConsumer):
+class PullConsumer(ActiveConsumer[PullMember]):
     """Pulls queue by queue, from where its application says; threads may share it.
 
     The application keeps the offsets: nothing is noted of what was pulled. `update_consume_offset` notes one in memory;
@@ -88,14 +84,13 @@ class PullConsumer(ActiveConsumer):
     ) -> None:
         config = ClientConfig.of(config, name_server, instance_name, namespace)
         self.options: Final = options or PullOptions()
-        super().__init__(group, config, self.options)
-        self._registered: dict[str, None] = {}
+        super().__init__(PullMember(group, config, self.options))
         self._filters = FilterHooks()
 
     @property
     def register_topics(self) -> frozenset[str]:
         """The topics whose queues are shared out among the members of the group."""
-        return frozenset(self._registered)
+        return frozenset(self._member.registered)
 
     @register_topics.setter
     def register_topics(self, topics: Iterable[str]) -> None:
@@ -109,7 +104,7 @@ class PullConsumer(ActiveConsumer):
         named = list(topics)
         for topic in named:
             check_topic(topic)
-        self._registered = dict.fromkeys(named)
+        self._member.registered = dict.fromkeys(named)
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that may be read, as a name server has them now.
@@ -119,9 +114,9 @@ class PullConsumer(ActiveConsumer):
 
         Source: `DefaultMQPullConsumer.fetchSubscribeMessageQueues`.
         """
-        self._check_running()
-        queues = self._admin.fetch_subscribe_message_queues(wrap(self._config.namespace, topic))
-        return [self._shown(queue) for queue in queues]
+        self._member.check_running()
+        queues = self._member.admin.fetch_subscribe_message_queues(wrap(self._member.config.namespace, topic))
+        return [self._member.shown(queue) for queue in queues]
 
     def fetch_message_queues_in_balance(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that the rebalance gave to this member.
@@ -132,12 +127,14 @@ class PullConsumer(ActiveConsumer):
 
         Source: `DefaultMQPullConsumer.fetchMessageQueuesInBalance`.
         """
-        self._check_running()
+        self._member.check_running()
         if topic is None:
             raise ArgumentError("topic is null")
-        full_topic = wrap(self._config.namespace, topic)
+        full_topic = wrap(self._member.config.namespace, topic)
         return sorted(
-            self._shown(queue) for queue in self._rebalance.process_queues.copy() if queue.topic == full_topic
+            self._member.shown(queue)
+            for queue in self._member.rebalance.process_queues.copy()
+            if queue.topic == full_topic
         )
 
     def pull(
@@ -272,8 +269,8 @@ class PullConsumer(ActiveConsumer):
 
         Source: `DefaultMQPullConsumer.updateConsumeOffset`.
         """
-        self._check_running()
-        self._offsets.update_offset(self._wrapped(queue), offset)
+        self._member.check_running()
+        self._member.offsets.update_offset(self._member.wrapped(queue), offset)
 
     def fetch_consume_offset(self, queue: MessageQueue, from_store: bool) -> int:  # noqa: FBT001 - as Java has it
         """Where to go on: -1 where nobody knows, -2 where the broker does not answer.
@@ -287,9 +284,9 @@ class PullConsumer(ActiveConsumer):
 
         Source: `DefaultMQPullConsumer.fetchConsumeOffset`.
         """
-        self._check_running()
+        self._member.check_running()
         kind = ReadOffsetType.READ_FROM_STORE if from_store else ReadOffsetType.MEMORY_FIRST_THEN_STORE
-        return self._offsets.read_offset(self._wrapped(queue), kind)
+        return self._member.offsets.read_offset(self._member.wrapped(queue), kind)
 
     def send_message_back(
         self, message: MessageView, delay_level: int, broker_name: str | None = None, group: str | None = None
@@ -308,9 +305,9 @@ class PullConsumer(ActiveConsumer):
 
         Source: `DefaultMQPullConsumer.sendMessageBack`.
         """
-        self._check_running()
-        receiver = wrap(self._config.namespace, group) if group and group.strip() else self.group
-        back = SendBack(self._instance, receiver, self.options.max_reconsume_times, timeout=_SEND_BACK_TIMEOUT)
+        self._member.check_running()
+        receiver = wrap(self._member.config.namespace, group) if group and group.strip() else self.group
+        back = SendBack(self._member.instance, receiver, self.options.max_reconsume_times, timeout=_SEND_BACK_TIMEOUT)
         back.send(message, delay_level, broker_name)
 
     def register_filter_hook(self, hook: FilterHook) -> None:
@@ -324,29 +321,11 @@ class PullConsumer(ActiveConsumer):
         """Whether the broker of a queue is known and connected, so that a pull is on its way at once."""
         if not self.is_running or queue is None:
             return True  # which is said in no time, too
-        return self._pulls.is_ready(self._wrapped(queue))
+        return self._pulls.is_ready(self._member.wrapped(queue))
 
-    def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What heartbeats say: the registered topics, each as a whole.
-
-        Source: `DefaultMQPullConsumerImpl.subscriptions`.
-        """
-        namespace = self._config.namespace
-        return [SubscriptionData(topic=wrap(namespace, topic), sub_version=0) for topic in self._registered]
-
-    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> RebalancePull:
-        self._pulls = SinglePulls(instance, self.group, self._filters)
-        self._subscriptions.update({subscription.topic: subscription for subscription in self.subscriptions()})
-        return RebalancePull(instance, self.group, self.options, offsets, self._tell_listener)
-
-    def _owned_queues(self) -> Iterable[MessageQueue]:
-        return self._rebalance.process_queues.copy()
-
-    def _tell_listener(self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]) -> None:
-        listener = self.options.message_queue_listener
-        if listener is not None:
-            shown = (frozenset(map(self._shown, queues)) for queues in (all_queues, mine))
-            listener(unwrap(self._config.namespace, topic), *shown)
+    @cached_property
+    def _pulls(self) -> SinglePulls:
+        return SinglePulls(self._member.instance, self.group, self._filters)
 
     def _timeout(self, timeout: Duration | None) -> float:
         return self.options.pull_timeout if timeout is None else seconds("timeout", timeout)
@@ -375,7 +354,7 @@ class PullConsumer(ActiveConsumer):
         return future
 
     def _tell_hooks(self, pull: Pull, result: PullResult) -> None:
-        self.hooks.pulled(self.group, result.messages, pull.queue, self._config.namespace)
+        self.hooks.pulled(self.group, result.messages, pull.queue, self._member.config.namespace)
 
     def _checked(
         self,
@@ -387,7 +366,7 @@ class PullConsumer(ActiveConsumer):
         suspend: float = 0.0,
     ) -> Pull:
         """What is pulled, as brokers know it; the topic takes part in the rebalance from now on."""
-        self._check_running()
+        self._member.check_running()
         if queue is None:
             raise ClientError("mq is null")
         if offset < 0:
@@ -398,13 +377,13 @@ class PullConsumer(ActiveConsumer):
             raise ClientError("maxNums <= 0")
         if max_messages > _MOST or not _LEAST_QUEUE <= queue.queue_id <= _MOST:
             raise ClientError(f"expected numbers below {_MOST}, got maxNums {max_messages} and queue {queue.queue_id}")
-        wrapped = self._wrapped(queue)
+        wrapped = self._member.wrapped(queue)
         try:
             subscription = build_subscription_data(wrapped.topic, expression)
         except ExpressionError as error:
             raise ClientError(f"parse subscription error: {error}") from error
         # it is not in heartbeats, and whatever is pulled it stands for all messages
-        self._subscriptions.setdefault(wrapped.topic, SubscriptionData(topic=wrapped.topic, sub_version=0))
+        self._member.wanted.setdefault(wrapped.topic, SubscriptionData(topic=wrapped.topic, sub_version=0))
         if subscription.is_tag_type:
             subscription = replace(subscription, sub_version=0)
         return Pull(wrapped, subscription, offset, max_messages, suspend)

@@ -1,0 +1,152 @@
+"""The local transactions of a producer: its listener carries them out, and brokers are told how they ended.
+
+Source: `DefaultMQProducerImpl.sendMessageInTransaction`, `checkTransactionState`, `endTransaction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from rmqfast.client.instance.namespaces import unwrap, wrap
+from rmqfast.client.producer.hooks import EndTransactionContext, EndTransactionHook, Hooks
+from rmqfast.client.producer.member import ProducerMember
+from rmqfast.client.producer.send import SendResult, SendStatus
+from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener
+from rmqfast.errors import RmqError
+from rmqfast.logs import logger_of
+from rmqfast.message import Message
+from rmqfast.remoting import Header
+
+_log = logger_of(__name__)
+
+_UNIQUE_ID = "UNIQ_KEY"
+
+
+class LocalTransactions:
+    """The local transactions of a member of a producer group, also those that brokers ask for.
+
+    Attributes:
+        listener: Carries them out.
+        hooks: Are told of each end.
+    """
+
+    def __init__(self, member: ProducerMember, listener: TransactionListener) -> None:
+        self._member = member
+        self.listener: TransactionListener = listener
+        self.hooks: Final[Hooks[EndTransactionHook]] = Hooks("endTransaction")
+
+    def carry_out(self, message: Message, argument: Any, sent: SendResult) -> LocalTransactionState:
+        """Has the listener carry a transaction out, and tells the broker how it ended."""
+        state, remark = self._execute(message, argument, sent)
+        self._end_own(message, sent, state, remark)
+        return state
+
+    def check_back(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
+        """Has the listener say how a transaction ended that a broker asks for, and tells that broker.
+
+        Source: `DefaultMQProducerImpl.checkTransactionState`.
+        """
+        header = Header(ext_fields)
+        remark, namespace = None, self._member.config.namespace
+        if namespace:
+            message = message.seen_as(topic=unwrap(namespace, message.topic))
+        try:
+            state = _state(self.listener.check_local_transaction(message))
+        except Exception as error:  # noqa: BLE001 - as in Java: the broker hears of it, and asks again
+            _log.exception("broker %s asked for a transaction, the listener failed", address)
+            state, remark = LocalTransactionState.UNKNOWN, f"checkLocalTransactionState Exception: {error!r}"
+        unique_id = message.properties.get(_UNIQUE_ID)
+        self._tell_hooks(message, address, unique_id or message.msg_id, unique_id, state, is_from_check=True)
+        self._tell(
+            address,
+            state,
+            queue_offset=header.number("tranStateTableOffset"),
+            physical_offset=header.number("commitLogOffset"),
+            message_id=unique_id or message.msg_id,
+            transaction_id=header.optional_text("transactionId"),
+            remark=remark,
+            from_check=True,
+        )
+
+    def _execute(self, message: Message, argument: Any, sent: SendResult) -> tuple[LocalTransactionState, str | None]:
+        # as Java: what is stored less safely than asked for is not carried out
+        if sent.status is not SendStatus.SEND_OK:
+            return LocalTransactionState.ROLLBACK_MESSAGE, None
+        shown = replace(message, properties={**message.properties, _UNIQUE_ID: sent.msg_id})
+        try:
+            return _state(self.listener.execute_local_transaction(shown, argument)), None
+        except Exception as error:  # noqa: BLE001 - the broker asks again
+            _log.warning("executeLocalTransactionBranch exception, message %s", sent.msg_id, exc_info=True)
+            return LocalTransactionState.UNKNOWN, f"executeLocalTransactionBranch exception: {error!r}"
+
+    def _end_own(self, message: Message, sent: SendResult, state: LocalTransactionState, remark: str | None) -> None:
+        """Tells the broker; where that fails, it asks by itself."""
+        try:
+            topic = wrap(self._member.config.namespace, message.topic)
+            address = self._member.topics.address_of(topic, sent.queue.broker_name)
+            carried_out = sent.transaction_id if sent.status is SendStatus.SEND_OK else None
+            self._tell_hooks(message, address, sent.msg_id, carried_out, state, is_from_check=False)
+            self._tell(
+                address,
+                state,
+                queue_offset=sent.queue_offset,
+                # the last 16 digits of the broker's id: the offset of the half message in the commit log
+                physical_offset=int(sent.offset_msg_id[-16:], 16),
+                message_id=sent.msg_id,
+                remark=remark,
+            )
+        except (RmqError, ValueError):
+            _log.warning("local transaction execute %s, but end broker transaction failed", state, exc_info=True)
+
+    def _tell_hooks(
+        self,
+        message: Any,
+        address: str,
+        message_id: str,
+        transaction_id: str | None,
+        state: LocalTransactionState,
+        *,
+        is_from_check: bool,
+    ) -> None:
+        """Source: `DefaultMQProducerImpl.doExecuteEndTransactionHook`."""
+        if self.hooks.are_there:
+            context = EndTransactionContext(
+                self._member.group, message, address, message_id, transaction_id, state, is_from_check
+            )
+            self.hooks.tell(lambda hook: hook.end_transaction(context))
+
+    def _tell(
+        self,
+        address: str,
+        state: LocalTransactionState,
+        *,
+        queue_offset: int,
+        physical_offset: int,
+        message_id: str,
+        transaction_id: str | None = None,
+        remark: str | None = None,
+        from_check: bool = False,
+    ) -> None:
+        """Source: `MQClientAPIImpl.endTransactionOneway`."""
+        if remark is not None:
+            _log.info("transaction %s: %s", message_id, remark)
+        self._member.instance.api.end_transaction(
+            address,
+            self._member.group,
+            queue_offset=queue_offset,
+            physical_offset=physical_offset,
+            end=state.end,
+            message_id=message_id,
+            transaction_id=transaction_id,
+            from_check=from_check,
+        )
+
+
+def _state(returned: object) -> LocalTransactionState:
+    if isinstance(returned, LocalTransactionState):
+        return returned
+    if returned is not None:
+        _log.warning("expected a LocalTransactionState of the listener, got %r: it counts as UNKNOWN", returned)
+    return LocalTransactionState.UNKNOWN
