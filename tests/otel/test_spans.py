@@ -23,11 +23,12 @@ from rmqfast.client.lite_pull import LitePullConsumer
 from rmqfast.client.producer import LocalTransactionState, Producer, ProducerOptions, TransactionProducer
 from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
+from rmqfast.client.push.push_member import PushMember
 from rmqfast.errors import ArgumentError, RemotingTimeoutError, ResponseError
 from rmqfast.otel import instrument
 from tests.client.instance.gate import gated
 from tests.client.producer.transactions import ASKS_SOON, UNASKED, Bank
-from tests.client.push.listening import Seen, consumer
+from tests.client.push.listening import Seen, consumer, member_of
 from tests.waiting import PATIENCE, until
 
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -344,6 +345,45 @@ def test_a_client_is_instrumented_once_and_only_clients_are(producer: Producer, 
     spans("once publish")
     with pytest.raises(ArgumentError, match="expected a producer or a consumer, got str"):
         instrument("producer", spans.provider)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Producer, TransactionProducer, PushConsumer, LitePullConsumer, PullConsumer])
+def test_a_client_that_is_dropped_is_not_kept_for_its_spans(cluster: EmbeddedCluster, spans: Spans, kind: Any) -> None:
+    def drop() -> None:
+        if kind is PushConsumer:
+            client: Any = consumer(cluster, "dropped", Seen(), "dropped")
+        else:
+            given = [Bank()] if kind is TransactionProducer else []
+            client = kind("dropped", *given, name_server=cluster.name_server)
+        instrument(client, spans.provider)
+        client.start()
+
+    with pytest.warns(ResourceWarning, match=f"{kind.__name__} of the group dropped was dropped") as caught:
+        drop()
+    left: Any = caught[0].source
+    left.shutdown()
+
+
+def test_spans_of_a_consumer_that_was_dropped_go_on_and_name_it(
+    cluster: EmbeddedCluster, producer: Producer, spans: Spans
+) -> None:
+    seen = Seen()
+
+    def drop() -> tuple[str, PushMember]:
+        one = consumer(cluster, "goes-on", seen, "goes-on", consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+        instrument(one, spans.provider)
+        one.start()
+        producer.send(Message("goes-on", b"1"))
+        spans("goes-on process")
+        return one.client_id, member_of(one)
+
+    with pytest.warns(ResourceWarning, match="PushConsumer of the group goes-on was dropped"):
+        client_id, member = drop()
+    producer.send(Message("goes-on", b"2"))
+    named = [attributes(span)["client.id"] for span in spans("goes-on process", 2)]
+    assert named == [client_id, client_id]
+    member.shutdown()
+    member.instance.release()
 
 
 class Silent(TextMapPropagator):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import Token
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.propagators.textmap import TextMapPropagator
@@ -28,6 +28,7 @@ from rmqfast.client.consumer import ConsumeContext, MessageView
 from rmqfast.client.instance.namespaces import without_namespace
 from rmqfast.otel import attributes
 from rmqfast.otel.attributes import context_of
+from rmqfast.otel.traced_client import TracedClient
 
 _NOTE = "otel"
 
@@ -37,14 +38,6 @@ class Operation(Enum):
 
     PROCESS = "process"
     RECEIVE = "receive"
-
-
-class Consumer(Protocol):
-    """Whose messages they are."""
-
-    @property
-    def client_id(self) -> str:
-        """What brokers know it as."""
 
 
 class _OpenSpan(NamedTuple):
@@ -57,7 +50,9 @@ class ConsumeSpans:
 
     name = "OpenTelemetry"
 
-    def __init__(self, tracer: Tracer, propagator: TextMapPropagator, consumer: Consumer, operation: Operation) -> None:
+    def __init__(
+        self, tracer: Tracer, propagator: TextMapPropagator, consumer: TracedClient, operation: Operation
+    ) -> None:
         self._tracer, self._propagator, self._consumer = tracer, propagator, consumer
         self._operation = operation
 
@@ -114,7 +109,7 @@ class ConsumeSpans:
                 attributes.CONSUMER_GROUP: group,
                 attributes.CLIENT_GROUP: group,
                 attributes.NAMESPACE: context.namespace,
-                attributes.CONSUMPTION_MODEL: _model(self._consumer),
+                attributes.CONSUMPTION_MODEL: self._consumer.consumption_model,
                 attributes.BATCH_COUNT: count if count > 1 else None,
                 attributes.MESSAGE_ID: single.msg_id if single is not None else None,
                 attributes.ENVELOPE_SIZE: single.store_size if single is not None else None,
@@ -122,8 +117,3 @@ class ConsumeSpans:
                 **attributes.of_broker(first.store_host),
             }
         )
-
-
-def _model(consumer: object) -> str:
-    options = getattr(consumer, "options", None)
-    return str(getattr(options, "message_model", "CLUSTERING")).lower()

@@ -13,16 +13,11 @@ from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span, set_sp
 from opentelemetry.util.types import AttributeValue
 
 from rmqfast.client.instance.namespaces import without_namespace
-from rmqfast.client.producer import (
-    EndTransactionContext,
-    LocalTransactionState,
-    MessageType,
-    SendContext,
-    TransactionProducer,
-)
+from rmqfast.client.producer import EndTransactionContext, LocalTransactionState, MessageType, SendContext
 from rmqfast.otel import attributes
 from rmqfast.otel.attributes import context_of
 from rmqfast.otel.publish_spans import span_of
+from rmqfast.otel.traced_client import TracedClient
 
 _OPERATIONS = {
     LocalTransactionState.COMMIT_MESSAGE: "commit",
@@ -39,7 +34,7 @@ class EndTransactionSpans:
 
     name = "OpenTelemetry"
 
-    def __init__(self, tracer: Tracer, propagator: TextMapPropagator, producer: TransactionProducer) -> None:
+    def __init__(self, tracer: Tracer, propagator: TextMapPropagator, producer: TracedClient) -> None:
         self._tracer, self._propagator, self._producer = tracer, propagator, producer
         self._half = _HalfMessage()
 

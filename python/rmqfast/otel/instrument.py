@@ -20,6 +20,7 @@ from rmqfast.errors import ArgumentError
 from rmqfast.otel.consume_spans import ConsumeSpans, Operation
 from rmqfast.otel.end_transaction_spans import EndTransactionSpans
 from rmqfast.otel.publish_spans import PublishSpans
+from rmqfast.otel.traced_client import TracedClient
 from rmqfast.threads import new_lock
 
 if TYPE_CHECKING:
@@ -82,17 +83,17 @@ def instrument(
         if client in _instrumented:
             return
         _instrumented.add(client)
-    tracer = get_tracer("rmqfast", _version(), tracer_provider, _SCHEMA)
+    traced, tracer = TracedClient(client), get_tracer("rmqfast", _version(), tracer_provider, _SCHEMA)
     propagates = propagator or get_global_textmap()
     if isinstance(client, Producer):
-        client.register_send_hook(PublishSpans(tracer, propagates, client))
+        client.register_send_hook(PublishSpans(tracer, propagates, traced))
         if isinstance(client, TransactionProducer):
-            ends = EndTransactionSpans(tracer, propagates, client)
+            ends = EndTransactionSpans(tracer, propagates, traced)
             client.register_send_hook(ends)
             client.register_end_transaction_hook(ends)
         return
     operation = Operation.PROCESS if isinstance(client, PushConsumer) else Operation.RECEIVE
-    client.register_consume_hook(ConsumeSpans(tracer, propagates, client, operation))
+    client.register_consume_hook(ConsumeSpans(tracer, propagates, traced, operation))
 
 
 def _version() -> str | None:

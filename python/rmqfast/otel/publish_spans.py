@@ -12,8 +12,9 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_
 from opentelemetry.util.types import AttributeValue
 
 from rmqfast.client.instance.namespaces import without_namespace
-from rmqfast.client.producer import MessageType, Producer, SendContext, SendStatus
+from rmqfast.client.producer import MessageType, SendContext, SendStatus
 from rmqfast.otel import attributes
+from rmqfast.otel.traced_client import TracedClient
 
 _NOTE = "otel"
 _TYPES = {
@@ -29,7 +30,7 @@ class PublishSpans:
 
     name = "OpenTelemetry"
 
-    def __init__(self, tracer: Tracer, propagator: TextMapPropagator, producer: Producer) -> None:
+    def __init__(self, tracer: Tracer, propagator: TextMapPropagator, producer: TracedClient) -> None:
         self._tracer, self._propagator, self._producer = tracer, propagator, producer
 
     def before(self, context: SendContext) -> None:
