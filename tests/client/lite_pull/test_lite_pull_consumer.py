@@ -478,7 +478,6 @@ def test_administrators_see_what_it_is(cluster: EmbeddedCluster) -> None:
         info = consumer.running_info()
         assert [each["subString"] for each in info["subscriptionSet"]] == ["A || B"]
         assert info["properties"]["pull_batch_size"] == "32"
-        assert consumer.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
 
 
 SCRIPT = """

@@ -5,17 +5,14 @@ Source: `DefaultMQPullConsumer`, `DefaultLitePullConsumer`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Generic, Literal, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from rmqfast.arguments import Time, milliseconds_of
 from rmqfast.client.consumer.active_member import ActiveMember
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks
 from rmqfast.client.consumer.offset_store import OffsetStore
-from rmqfast.client.instance import MessageModel
 from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.message import MessageQueue
-from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 M = TypeVar("M", bound=ActiveMember)
 
@@ -31,26 +28,6 @@ class ActiveConsumer(Generic[M]):
     def group(self) -> str:
         """The consumer group, with its namespace."""
         return self._member.group
-
-    @property
-    def consume_type(self) -> Literal["CONSUME_ACTIVELY"]:
-        """The application pulls."""
-        return self._member.consume_type
-
-    @property
-    def message_model(self) -> MessageModel:
-        """Whether members share the messages."""
-        return self._member.message_model
-
-    @property
-    def consume_from_where(self) -> str:
-        """Where a new group begins."""
-        return self._member.consume_from_where
-
-    @property
-    def is_unit_mode(self) -> bool:
-        """Whether it is of a unit."""
-        return self._member.is_unit_mode
 
     @property
     def client_id(self) -> str:
@@ -150,53 +127,12 @@ class ActiveConsumer(Generic[M]):
         self._member.check_running()
         return self._member.admin.earliest_store_time(self._member.wrapped(queue))
 
-    def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What heartbeats say that it wants."""
-        return self._member.subscriptions()
-
-    def do_rebalance(self) -> None:
-        """Shares the queues of its topics out anew."""
-        self._member.do_rebalance()
-
-    def persist_consumer_offset(self) -> None:
-        """Stores the offsets of the queues that it has."""
-        self._member.persist_consumer_offset()
-
-    def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
-        """Takes the queues of a topic that it wants."""
-        self._member.update_topic_subscribe_info(topic, queues)
-
-    def is_subscribe_topic_need_update(self, topic: str) -> bool:
-        """Whether it wants a topic and knows no queues of it."""
-        return self._member.is_subscribe_topic_need_update(topic)
-
     def running_info(self) -> dict[str, Any]:
         """What administrators are shown.
 
         Source: `DefaultLitePullConsumerImpl.consumerRunningInfo`.
         """
         return self._member.running_info()
-
-    def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Does nothing, as Java's: only consumers that are given messages go elsewhere when an administrator says so.
-
-        Source: `MQClientInstance.resetOffset`.
-        """
-        self._member.reset_offset(topic, offsets)
-
-    def consume_message_directly(self, message: Any, broker_name: str | None) -> dict[str, Any]:
-        """Has no listener that a message could be given to.
-
-        Raises:
-            ResponseError: Always.
-
-        Source: `MQClientInstance.consumeMessageDirectly`.
-        """
-        return self._member.consume_message_directly(message, broker_name)
-
-    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
-        """The offsets of a topic that are in memory."""
-        return self._member.consumer_status(topic)
 
     def __enter__(self) -> Self:
         try:

@@ -306,7 +306,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._commit(wrapped)
         if persist:
             # Java stores these queues alone, and thereby forgets what is noted of the others
-            self.persist_consumer_offset()
+            self._member.persist_consumer_offset()
 
     def committed(self, queue: MessageQueue) -> int:
         """Where the group goes on in a queue: what is noted, else what is stored; -1 where there is nothing.
@@ -376,10 +376,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             tell: Called on any thread, maybe more often than there is something; must not wait, nor call the consumer.
         """
         self._member.on_arrival = tell
-
-    def end_at_exit(self, deadline: float) -> None:
-        """Pulls no more, as the interpreter ends."""
-        self._member.end_at_exit(deadline)
 
     def _commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Notes in memory where the application is.

@@ -37,6 +37,7 @@ class TransactionProducer(Producer):
 
     Example:
         >>> import rmqfast
+        >>> from rmqfast import LocalTransactionState
         >>> class Bank:
         ...     def execute_local_transaction(self, message, argument):
         ...         return LocalTransactionState.COMMIT_MESSAGE
