@@ -11,12 +11,15 @@ from rmqfast.remoting import Processor, RemotingServer, Request, RequestCode, Re
 
 
 @contextmanager
-def hostile_broker(stats: str, queue_datas: list[dict[str, Any]] | None = None) -> Iterator[str]:
+def hostile_broker(
+    stats: str, queue_datas: list[dict[str, Any]] | None = None, offset: Processor | None = None
+) -> Iterator[str]:
     """Serves a topic of one queue whose statistics are such a text; the address of both.
 
     Args:
         stats: The members of the queue in a `TopicStatsTable`.
         queue_datas: Those of the route; one queue unless given.
+        offset: Answers where a queue that the statistics do not have begins and ends.
     """
     addresses: list[str] = []
 
@@ -33,6 +36,8 @@ def hostile_broker(stats: str, queue_datas: list[dict[str, Any]] | None = None) 
         RequestCode.GET_ROUTEINFO_BY_TOPIC: route,
         RequestCode.GET_TOPIC_STATS_INFO: offsets,
     }
+    if offset:
+        processors |= {RequestCode.GET_MIN_OFFSET: offset, RequestCode.GET_MAX_OFFSET: offset}
     with RemotingServer(processors) as server:
         addresses.append(server.listen("127.0.0.1:0"))
         yield addresses[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import rmqfast
 from rmqfast._native import SparkStream, TopicRead
 from rmqfast.errors import ArgumentError, ClientError, RmqError
+from rmqfast.remoting import Request, RequestCode, Response, ResponseCode
 from rmqfast.store import COLUMNS
 from tests.spark.live.hostile_broker import hostile_broker
 
@@ -82,3 +85,35 @@ def test_a_route_of_many_brokers_with_many_queues_is_an_error_of_both_clients() 
             read(address).plan()
         with rmqfast.Admin(name_server=address) as admin, pytest.raises(RmqError, match=text):
             admin.topics.route("orders")
+
+
+def route_of(queues: int) -> list[dict[str, object]]:
+    return [{"brokerName": "broker-a", "perm": 6, "readQueueNums": queues, "writeQueueNums": 1}]
+
+
+def test_queues_that_a_broker_does_not_list_are_asked_for_at_once() -> None:
+    both = threading.Barrier(2)
+
+    def offset(request: Request) -> Response:
+        if request.code == RequestCode.GET_MIN_OFFSET:
+            both.wait(60)
+        return Response(ext_fields={"offset": "5"})
+
+    with hostile_broker('"minOffset":5,"maxOffset":5', route_of(3), offset) as address:
+        assert read(address).plan() == []
+    assert not both.broken
+
+
+def test_a_broker_that_refuses_is_not_asked_once_for_each_queue() -> None:
+    asked: list[int] = []
+
+    def offset(request: Request) -> Response:
+        asked.append(request.code)
+        return Response(ResponseCode.SYSTEM_ERROR, "no")
+
+    with (
+        hostile_broker('"minOffset":5,"maxOffset":5', route_of(65_536), offset) as address,
+        pytest.raises(ClientError, match=r"broker-a at .* cannot be asked: CODE: 1  DESC: no"),
+    ):
+        read(address).plan()
+    assert len(asked) < 1000

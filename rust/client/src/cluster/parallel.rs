@@ -3,7 +3,7 @@ use crate::error::{Error, Result};
 use rmqfast_remoting::{self as remoting, Interrupt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Requests at a time, at most.
 const THREADS: usize = 16;
@@ -46,18 +46,51 @@ pub fn each<I: Sync, T: Send>(
         }
         // only the threads have one now: a panic of theirs ends the wait, and is one of this thread's
         drop(answers);
+        let mut last_look = Instant::now();
         loop {
             match answered.recv_timeout(LOOK) {
                 Ok((at, answer)) => by_place[at] = Some(answer),
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Err(RecvTimeoutError::Timeout) => {
-                    // the scope waits for its threads, so they have to be stopped before this one leaves
-                    interrupt().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
-                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // also while answers come without a pause
+            if last_look.elapsed() >= LOOK {
+                last_look = Instant::now();
+                // the scope waits for its threads, so they have to be stopped before this one leaves
+                interrupt().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
             }
         }
     })?;
     Ok(by_place.into_iter().flatten().collect())
+}
+
+/// What `ask` says of each item, in their order. The first error ends it: whoever was not asked yet is not asked any more, so that a
+/// peer that keeps silent costs one wait, however many items it has.
+///
+/// # Errors
+/// What `interrupt` or `ask` says.
+pub fn all<I: Sync, T: Send>(
+    items: &[I],
+    interrupt: Interrupt<'_>,
+    ask: impl Fn(&I, Interrupt<'_>) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let has_failed = AtomicBool::new(false);
+    let answers = each(items, interrupt, |item, interrupt| {
+        let mut stop =
+            || if has_failed.load(Ordering::Relaxed) { Err(remoting::Error::Interrupted) } else { interrupt() };
+        stop()?;
+        ask(item, &mut stop).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
+    })?;
+    let mut all = Vec::with_capacity(items.len());
+    for answer in answers {
+        match answer {
+            Ok(answer) => all.push(answer),
+            // of one that was stopped: the error that stopped it stands elsewhere
+            Err(Error::Remoting(remoting::Error::Interrupted)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if all.len() == items.len() { Ok(all) } else { Err(remoting::Error::Interrupted.into()) }
 }
 
 #[cfg(test)]
@@ -78,6 +111,27 @@ mod tests {
     #[should_panic(expected = "a scoped thread panicked")]
     fn a_panic_ends_the_wait() {
         let _ = each(&[1, 2, 3], &mut remoting::never, |item, _| if *item == 2 { panic!("a defect") } else { Ok(()) });
+    }
+
+    #[test]
+    fn the_first_error_ends_all_questions() {
+        let asked = AtomicUsize::new(0);
+        let items: Vec<usize> = (0..100_000).collect();
+        let refused: Result<Vec<()>> = all(&items, &mut remoting::never, |item, interrupt| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            if *item == 3 {
+                return Err(Error::Argument("no".into()));
+            }
+            // a peer that does not answer the others
+            loop {
+                interrupt()?;
+                std::thread::yield_now();
+            }
+        });
+        assert!(matches!(refused, Err(Error::Argument(_))), "{refused:?}");
+        assert!(asked.into_inner() <= THREADS);
+        let doubled = all(&[1, 2, 3], &mut remoting::never, |item, _| Ok(2 * item));
+        assert_eq!(doubled.expect("answers"), [2, 4, 6]);
     }
 
     #[test]

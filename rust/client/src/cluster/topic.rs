@@ -1,7 +1,7 @@
 //! The brokers of topics: all of them are asked at once, and each about all queues of a topic in one request.
 //!
 //! Source: `DefaultMQAdminExtImpl.examineTopicStats`, `MQAdminImpl`, `MQClientInstance.checkClientInBroker`.
-use super::parallel::each;
+use super::parallel::{all, each};
 use super::requests::{Cluster, ClusterOptions};
 use super::route::TopicRoute;
 use super::search::first_offset_at;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::names::is_system;
 use crate::puller::{Answer, Body, PullHeader, PullStatus, PullerOptions, Queue, Subscription};
 use rmqfast_remoting::code::{request, response};
-use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
+use rmqfast_remoting::{self as remoting, Ask, Interrupt, Json, Key, OwnedCommand, Value};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -366,14 +366,11 @@ impl TopicCluster {
         ask: impl Fn(&str, &I, Interrupt<'_>) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let routes = self.last_routes(items.iter().map(&queue_of), interrupt)?;
-        let answers = each(items, interrupt, |item, interrupt| {
-            let queue = queue_of(item);
-            ask(address_of(&routes, &queue.topic, &queue.broker_name)?, item, interrupt)
-        })?;
-        let answers = items.iter().map(queue_of).zip(answers);
-        answers
-            .map(|(queue, answer)| answer.map_err(|error| unasked(&routes, &queue.topic, &queue.broker_name, error)))
-            .collect()
+        all(items, interrupt, |item, interrupt| {
+            let Queue { topic, broker_name, .. } = queue_of(item);
+            let answer = address_of(&routes, topic, broker_name).and_then(|address| ask(address, item, interrupt));
+            answer.map_err(|error| unasked(&routes, topic, broker_name, error))
+        })
     }
 
     /// Has each broker of `queues` compile an SQL92 expression: one that a broker does not understand it takes for all
@@ -538,20 +535,22 @@ impl TopicCluster {
         let answer = self.cluster.ask(address, Ask { timeout: SLOW * usual.timeout, ..usual }, interrupt)?;
         let stats = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
         let by_queue = listed_queues(&stats).map_err(|problem| malformed(address, problem))?;
-        let states = queues.iter().map(|queue| {
-            // brokers list the queues that are written to, and of a topic that shrinks more may be read
-            let (bounds, last_stored) = match by_queue.get(&(&*queue.broker_name, i64::from(queue.queue_id))) {
-                Some(listed) => *listed,
-                None => {
-                    let first = self.offset(address, request::GET_MIN_OFFSET, &of_queue(queue), interrupt)?;
-                    let last = self.offset(address, request::GET_MAX_OFFSET, &of_queue(queue), interrupt)?;
-                    ((first, last), None)
-                }
-            };
+        let listed = |queue: &Queue| by_queue.get(&(&*queue.broker_name, i64::from(queue.queue_id))).copied();
+        // brokers list the queues that are written to, and of a topic that shrinks more may be read
+        let unlisted: Vec<&Queue> = queues.iter().copied().filter(|queue| listed(queue).is_none()).collect();
+        let asked = all(&unlisted, interrupt, |queue, interrupt| self.bounds_at(address, queue, interrupt))?;
+        let asked = unlisted.iter().copied().zip(asked.into_iter().map(|bounds| (bounds, None)));
+        let listed = queues.iter().filter_map(|queue| Some((*queue, listed(queue)?)));
+        let states = listed.chain(asked).map(|(queue, (bounds, last_stored))| {
             check_bounds(queue, bounds).map_err(|problem| malformed(address, problem))?;
-            Ok(((*queue).clone(), QueueState { bounds, last_stored, is_of_master }))
+            Ok((queue.clone(), QueueState { bounds, last_stored, is_of_master }))
         });
         states.collect()
+    }
+
+    fn bounds_at(&self, address: &str, queue: &Queue, interrupt: Interrupt<'_>) -> Result<Bounds> {
+        let first = self.offset(address, request::GET_MIN_OFFSET, &of_queue(queue), interrupt)?;
+        Ok((first, self.offset(address, request::GET_MAX_OFFSET, &of_queue(queue), interrupt)?))
     }
 
     fn offset_at(
@@ -692,6 +691,8 @@ fn is_passing(error: &Error) -> bool {
 fn unasked(routes: &BTreeMap<String, TopicRoute>, topic: &str, broker_name: &str, error: Error) -> Error {
     let code = match &error {
         Error::Response { code, .. } => *code,
+        // nobody is to blame
+        Error::Remoting(remoting::Error::Interrupted) => return error,
         Error::Remoting(_) => -1,
         _ => return error,
     };
