@@ -4,12 +4,14 @@ use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
 use rmqfast_client::puller::Fetched;
 use rmqfast_client::ranges::{PullerPool, QueueRange, Step};
-use rmqfast_spark::checkpoint::{StreamOffsets, topic_text};
+use rmqfast_spark::checkpoint::StreamOffsets;
 use rmqfast_spark::piece_reader::PieceReader;
+use rmqfast_spark::task_position::TaskPosition;
 use rmqfast_spark::topic_piece::TopicPiece;
 use rmqfast_spark::topic_read::TopicRead;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::columns::Chunk;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Connections of this executor that no task uses now.
@@ -26,6 +28,8 @@ pub struct TopicTask {
     rows_left: u64,
     /// Rows of the batch.
     filled: usize,
+    /// What was read before these answers, of a piece without an end.
+    position: Option<TaskPosition>,
 }
 
 impl TopicTask {
@@ -50,7 +54,8 @@ impl TopicTask {
             Some(key) => reader.pooled(&POOL, key),
             None => reader,
         };
-        Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0 })
+        let position = is_endless.then(TaskPosition::default);
+        Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, position })
     }
 
     /// Rows of the answers that are left for the next batches.
@@ -90,6 +95,9 @@ impl Task for TopicTask {
             return Ok(None);
         }
         if self.next.0 >= self.answers.len() {
+            if let Some(position) = &mut self.position {
+                self.answers.iter().for_each(|answer| position.note(answer, answer.rows.len()));
+            }
             // their memory is used again for what comes
             self.answers.clear();
             (self.next, self.filled) = ((0, 0), 0);
@@ -111,19 +119,21 @@ impl Task for TopicTask {
     }
 
     fn position(&self, rows: usize) -> Result<String> {
+        let mut position = self.position.clone().unwrap_or_default();
         let mut offsets: StreamOffsets = self.reader.next_offsets().map(|(queue, at)| (queue.clone(), at)).collect();
-        // from the last row on: the first one of a queue that is not done stays
-        let mut behind = self.filled.saturating_sub(rows) + self.left();
-        'answers: for answer in self.answers.iter().rev() {
-            for index in (0..answer.rows.len()).rev() {
-                if behind == 0 {
-                    break 'answers;
-                }
-                behind -= 1;
-                offsets.insert((*answer.queue).clone(), answer.offset(index));
+        let of_answers: usize = self.answers.iter().map(|answer| answer.rows.len()).sum();
+        let mut done = of_answers.saturating_sub(self.filled.saturating_sub(rows) + self.left());
+        let mut halted = BTreeSet::new();
+        for answer in &self.answers {
+            let count = done.min(answer.rows.len());
+            done -= count;
+            position.note(answer, count);
+            // the first message of a queue that is not done stays
+            if count < answer.rows.len() && halted.insert(&answer.queue) {
+                offsets.insert((*answer.queue).clone(), answer.offset(count));
             }
         }
-        Ok(topic_text(&offsets))
+        Ok(position.at(offsets).to_text())
     }
 
     fn take_warning(&mut self) -> Option<String> {

@@ -102,6 +102,20 @@ impl Admission {
         Ok(next_offsets)
     }
 
+    /// Where the queues go on whose first messages of a batch are not there any more.
+    ///
+    /// # Errors
+    /// There is one, and the stream is strict.
+    pub fn offsets_behind(&self, breaks: &[Break], log: &mut Log) -> Result<StreamOffsets> {
+        let mut next_offsets = StreamOffsets::new();
+        for Break { queue, what, next, .. } in breaks {
+            let text = self.allowed_loss(queue, what)?;
+            log.warn([format!("{text}; it goes on at offset {next}")]);
+            next_offsets.insert(queue.clone(), *next);
+        }
+        Ok(next_offsets)
+    }
+
     /// Tells of queues that do not go on where a batch begins that was planned before.
     ///
     /// # Errors

@@ -32,16 +32,38 @@ impl TopicPosition {
     /// # Errors
     /// As [`topic_offsets`]; a text without an offset.
     pub fn of_text(topics: &Topics, text: &str) -> Result<Self> {
-        let value = json(text, FORM)?;
-        let offsets = offsets_of(topics, &value)?;
+        let position = Self::of_task(topics, text)?;
         // only a pattern can match nothing; else all would be read again
-        if offsets.is_empty() && topics.names().is_some() {
+        if position.offsets.is_empty() && topics.names().is_some() {
             let text = format!("checkpoint: expected offsets of {topics} as {FORM}, got none: {}", quoted(text));
             return Err(foreign(Error::argument(text)));
         }
+        Ok(position)
+    }
+
+    /// The position that a text of a task says, which may have no queue.
+    ///
+    /// # Errors
+    /// As [`topic_offsets`].
+    pub fn of_task(topics: &Topics, text: &str) -> Result<Self> {
+        let value = json(text, FORM)?;
+        let offsets = offsets_of(topics, &value)?;
         let mut stored = times_of(&value);
         stored.retain(|queue, _| offsets.contains_key(queue));
         Ok(Self { offsets, stored })
+    }
+
+    /// Places a queue at an offset, and says when the message before it was stored, where that is known.
+    pub fn place(&mut self, queue: &Queue, offset: i64, stored: Option<i64>) {
+        self.offsets.insert(queue.clone(), offset);
+        self.stored.remove(queue);
+        self.stored.extend(stored.map(|time| (queue.clone(), time)));
+    }
+
+    /// Places the queues of another position, too.
+    pub fn extend(&mut self, other: Self) {
+        self.offsets.extend(other.offsets);
+        self.stored.extend(other.stored);
     }
 
     /// The text of the position: topics and brokers in their order, and queues by number.

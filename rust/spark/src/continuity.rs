@@ -86,6 +86,21 @@ pub fn replaced(
     replaced.collect()
 }
 
+/// The queues that have no more the first message that a batch read of them; `first` is the position behind each, and `found` are the
+/// messages of [`doubtful`] ones.
+pub fn begun_anew(
+    first: &TopicPosition,
+    states: &StreamStates,
+    found: &BTreeMap<Queue, Option<FoundMessage>>,
+) -> Vec<Break> {
+    let breaks = ended(first, states).into_iter().chain(replaced(first, states, found));
+    let what = |offset: i64| {
+        format!("the first message that the batch read, at offset {offset}, is not there any more: {REASON}")
+    };
+    let certain = breaks.filter(|found| found.is_certain);
+    certain.map(|found| Break { what: what(found.offset - 1), ..found }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +176,20 @@ mod tests {
         assert_eq!(doubtful(&at, &all), [(queue(1), 19), (queue(2), 19)]);
         assert_eq!(doubtful(&at, &states(&[(0, unknown)])), [(queue(0), 19)]);
         assert_eq!(doubtful(&at, &states(&[(0, state(0, 3, 9))])), []);
+    }
+
+    #[test]
+    fn a_batch_whose_first_message_is_not_there_any_more_is_a_break() {
+        // behind the first messages that a batch read
+        let first = position(&[(0, 1, Some(5)), (1, 1, Some(5)), (2, 1, Some(5)), (3, 1, Some(5)), (4, 1, None)]);
+        let slave = QueueState { is_of_master: false, ..state(0, 0, 0) };
+        let all =
+            states(&[(0, state(0, 9, 9)), (1, state(0, 9, 9)), (2, state(0, 0, 0)), (3, slave), (4, state(0, 9, 9))]);
+        let found = BTreeMap::from([(queue(0), Some(message(5))), (queue(1), Some(message(8)))]);
+        let found: Vec<_> = begun_anew(&first, &all, &found).into_iter().map(|b| (b.queue, b.next, b.what)).collect();
+        let text = "the first message that the batch read, at offset 0, is not there any more: its broker lost its last messages, \
+                    or the topic was made anew";
+        assert_eq!(found, [(queue(2), 0, text.to_owned()), (queue(1), 0, text.to_owned())]);
     }
 
     #[test]

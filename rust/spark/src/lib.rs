@@ -41,6 +41,7 @@ pub mod store_stream;
 pub mod store_times;
 pub mod stream;
 pub mod table_options;
+pub mod task_position;
 pub mod text;
 pub mod time;
 pub mod topic_offsets;

@@ -1,11 +1,12 @@
 //! The stream of topics: tasks read its batches as those of a batch read do.
 use crate::admission::{Admission, StreamBounds, place};
 use crate::checkpoint::{StreamOffsets, TopicPosition, topic_offsets, topic_text};
-use crate::continuity::{Break, StreamStates, doubtful, ended, replaced, withdrawn};
+use crate::continuity::{Break, StreamStates, begun_anew, doubtful, ended, replaced, withdrawn};
 use crate::error::{Error, Result};
 use crate::lag::Lag;
 use crate::store_times::StoreTimes;
 use crate::stream::{Level, Limits, Log, Stream};
+use crate::task_position::TaskPosition;
 use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
 use rmqfast_client::cluster::TopicCluster;
@@ -146,6 +147,23 @@ impl TopicStream {
         breaks.extend(replaced(position, states, &found));
         let unseen = places.into_iter().map(|(queue, _)| queue).filter(|queue| !found.contains_key(queue));
         Ok((breaks, unseen.collect()))
+    }
+
+    /// Where the queues go on whose first messages of a batch, before the places `first`, are not there any more.
+    fn begun_anew(
+        &mut self,
+        first: &TopicPosition,
+        states: &StreamStates,
+        interrupt: Interrupt<'_>,
+    ) -> Result<StreamOffsets> {
+        let group = &self.read.request.puller.consumer_group;
+        let found = self.cluster.messages_of_present(&doubtful(first, states), group, interrupt)?;
+        self.log.warn(self.cluster.take_warnings());
+        let mut breaks = begun_anew(first, states, &found);
+        if !self.read.request.is_strict {
+            self.find_next(first, states, &mut breaks, interrupt)?;
+        }
+        self.admission.offsets_behind(&breaks, &mut self.log)
     }
 
     /// Finds where queues go on that do not at the stream's offset: at the first message that was stored after the last one that was
@@ -443,20 +461,34 @@ impl Stream for TopicStream {
     }
 
     fn merged(&mut self, offsets: &[String], interrupt: Interrupt<'_>) -> Result<String> {
-        // a task says nothing of queues that it gave up: they stay where they were
-        let mut all = self.endless_start.offsets.clone();
-        for text in offsets {
-            all.extend(self.offsets(text)?);
-        }
         let begun = self.endless_start.clone();
-        let queues: Vec<Queue> =
-            all.keys().filter(|queue| all.get(queue) != begun.offsets.get(queue)).cloned().collect();
+        // a task says nothing of queues that it gave up: they stay where they were
+        let (mut end, mut moved, mut first) = (begun.clone(), BTreeSet::new(), TopicPosition::default());
+        for text in offsets {
+            let task = TaskPosition::of_text(&self.read.topics, text)?;
+            for (queue, offset) in task.next.offsets {
+                if begun.offsets.get(&queue) != Some(&offset) {
+                    end.place(&queue, offset, task.next.stored.get(&queue).copied());
+                    moved.insert(queue);
+                }
+            }
+            first.extend(task.first);
+        }
+        let queues: Vec<Queue> = moved.iter().cloned().collect();
         let states = self.states_of(&queues, true, interrupt)?;
         // a task goes on in a queue that was made anew amid its work: the next batch begins where this one did, and sees that
         for Break { queue, offset, .. } in self.breaks(&begun, &states, interrupt)?.0 {
-            all.insert(queue, offset);
+            end.place(&queue, offset, begun.stored.get(&queue).copied());
         }
-        Ok(self.position_at(all, &begun, &states, interrupt)?.to_text())
+        // only this one can see it of a queue without a message before its beginning
+        first.offsets.retain(|queue, _| !begun.stored.contains_key(queue));
+        for (queue, next) in self.begun_anew(&first, &states, interrupt)? {
+            end.place(&queue, next, None);
+        }
+        // brokers tell the times that the tasks did not
+        let mut known = end.clone();
+        known.offsets.retain(|queue, _| !moved.contains(queue) || end.stored.contains_key(queue));
+        Ok(self.position_at(end.offsets, &known, &states, interrupt)?.to_text())
     }
 
     fn commit(&mut self, end: &str, interrupt: Interrupt<'_>) -> Result<()> {

@@ -235,6 +235,37 @@ def test_a_topic_that_is_made_anew_amid_a_query_fails_it_or_is_read_from_its_beg
             query.stop()
 
 
+@pytest.mark.parametrize("options", [{}, {"tags": "A"}], ids=["all", "tag"])
+@pytest.mark.parametrize("count", [6, 6000])
+@pytest.mark.parametrize("is_strict", [True, False], ids=["strict", "careless"])
+def test_a_topic_that_is_made_anew_after_a_batch_read_its_first_message_fails_the_query_or_is_read_anew(
+    spark: SparkSession, tmp_path: Path, count: int, is_strict: bool, options: dict[str, str]
+) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
+        topics.create(cluster, "orders", queues=1)
+        given = options | {"failOnDataLoss": str(is_strict).lower()}
+        query = begin(spark, cluster.name_server, tmp_path, realTime="10 seconds", **given)
+        try:
+            # offset 0 has no message before it, whose time would tell
+            until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() or query.exception())
+            topics.fill(cluster, 5000, "orders")
+            until(lambda: len(lines(tmp_path)) > 100 or query.exception())
+            make_anew(cluster, count, queues=1)
+            if is_strict:
+                text = failure(query)
+                assert "the topic was made anew" in text, text
+                return
+            (tmp_path / "lines").unlink()
+            wanted = set(each_once(ends(cluster.name_server)))
+            if options:
+                # every other message has the tag
+                wanted = {place for place in wanted if place[2] % 2 == 0}
+            until(lambda: wanted <= set(lines(tmp_path)) or query.exception(), lambda: len(lines(tmp_path)))
+            assert query.exception() is None
+        finally:
+            query.stop()
+
+
 def make_anew(cluster: EmbeddedCluster, count: int, queues: int = 2) -> None:
     with rmqfast.Admin(name_server=cluster.name_server) as admin:
         admin.topics.delete("orders")
