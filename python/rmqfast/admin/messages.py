@@ -13,7 +13,8 @@ from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
 from rmqfast.admin.groups import Groups, consumers_at
 from rmqfast.admin.message_track import MessageTrack, track_of
 from rmqfast.arguments import Time, milliseconds_of
-from rmqfast.client.instance.broker_requests import decode_message, decode_messages
+from rmqfast.client.instance.broker_requests import decode_messages, decode_viewed
+from rmqfast.client.pulling.single_pulls import read_answer
 from rmqfast.client.trace import TRACE_TOPIC, TraceView, trace_views
 from rmqfast.errors import ArgumentError, ResponseError, UnknownMessageError
 from rmqfast.message import MessageQueue
@@ -116,8 +117,7 @@ class Messages:
             begin_timestamp=milliseconds_of("begin_timestamp", begin_timestamp),
             end_timestamp=milliseconds_of("end_timestamp", end_timestamp),
         )
-        # the index has hashes: messages with other keys of the same one come, too
-        return [message for message in messages if message.topic == topic and key in (message.keys or "").split(" ")]
+        return [message for message in messages if key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
         """The message with a producer's id: of several, the one that was stored first.
@@ -224,7 +224,7 @@ class Messages:
             record = self._client.api.view_message(address, place.physical_offset, timeout=self._client.timeout)
         except ResponseError as error:
             raise UnknownMessageError(str(error)) from error
-        return decode_message(record, self._name_of(place.address))
+        return decode_viewed(record, place.physical_offset, self._name_of(place.address))
 
     def _name_of(self, address: str) -> str | None:
         brokers = self._client.cluster_info().brokers
@@ -244,14 +244,14 @@ def pull(
 
     Raises:
         ResponseError: The broker refuses.
+        RemotingProtocolError: It answers with messages of another queue.
     """
     fields = _pull_fields(queue, offset, subscription, max_messages)
     answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, _texts(fields), timeout=client.timeout)
-    if answer.code not in _PULL_CODES:
-        raise ResponseError(answer.code, answer.remark or "")
+    fetched = read_answer(queue, offset, address, answer)
+    # without MIN_OFFSET and MAX_OFFSET as properties: a message looks as it does when looked up by its id
     messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
-    next_offset = (answer.ext_fields or {}).get("nextBeginOffset", offset)
-    return Pulled(messages, answer.remark or "", int(next_offset))
+    return Pulled(messages, answer.remark or "", fetched.next_begin_offset)
 
 
 def query(
@@ -265,7 +265,7 @@ def query(
     begin_timestamp: int = 0,
     end_timestamp: int = LATEST,
 ) -> list[Any]:
-    """What brokers find by a key's hash, the oldest first; whether it has that key is for the caller to see."""
+    """Messages of a topic that brokers find by a key's hash, the oldest first; the caller sees which have that key."""
     messages: list[Any] = []
     for broker in brokers:
         try:
@@ -284,6 +284,8 @@ def query(
                 raise
         else:
             messages += decode_messages(answer.body, broker.broker_name)
+    # the index has hashes of topic and key: messages of other topics with the same one come, too
+    messages = [message for message in messages if message.topic == topic]
     return sorted(messages, key=lambda message: message.store_timestamp)
 
 
@@ -332,11 +334,3 @@ def _pull_fields(
 
 def _texts(fields: dict[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in fields.items()}
-
-
-_PULL_CODES = (
-    ResponseCode.SUCCESS,
-    ResponseCode.PULL_NOT_FOUND,
-    ResponseCode.PULL_RETRY_IMMEDIATELY,
-    ResponseCode.PULL_OFFSET_MOVED,
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from rmqfast.admin.admin_client import AdminClient
-from rmqfast.client.instance.broker_requests import decode_message
+from rmqfast.client.instance.broker_requests import decode_viewed
 from rmqfast.errors import ArgumentError
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
@@ -38,7 +38,7 @@ def _before(client: AdminClient, source: Source, files: range, when: datetime) -
     while low < high:
         middle = (low + high + 1) // 2
         record = client.api.view_message(source.address, files[middle], timeout=client.timeout)
-        if decode_message(record, source.broker_name).store_timestamp < wanted:
+        if decode_viewed(record, files[middle], source.broker_name).store_timestamp < wanted:
             low = middle
         else:
             high = middle - 1

@@ -180,3 +180,20 @@ def decode_message(record: bytes, broker_name: str | None) -> MessageView:
     if len(messages) != 1:
         raise RemotingProtocolError(f"expected a record of one message, got {len(messages)} in {len(record)} bytes")
     return messages[0]
+
+
+def decode_viewed(record: bytes, physical_offset: int, broker_name: str | None) -> MessageView:
+    """The message that a broker's answer to a look-up by offset is.
+
+    Raises:
+        RemotingProtocolError: As `decode_message`, or the record of another offset: Java's client shows that message.
+
+    Source: `MQClientAPIImpl.viewMessage`.
+    """
+    message = decode_message(record, broker_name)
+    if message.physical_offset != physical_offset:
+        raise RemotingProtocolError(
+            f"answer to a look-up: expected the message at offset {physical_offset} of the log, "
+            f"got the one at {message.physical_offset}"
+        )
+    return message

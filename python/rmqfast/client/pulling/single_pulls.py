@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
 from typing import TypeAlias
 
-from rmqfast._native import MessageView, pull_fields, read_pull
+from rmqfast._native import Fetched, MessageView, pull_fields, read_pull
 from rmqfast.client.consumer.hooks import FilterContext, FilterHooks
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.namespaces import unwrap
@@ -192,20 +192,8 @@ class SinglePulls:
         Source: `MQClientAPIImpl.processPullResponse`, `PullAPIWrapper.processPullResult`.
         """
         queue, config = pull.queue, self._instance.config
-        fetched = read_pull(
-            queue,
-            pull.offset,
-            code=answer.code,
-            remark=answer.remark,
-            ext_fields=answer.ext_fields,
-            body=answer.body,
-            tags=frozenset(pull.subscription.tags_set),
-            verify_crc=config.verify_crc,
-        )
-        if fetched.status == "FAILED":
-            if fetched.code >= 0:
-                raise ResponseError(fetched.code, fetched.remark, address)
-            raise RemotingProtocolError(f"pull from {address}: {fetched.remark}")
+        tags = frozenset(pull.subscription.tags_set)
+        fetched = read_answer(queue, pull.offset, address, answer, tags=tags, verify_crc=config.verify_crc)
         self._brokers.suggest(queue, fetched.suggested_broker_id)
         status = PullStatus(fetched.status)
         bounds = fetched.min_offset, fetched.max_offset
@@ -216,3 +204,35 @@ class SinglePulls:
         if self._filters:
             messages = self._filters.filter(FilterContext(self._group, queue, messages, config.is_unit_mode))
         return PullResult(status, fetched.next_begin_offset, *bounds, messages, fetched.size)
+
+
+def read_answer(
+    queue: MessageQueue,
+    offset: int,
+    address: str,
+    answer: Response,
+    *,
+    tags: frozenset[str] = frozenset(),
+    verify_crc: bool = False,
+) -> Fetched:
+    """Reads the answer to a pull of a queue from an offset on.
+
+    Raises:
+        ResponseError: The broker refused.
+        RemotingProtocolError: Nobody can read it, or it has messages of another queue.
+    """
+    fetched = read_pull(
+        queue,
+        offset,
+        code=answer.code,
+        remark=answer.remark,
+        ext_fields=answer.ext_fields,
+        body=answer.body,
+        tags=tags,
+        verify_crc=verify_crc,
+    )
+    if fetched.status != "FAILED":
+        return fetched
+    if fetched.code >= 0:
+        raise ResponseError(fetched.code, fetched.remark, address)
+    raise RemotingProtocolError(f"pull from {address}: {fetched.remark}")
