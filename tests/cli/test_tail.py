@@ -72,17 +72,34 @@ def test_a_closed_pipe_ends_it_quietly(store: WritableStore) -> None:
         assert (process.stderr.read(), process.wait()) == ("", 0)
 
 
-def test_damage_is_told_with_exit_code_1(golden_store_copy: PathOf) -> None:
-    path = golden_store_copy("basic-4.9.4")
-    first = rmqfast.open_store(path).scan(columns=["physical_offset"]).to_arrow()["physical_offset"][-3].as_py()
+def damaged(path: Path) -> int:
+    """Spoils the third record from behind; where it stands in the log."""
+    first: int = rmqfast.open_store(path).scan(columns=["physical_offset"]).to_arrow()["physical_offset"][-3].as_py()
     size = 1 << 20
     with (path / "commitlog" / f"{first // size * size:020d}").open("r+b") as file:
         file.seek(first % size + 4)
         file.write(b"\0")
+    return first
+
+
+def test_damage_is_told_with_exit_code_1(golden_store_copy: PathOf) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    first = damaged(path)
     result = run("store", "tail", path, "-n", "5", "-o", "jsonl")
     assert result.exit_code == 1
     assert f"offset {first}" in result.stderr
     assert len(result.stdout.splitlines()) == 5
+
+
+@pytest.mark.parametrize("more", [(), ("-f",)], ids=["to the end", "on and on"])
+def test_damage_ends_a_tail_that_shall_fail(golden_store_copy: PathOf, more: tuple[str, ...]) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    first = damaged(path)
+    result = run("store", "tail", path, "-n", "5", "-o", "jsonl", "--on-damage", "fail", *more)
+    assert result.exit_code == 1
+    assert f"offset {first}" in result.stderr
+    assert len(result.stdout.splitlines()) < 5
+    assert "Traceback" not in result.stderr
 
 
 def test_an_array_that_never_ends_is_refused(golden_store: PathOf) -> None:

@@ -13,7 +13,16 @@ import typer
 from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
-from rmqfast.cli.shared_options import Directory, EndTime, Output, StartTime, Tags, TopicsOption
+from rmqfast.cli.shared_options import (
+    Directory,
+    EndTime,
+    OnDamage,
+    OnDamageOption,
+    Output,
+    StartTime,
+    Tags,
+    TopicsOption,
+)
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import exists
 from rmqfast.store import open_store
@@ -50,13 +59,6 @@ class Engine(StrEnum):
     PANDAS = "pandas"
 
 
-class OnDamage(StrEnum):
-    """What to do about bytes that cannot be read."""
-
-    FAIL = "fail"
-    WARN = "warn"
-
-
 def ingest(
     directory: Directory,
     *,
@@ -68,7 +70,7 @@ def ingest(
     master: Annotated[str | None, typer.Option(help="Spark's master; local[*] unless given.")] = None,
     engine: Annotated[Engine, typer.Option(help=ENGINES)] = Engine.AUTO,
     mode: Annotated[Mode, typer.Option(help="What to do where the output exists.")] = Mode.ERROR,
-    on_damage: Annotated[OnDamage, typer.Option(help="What to do about bytes that cannot be read.")] = OnDamage.FAIL,
+    on_damage: OnDamageOption = OnDamage.FAIL,
     output: Output = Form.TABLE,
 ) -> None:
     """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic.

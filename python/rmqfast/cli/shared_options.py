@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,8 @@ __all__ = [
     "EndTime",
     "Group",
     "LogDirectories",
+    "OnDamage",
+    "OnDamageOption",
     "Output",
     "StartTime",
     "Tags",
@@ -28,6 +31,14 @@ __all__ = [
     "TopicsOption",
     "pairs",
 ]
+
+
+class OnDamage(StrEnum):
+    """What to do about bytes that cannot be read."""
+
+    FAIL = "fail"
+    WARN = "warn"
+
 
 PATH = path_parser(Option(help=""))
 Directory = Annotated[
@@ -48,6 +59,7 @@ TopicsOption = Annotated[
     list[str] | None,
     typer.Option("--topic", help="Only this topic; repeatable; all without it.", autocompletion=complete_topic),
 ]
+OnDamageOption = Annotated[OnDamage, typer.Option(help="What to do about bytes that cannot be read.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Form of the output.")]
 Tags = Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")]
 StartTime = Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")]

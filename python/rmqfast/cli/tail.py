@@ -11,7 +11,15 @@ import typer
 
 from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.output import Form, Row, chosen_columns, say, write
-from rmqfast.cli.shared_options import Directory, LogDirectories, Output, Tags, TopicOption
+from rmqfast.cli.shared_options import (
+    Directory,
+    LogDirectories,
+    OnDamage,
+    OnDamageOption,
+    Output,
+    Tags,
+    TopicOption,
+)
 from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.store import Tail, open_store
 from rmqfast.store.json_lines import batch_rows
@@ -30,12 +38,13 @@ def tail(
     columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="So many of the last messages first.")] = 10,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    on_damage: OnDamageOption = OnDamage.WARN,
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints the last messages in the order of the log; -f goes on beside a running broker until Ctrl-C, exit code 0.
 
-    Exit code 1, without -f: there was damage, and standard error says where.
+    Exit code 1: there was damage, and standard error says where. With -f, only --on-damage fail ends for it.
     """
     if follow and output is Form.JSON:
         raise ArgumentError("output: expected table, jsonl or csv with --follow, got json, an array that never ends")
@@ -51,6 +60,7 @@ def tail(
             columns=names,
             last=lines,
             stop=None if follow else "end",
+            on_damage=on_damage.value,
         ) as messages,
     ):
         if not follow:
