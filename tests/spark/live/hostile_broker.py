@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,14 +12,14 @@ from rmqfast.remoting import Processor, RemotingServer, Request, RequestCode, Re
 
 @contextmanager
 def hostile_broker(
-    stats: str, queue_datas: list[dict[str, Any]] | None = None, offset: Processor | None = None
+    stats: str, queue_datas: list[dict[str, Any]] | None = None, more: Mapping[int, Processor] | None = None
 ) -> Iterator[str]:
     """Serves a topic of one queue whose statistics are such a text; the address of both.
 
     Args:
         stats: The members of the queue in a `TopicStatsTable`.
         queue_datas: Those of the route; one queue unless given.
-        offset: Answers where a queue that the statistics do not have begins and ends.
+        more: What answers other requests, by their codes.
     """
     addresses: list[str] = []
 
@@ -35,9 +35,8 @@ def hostile_broker(
     processors: dict[int, Processor] = {
         RequestCode.GET_ROUTEINFO_BY_TOPIC: route,
         RequestCode.GET_TOPIC_STATS_INFO: offsets,
+        **(more or {}),
     }
-    if offset:
-        processors |= {RequestCode.GET_MIN_OFFSET: offset, RequestCode.GET_MAX_OFFSET: offset}
     with RemotingServer(processors) as server:
         addresses.append(server.listen("127.0.0.1:0"))
         yield addresses[0]

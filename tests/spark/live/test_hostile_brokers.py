@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import rmqfast
 from rmqfast._native import SparkStream, TopicRead
 from rmqfast.errors import ArgumentError, ClientError, RmqError
-from rmqfast.remoting import Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.store import COLUMNS
 from tests.spark.live.hostile_broker import hostile_broker
 
@@ -91,6 +92,10 @@ def route_of(queues: int) -> list[dict[str, object]]:
     return [{"brokerName": "broker-a", "perm": 6, "readQueueNums": queues, "writeQueueNums": 1}]
 
 
+def bounds_by(offset: Processor) -> dict[int, Processor]:
+    return {RequestCode.GET_MIN_OFFSET: offset, RequestCode.GET_MAX_OFFSET: offset}
+
+
 def test_queues_that_a_broker_does_not_list_are_asked_for_at_once() -> None:
     both = threading.Barrier(2)
 
@@ -99,7 +104,7 @@ def test_queues_that_a_broker_does_not_list_are_asked_for_at_once() -> None:
             both.wait(60)
         return Response(ext_fields={"offset": "5"})
 
-    with hostile_broker('"minOffset":5,"maxOffset":5', route_of(3), offset) as address:
+    with hostile_broker('"minOffset":5,"maxOffset":5', route_of(3), bounds_by(offset)) as address:
         assert read(address).plan() == []
     assert not both.broken
 
@@ -112,8 +117,34 @@ def test_a_broker_that_refuses_is_not_asked_once_for_each_queue() -> None:
         return Response(ResponseCode.SYSTEM_ERROR, "no")
 
     with (
-        hostile_broker('"minOffset":5,"maxOffset":5', route_of(65_536), offset) as address,
+        hostile_broker('"minOffset":5,"maxOffset":5', route_of(65_536), bounds_by(offset)) as address,
         pytest.raises(ClientError, match=r"broker-a at .* cannot be asked: CODE: 1  DESC: no"),
     ):
         read(address).plan()
     assert len(asked) < 1000
+
+
+def test_a_broker_that_keeps_silent_is_not_waited_for_once_for_each_queue() -> None:
+    asked: list[int] = []
+    is_over = threading.Event()
+
+    def bounds(request: Request) -> Response:
+        return Response(ext_fields={"offset": "5" if request.code == RequestCode.GET_MIN_OFFSET else "9"})
+
+    def pull(request: Request) -> Response:
+        asked.append(request.code)
+        is_over.wait(60)
+        return Response()
+
+    queues = 300
+    more = bounds_by(bounds) | {RequestCode.PULL_MESSAGE: pull}
+    with hostile_broker('"minOffset":5,"maxOffset":9', route_of(queues), more) as address:
+        stream = SparkStream.of_topic(read(address, "topic stream"))
+        stored = " ".join(f"{number}:1" for number in range(queues))
+        offsets = {str(number): 7 for number in range(queues)}
+        start = json.dumps({"orders": {"broker-a": offsets, f"broker-a stored {stored}": {}}})
+        # what cannot be looked at stays where it is
+        assert json.loads(stream.latest(start, is_limited=True))["orders"]["broker-a"] == offsets
+        stream.close()
+        is_over.set()
+    assert len(asked) < 100

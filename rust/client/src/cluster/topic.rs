@@ -12,7 +12,7 @@ use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{self as remoting, Ask, Interrupt, Json, Key, OwnedCommand, Value};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The codes of a broker that starts, stops, or has too much to do.
 const BUSY: [i32; 3] = [response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE, response::TOPIC_NOT_EXIST];
@@ -181,8 +181,7 @@ impl TopicCluster {
         interrupt: Interrupt<'_>,
     ) -> Result<BTreeMap<Queue, Option<FoundMessage>>> {
         let routes = self.last_routes(places.iter().map(|(queue, _)| queue), interrupt)?;
-        let answers = each(places, interrupt, |(queue, offset), interrupt| {
-            let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
+        let answers = each_heard(&routes, places, interrupt, |address, (queue, offset), interrupt| {
             self.found_at(address, queue, *offset, group, interrupt)
         })?;
         let (mut found, mut silent) = (BTreeMap::new(), BTreeSet::new());
@@ -446,8 +445,7 @@ impl TopicCluster {
                 }
             }
         }
-        let answers = each(offsets, interrupt, |(queue, offset), interrupt| {
-            let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
+        let answers = each_heard(&routes, offsets, interrupt, |address, (queue, offset), interrupt| {
             // the broker stores any offset that it is told, also one that is less than before
             let fields = [("consumerGroup", Value::Text(group)), ("commitOffset", Value::Number(*offset))];
             let fields = [&fields[..], &of_queue(queue)].concat();
@@ -626,6 +624,31 @@ impl TopicCluster {
         let number = offset.and_then(|offset| offset.parse().ok());
         number.ok_or_else(|| malformed(address, format!("offset: expected a whole number, got {offset:?}")))
     }
+}
+
+/// What `ask` says of each queue at its broker, in their order. A broker that did not answer in time is not asked for further queues: the
+/// wait would be one for each.
+fn each_heard<I: Sync, T: Send>(
+    routes: &BTreeMap<String, TopicRoute>,
+    items: &[(Queue, I)],
+    interrupt: Interrupt<'_>,
+    ask: impl Fn(&str, &(Queue, I), Interrupt<'_>) -> Result<T> + Sync,
+) -> Result<Vec<Result<T>>> {
+    let silent: Mutex<BTreeSet<Arc<str>>> = Mutex::default();
+    let lock = || silent.lock().unwrap_or_else(PoisonError::into_inner);
+    each(items, interrupt, |item, interrupt| {
+        let Queue { topic, broker_name, .. } = &item.0;
+        if lock().contains(broker_name) {
+            let text = format!("broker {broker_name} did not answer for another queue");
+            return Err(Error::client(text, "", "see that it runs and that the driver reaches its address"));
+        }
+        let answer = ask(address_of(routes, topic, broker_name)?, item, interrupt);
+        answer.inspect_err(|error| {
+            if matches!(error, Error::Remoting(remoting::Error::Timeout { .. })) {
+                lock().insert(broker_name.clone());
+            }
+        })
+    })
 }
 
 fn of_queue(queue: &Queue) -> [(&str, Value<'_>); 2] {
