@@ -105,7 +105,7 @@ def _was_never_flushed(harmed: HarmedStore, place: tuple[str, int, int], reports
     if not harmed.was_open or harmed.has_flushed_end or not cuts:
         return False
     topic, queue_id, offset = place
-    rows = (row for row in harmed.true.rows.values() if (row["topic"], row["queue_id"]) == (topic, queue_id))
+    rows = (row for row in harmed.whole.values() if (row["topic"], row["queue_id"]) == (topic, queue_id))
     return all(row["physical_offset"] >= min(cuts) for row in rows if row["queue_offset"] >= offset)
 
 

@@ -41,6 +41,12 @@ def zero_half(path: Path) -> None:
     last(path).write_bytes(content[: end // 2].ljust(len(content), b"\0"))
 
 
+def zero_two(path: Path) -> None:
+    newest = last(path)
+    for base in (int(newest.name), int(newest.name) + SMALL.file_size):
+        newest.with_name(f"{base:020}").write_bytes(bytes(SMALL.file_size))
+
+
 def blank_half(path: Path) -> None:
     """A blank in place of the last messages, as that of a file that ended early."""
     row = table_of(rmqfast.open_store(path).scan("T")).to_pylist()[-10]
@@ -66,6 +72,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "the last file is gone": lambda path: last(path).unlink(),
     "the last file is empty": lambda path: last(path).write_bytes(b""),
     "the last file is zeroes": lambda path: last(path).write_bytes(bytes(SMALL.file_size)),
+    "the last file is zeroes and the next one was made": zero_two,
     "the last file is short": lambda path: last(path).write_bytes(last(path).read_bytes()[:3000]),
     "half of the last file is zeroes": zero_half,
     "a blank ends the last file": blank_half,
@@ -204,6 +211,23 @@ def test_a_blank_file_in_which_queues_list_messages_is_told(closed: Path, tmp_pa
         ]
     assert not rmqfast.open_store(path).export(tmp_path / "exported").ok
     assert write_parquet(rmqfast.open_store(path), tmp_path / "parquet", on_damage="warn").damage
+
+
+@pytest.mark.parametrize("kept", [0, 5000])
+def test_the_content_of_another_file_is_told_to_the_end(closed: Path, tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    first, second, _ = sorted((path / "commitlog").iterdir())
+    first.write_bytes(first.read_bytes()[:kept] + second.read_bytes()[kept:])
+    rows = table_of(rmqfast.open_store(closed).scan(columns=["physical_offset", "store_size"])).to_pylist()
+    lost = [row for row in rows if kept < row["physical_offset"] + row["store_size"] <= SMALL.file_size]
+    scan = rmqfast.open_store(path).scan(columns=["physical_offset"])
+    with pytest.warns(DamageWarning):
+        found = scan.to_arrow()["physical_offset"].to_pylist()
+    assert found == [row["physical_offset"] for row in rows if row not in lost]
+    assert [(place.offset, place.offset + place.length) for place in scan.damage] == [
+        (lost[0]["physical_offset"], SMALL.file_size)
+    ]
 
 
 def test_a_file_that_a_repair_left_blank_is_no_damage(closed: Path, tmp_path: Path) -> None:

@@ -226,6 +226,27 @@ def test_queues_whose_files_were_exchanged_are_read_from_the_log(killed: Path, t
     assert pulled(path) == (list(range(COUNT)), [])
 
 
+def test_a_scan_by_queue_has_the_messages_of_a_file_that_another_queue_got(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    moved = path / "consumequeue/idle/1"
+    moved.mkdir()
+    (path / "consumequeue/orders/0/00000000000000000800").rename(moved / "00000000000000000800")
+    scan = rmqfast.open_store(path).scan("orders", way="queue", columns=["queue_offset"])
+    assert scan.to_arrow()["queue_offset"].to_pylist() == list(range(COUNT))
+    assert scan.damage == []
+
+
+def test_a_unit_of_another_queue_misleads_no_search_by_time(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    times = [row["store_timestamp"] for row in table_of(rmqfast.open_store(path).scan("orders")).to_pylist()]
+    overwrite(path / "consumequeue/orders/0/00000000000000000400", 10 * 20, (path / IDLE).read_bytes()[:20])
+    store = rmqfast.open_store(path)
+    found = [store.offset_for_time("orders", 0, time) for time in times]
+    assert found == [n + (n == 30) for n in range(COUNT)]
+
+
 def test_a_pull_tells_of_units_that_are_gone_between_others(closed: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     shutil.copytree(closed, path)

@@ -56,7 +56,7 @@ impl Plan {
         if sources.queues.is_empty() {
             return Self::without_queues(store, request, topic, straight("no consume queue lists the topic"));
         }
-        if let Some(why) = unusable(store, &sources.queues)? {
+        if let Some(why) = unusable(store, request, &sources.queues)? {
             return Ok(straight(&why));
         }
         let listed_to = store.dispatched_to()?.clamp(from, end);

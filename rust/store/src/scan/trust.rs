@@ -1,19 +1,25 @@
 //! Whether consume queues can be trusted, from a look at the ends of their files.
+use super::request::ScanRequest;
 use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::consume_queue::UnitReader;
 use crate::store::multi_dispatch::LMQ;
+use crate::store::queue_ends::QueueEnds;
+use crate::store::removed_topics::RemovedTopics;
 use crate::store::{ConsumeQueue, MessageStore};
 use crate::{Error, Result};
 
 /// Bytes read to see whether a unit leads to its record: the size in a damaged one may be anything.
 const MAX_HEAD: usize = 256 << 10;
 
-/// Why the queues cannot be trusted: a file of one is missing between others, or its first or last unit does not lead to its
-/// record.
-pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<String>> {
+/// Why the queues of a topic that were asked for cannot be trusted: one ends before offsets that it gave, a file of one is missing
+/// between others, or its first or last unit does not lead to its record.
+pub fn unusable(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let log = store.log();
+    if let Some(short) = short_queue(store, request, queues)? {
+        return Ok(Some(short));
+    }
     if let Some(link) = queues.iter().find_map(|queue| queue.segments().first_without_file()) {
         return Ok(Some(place::no_file(link).to_string()));
     }
@@ -45,6 +51,27 @@ pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<
             let (topic, id) = (queue.topic(), queue.queue_id());
             let got = format!("expected nothing behind offset {max}, got data at byte {at}");
             return Ok(Some(format!("consume queue {topic} {id} is damaged: {got}")));
+        }
+    }
+    Ok(None)
+}
+
+/// A queue that has fewer offsets than when the store was closed.
+fn short_queue(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
+    let (ends, removed) = match (QueueEnds::load(store.root())?, RemovedTopics::load(store.root())) {
+        (ends, Ok(removed)) => (ends, removed),
+        // who asks which messages no queue lists tells of it
+        (_, Err(Error::Corrupt { .. })) => return Ok(None),
+        (_, Err(error)) => return Err(error),
+    };
+    let is_wanted = |topic: &str, id: i32| {
+        request.topic.as_deref() == Some(topic) && request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&id))
+    };
+    for (topic, id, next) in ends.iter(&removed).filter(|(topic, id, _)| is_wanted(topic, *id)) {
+        let queue = queues.iter().find(|queue| queue.queue_id() == id);
+        let end = queue.map_or(Ok(0), ConsumeQueue::max_offset)?;
+        if end < next {
+            return Ok(Some(format!("consume queue {topic} {id} ends at {end}, but gave the offsets before {next}")));
         }
     }
     Ok(None)

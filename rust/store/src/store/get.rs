@@ -6,7 +6,6 @@ use super::damage::{Damage, listed_there};
 use super::get_limits::GetLimits;
 pub use super::get_status::GetMessageStatus;
 use super::message_store::MessageStore;
-use super::multi_dispatch::LMQ;
 use super::pull::{Pull, PullSource, Taken, behind_file};
 use super::queue_view::{QueueView, ViewReader};
 use crate::Result;
@@ -146,7 +145,7 @@ impl PullSource for Source<'_> {
     fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
         let physical_offset = u64::try_from(unit.physical_offset).unwrap_or(u64::MAX);
         let (reason, gone) = match self.log.try_record(physical_offset)? {
-            Ok(record) => match self.other_than(&record, queue_offset, unit.size) {
+            Ok(record) => match self.view.other_than(&record, queue_offset, unit.size) {
                 None => {
                     let len = record.len();
                     self.records.push(record);
@@ -214,7 +213,7 @@ impl<'a> Source<'a> {
             let unit = self.units.unit(offset)?.filter(Unit::is_message);
             let Some(unit) = unit.filter(|unit| unit.end() > start) else { continue };
             if let Ok(record) = self.log.try_record(unit.physical_offset as u64)?
-                && self.other_than(&record, offset, unit.size).is_none()
+                && self.view.other_than(&record, offset, unit.size).is_none()
             {
                 start = unit.end();
                 break;
@@ -226,26 +225,5 @@ impl<'a> Source<'a> {
             format!("expected units of messages {from} to {next} of queue {queue_id} of topic {topic}, got none");
         self.damage.push(self.store.log().damage(start, length, reason));
         Ok(())
-    }
-
-    /// What the record is, if not the one that the unit stands for.
-    fn other_than(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
-        let message = Message::decode(record)?;
-        let (topic, queue_id) = (self.view.topic(), self.view.queue_id());
-        // a light queue lists records of other topics
-        let ours = topic.starts_with(LMQ)
-            || (message.topic() == topic.as_bytes()
-                && message.queue_id() == queue_id
-                && message.queue_offset() == queue_offset);
-        if ours && record.len() == size.max(0) as usize {
-            return None;
-        }
-        let got = String::from_utf8_lossy(message.topic());
-        Some(format!(
-            "expected {topic} queue {queue_id} offset {queue_offset} of {size} bytes, got {got} queue {} offset {} of {} bytes",
-            message.queue_id(),
-            message.queue_offset(),
-            record.len()
-        ))
     }
 }

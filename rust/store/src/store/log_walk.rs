@@ -262,6 +262,7 @@ impl LogWalk {
                 self.finished = Some(self.position);
             }
             Resync::At(at) => self.skip_to(base + at, reason, damage),
+            Resync::OtherFile => self.skip_to(end, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index)? => self.skip_to(end, reason, damage),
             // However long its writer takes: who looks later finds it.
             Resync::Nowhere(_) if self.max_retries > 0 && self.log.has_writer() => self.end = self.position,

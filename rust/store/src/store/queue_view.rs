@@ -6,8 +6,10 @@
 use super::append::queue_writer::can_follow;
 use super::consume_queue::{ConsumeQueue, UnitReader};
 use super::message_store::MessageStore;
+use super::multi_dispatch::LMQ;
 use super::unlisted::Unlisted;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::Message;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -83,6 +85,27 @@ impl QueueView {
     /// Records of the log's end that say to be in the queue, at offsets that cannot be: no checksum guards these.
     pub fn astray(&self) -> &[(i64, Unit)] {
         &self.astray
+    }
+
+    /// What a record is, if not the one that the unit at an offset stands for.
+    pub fn other_than(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
+        let message = Message::decode(record)?;
+        let (topic, queue_id) = (&self.topic, self.queue_id);
+        // a light queue lists records of other topics
+        let ours = topic.starts_with(LMQ)
+            || (message.topic() == topic.as_bytes()
+                && message.queue_id() == queue_id
+                && message.queue_offset() == queue_offset);
+        if ours && record.len() == size.max(0) as usize {
+            return None;
+        }
+        let got = String::from_utf8_lossy(message.topic());
+        Some(format!(
+            "expected {topic} queue {queue_id} offset {queue_offset} of {size} bytes, got {got} queue {} offset {} of {} bytes",
+            message.queue_id(),
+            message.queue_offset(),
+            record.len()
+        ))
     }
 
     /// Its files, where it has some.

@@ -18,6 +18,8 @@ const HEAD_LEN: usize = 128;
 pub enum Resync {
     /// A sound record or blank starts at this position of the file.
     At(u64),
+    /// Records of another place follow, up to the blank that ends the file, and nothing else: the blank is of that place, too.
+    OtherFile,
     /// Nothing sound follows; the last byte that is not zero ends at this position.
     Nowhere(u64),
 }
@@ -28,7 +30,7 @@ pub enum Resync {
 /// [`crate::Error::Io`].
 pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -> Result<Resync> {
     let file = &log.segments().files()[index];
-    let mut written = from;
+    let (mut written, mut other_places) = (from, OtherPlaces::default());
     let mut at = from;
     let mut step = FIRST_STEP;
     let end = segment.stored_to(from, file.len);
@@ -40,9 +42,13 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
         if window.is_empty() {
             break;
         }
-        for candidate in candidates(&window) {
-            if at + candidate as u64 > from && is_start(segment, at + candidate as u64, file.base, file.len)? {
-                return Ok(Resync::At(at + candidate as u64));
+        for candidate in candidates(&window).map(|candidate| at + candidate as u64) {
+            match Start::read(segment, candidate, file.base, file.len)? {
+                Start::Record | Start::Blank if candidate <= from => {}
+                Start::Blank if other_places.lead_to(candidate, from) => return Ok(Resync::OtherFile),
+                Start::Record | Start::Blank => return Ok(Resync::At(candidate)),
+                Start::OtherPlace(end) => other_places.add(candidate, end),
+                Start::None => {}
             }
         }
         if let Some(last) = window.iter().rposition(|b| *b != 0) {
@@ -70,18 +76,59 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
 /// # Errors
 /// [`crate::Error::Io`].
 pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
-    let mut bytes = Vec::new();
-    segment.read_into(at, len.saturating_sub(at).min(HEAD_LEN as u64) as usize, &mut bytes)?;
-    match Layout::decode(&bytes) {
-        Ok(Item::Blank(size)) => Ok(at + size as u64 == len),
-        Ok(Item::Message(l)) => Ok(sound(&bytes, l, base + at, true).is_none()),
-        // The offset is looked at before the rest is read: among garbage hardly one is right.
-        Ok(Item::Partial(needed)) if at + needed as u64 <= len && is_at(&bytes, base + at) => {
-            bytes.clear();
-            segment.read_into(at, needed, &mut bytes)?;
-            Ok(matches!(Layout::decode(&bytes), Ok(Item::Message(l)) if sound(&bytes, l, base + at, true).is_none()))
-        }
-        _ => Ok(false),
+    Ok(matches!(Start::read(segment, at, base, len)?, Start::Record | Start::Blank))
+}
+
+/// What starts at a position of a file.
+enum Start {
+    /// A sound record of this place.
+    Record,
+    /// The blank that ends the file.
+    Blank,
+    /// A record that says another place, and ends at this position.
+    OtherPlace(u64),
+    None,
+}
+
+impl Start {
+    fn read(segment: &Segment, at: u64, base: u64, len: u64) -> Result<Self> {
+        let mut bytes = Vec::new();
+        segment.read_into(at, len.saturating_sub(at).min(HEAD_LEN as u64) as usize, &mut bytes)?;
+        let is_here = is_at(&bytes, base + at);
+        Ok(match Layout::decode(&bytes) {
+            Ok(Item::Blank(size)) if at + size as u64 == len => Self::Blank,
+            Ok(Item::Message(layout)) if !is_here => Self::OtherPlace(at + u64::from(layout.total)),
+            Ok(Item::Message(layout)) if sound(&bytes, layout, base + at, true).is_none() => Self::Record,
+            Ok(Item::Partial(needed)) if at + needed as u64 > len => Self::None,
+            Ok(Item::Partial(needed)) if !is_here => Self::OtherPlace(at + needed as u64),
+            // The offset is looked at before the rest is read: among garbage hardly one is right.
+            Ok(Item::Partial(needed)) => {
+                bytes.clear();
+                segment.read_into(at, needed, &mut bytes)?;
+                let is_sound = matches!(Layout::decode(&bytes), Ok(Item::Message(layout)) if sound(&bytes, layout, base + at, true).is_none());
+                if is_sound { Self::Record } else { Self::None }
+            }
+            _ => Self::None,
+        })
+    }
+}
+
+/// Records of another place that were met behind damage.
+#[derive(Default)]
+struct OtherPlaces {
+    first: Option<(u64, u64)>,
+    count: usize,
+}
+
+impl OtherPlaces {
+    fn add(&mut self, start: u64, end: u64) {
+        self.first.get_or_insert((start, end));
+        self.count += 1;
+    }
+
+    /// Whether they stand before a blank; not where one flipped bit in the last record of a file has changed its place.
+    fn lead_to(&self, blank: u64, damaged: u64) -> bool {
+        self.count > 1 || self.first.is_some_and(|first| first != (damaged, blank))
     }
 }
 
@@ -99,6 +146,6 @@ pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Optio
     let from = (target - base).saturating_sub(1);
     Ok(match resync(log, index, &mut segment, from)? {
         Resync::At(at) => Some(base + at),
-        Resync::Nowhere(_) => None,
+        Resync::OtherFile | Resync::Nowhere(_) => None,
     })
 }

@@ -166,10 +166,13 @@ impl Search<'_> {
     fn readable(&mut self, from: i64, end: i64) -> Result<Option<(i64, i64)>> {
         let mut at = from;
         while let Some(offset) = self.view.next_offset(at).filter(|offset| *offset < end) {
-            if let Some(unit) = self.units.unit(offset)?
-                && let Some(time) = self.store_time(unit)?
+            if let Some(unit) = self.units.unit(offset)?.filter(Unit::is_message)
+                && let Ok(record) = self.log.try_record(unit.physical_offset as u64)?
+                // a damaged unit may lead to any message
+                && self.view.other_than(&record, offset, unit.size).is_none()
+                && let Some(message) = Message::decode(&record)
             {
-                return Ok(Some((offset, time)));
+                return Ok(Some((offset, message.store_timestamp())));
             }
             at = offset + 1;
         }

@@ -294,7 +294,10 @@ impl Ending {
             }
             let is_blank = damage.entries().is_empty() && records_end < walk.position() && walk.position() >= file_end;
             ending.blank = ending.blank.or(Some(records_end).filter(|_| is_newest && is_blank));
-            ending.position = ending.position.max(walk.position());
+            // the log does not go on to a file in which nothing was written
+            if has_records || is_blank || !damage.is_empty() {
+                ending.position = ending.position.max(walk.position());
+            }
             if let Some(first) = damage.entries().first() {
                 (ending.end, ending.reason) = (first.offset, first.reason.clone());
             } else if walk.position() < file_end {
