@@ -108,15 +108,33 @@ class HarmedStore:
         )
 
     def lists_others(self, topic: str, queue_id: int) -> bool:
-        """Whether a unit of a queue leads to a message of another one: only who reads that message can tell."""
-        for file in (self.path / "consumequeue" / topic / str(queue_id)).glob("*"):
+        """Whether a unit of a queue leads to a message of another one: only who reads that message can tell.
+
+        Nor can anybody tell units that lead nowhere, as a repair leaves them, from those of another queue.
+        """
+        own = self.path / "consumequeue" / topic / str(queue_id)
+        for file in own.glob("*"):
             content = _content(file)
+            if any(content.rstrip(b"\0") == other for other in self._contents_of_queues - {b""}):
+                before = _content(self.true.path / file.relative_to(self.path))
+                if content != before:
+                    return True
             for at in range(0, len(content) - _UNIT_SIZE + 1, _UNIT_SIZE):
                 row = self.true.rows.get(int.from_bytes(content[at : at + 8], "big"))
                 size = int.from_bytes(content[at + 8 : at + 12], "big")
                 if row and size == row["store_size"] and (row["topic"], row["queue_id"]) != (topic, queue_id):
                     return True
         return False
+
+    def is_unit_harmed(self, topic: str, queue_id: int, offset: int) -> bool:
+        """Whether the unit of a message is not as it was."""
+        directory = Path("consumequeue") / topic / str(queue_id)
+        for file in (self.true.path / directory).iterdir():
+            at = offset * _UNIT_SIZE - int(file.name)
+            before, now = (_content(path / directory / file.name) for path in (self.true.path, self.path))
+            if 0 <= at < len(before):
+                return before[at : at + _UNIT_SIZE] != now[at : at + _UNIT_SIZE]
+        return True
 
     def knows(self, topic: str, queue_id: int, offset: int) -> bool:
         """Whether anything is left that says that an offset of a queue was given: a record, a unit, or `queue.ends`."""
@@ -133,6 +151,12 @@ class HarmedStore:
             if any(before[at : at + _UNIT_SIZE] == now[at : at + _UNIT_SIZE] for at in units):
                 return True
         return False
+
+    @cached_property
+    def _contents_of_queues(self) -> set[bytes]:
+        """What the files of all queues held."""
+        files = (self.true.path / "consumequeue").rglob("*")
+        return {file.read_bytes().rstrip(b"\0") for file in files if file.is_file()}
 
     @cached_property
     def _places(self) -> dict[int, tuple[bytes, bytes]]:

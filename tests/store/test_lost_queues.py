@@ -243,3 +243,22 @@ def test_messages_of_an_earlier_generation_of_a_topic_are_not_missing(tmp_path: 
     store = rmqfast.open_store(path)
     assert store.topics()["orders"] == {2: (0, 1)}
     assert store.scan("orders", way="queue").to_arrow()["body"].to_pylist() == [b"anew"]
+    # who lost all queues has them from the log
+    shutil.rmtree(path / "consumequeue")
+    store = rmqfast.open_store(path)
+    assert store.topics()["orders"] == {2: (0, 1)}
+    assert [message.body for message in store.get("orders", 2, 0).messages] == [b"anew"]
+    assert store.scan("orders").to_arrow()["body"].to_pylist() == [b"anew"]
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 15, 1 << 20])
+@pytest.mark.parametrize("queue", ["idle/0", "orders/0", "orders/2"])
+def test_a_unit_with_a_large_size_hides_no_message_of_a_lost_queue(path: Path, queue: str, size: int) -> None:
+    shutil.rmtree(path / LOST)
+    file = path / "consumequeue" / queue / ("0" * 20)
+    content = bytearray(file.read_bytes())
+    content[8:12] = size.to_bytes(4, "big")
+    file.write_bytes(content)
+    store = rmqfast.open_store(path)
+    assert store.topics() == WHOLE
+    assert pulled(store, "orders", 1) == list(range(119))

@@ -130,12 +130,14 @@ impl Segments {
     /// The size that most files have: the configured one, however damaged some are.
     pub fn file_size(&self) -> Option<u64> {
         // names tell the size as well as lengths do: a file that was cut off does not count alone
-        let steps = self.files.windows(2).map(|w| w[1].base - w[0].base);
+        let steps: Vec<_> = self.files.windows(2).map(|w| w[1].base - w[0].base).collect();
+        let lens = self.files.iter().filter(|f| !f.is_missing).map(|f| f.len);
         let mut counts = BTreeMap::new();
-        for size in steps.chain(self.files.iter().filter(|f| !f.is_missing).map(|f| f.len)).filter(|size| *size > 0) {
+        for size in steps.iter().copied().chain(lens).filter(|size| *size > 0) {
             *counts.entry(size).or_insert(0_usize) += 1;
         }
-        counts.into_iter().max_by_key(|(size, count)| (*count, *size)).map(|(size, _)| size)
+        // of as many the names: a file that is longer than they say would hide the next one
+        counts.into_iter().max_by_key(|(size, count)| (*count, steps.contains(size), *size)).map(|(size, _)| size)
     }
 
     /// Index of the file that holds `offset`, or `None` in a gap and outside.
@@ -208,6 +210,15 @@ mod tests {
         let segments = Segments::list(&[dir.path().into()]).expect("listed");
         assert_eq!(segments.file_size(), Some(100));
         assert_eq!(segments.find(150), None);
+    }
+
+    #[test]
+    fn a_long_file_hides_no_other_one() {
+        let dir = tempfile::tempdir().expect("dir");
+        write(dir.path(), "00000000000000000000", 0);
+        write(dir.path(), "00000000000000000100", 130);
+        let segments = Segments::list(&[dir.path().into()]).expect("listed");
+        assert_eq!((segments.file_size(), segments.strays().len()), (Some(100), 0));
     }
 
     #[test]

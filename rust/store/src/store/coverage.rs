@@ -139,7 +139,14 @@ impl<'a> Coverage<'a> {
             // the size that a unit tells may be wrong: a record surely begins where another one ended
             let mut sure = at;
             while let Some((start, behind)) = spans.get(next).filter(|(start, _)| *start == at) {
-                (sure, at, next) = (*start, *behind, next + 1);
+                next += 1;
+                let room = spans.get(next).map_or(file_end, |(following, _)| *following);
+                (sure, at) = (*start, *behind);
+                // one that reaches over the next record hides what stands there
+                if *behind > room {
+                    at = start + 1;
+                    break;
+                }
             }
             let Some(behind) = self.walk_gap((sure, at, end), &spans, missing)? else { break };
             at = behind;

@@ -7,6 +7,7 @@ use super::consume_queue::{ConsumeQueue, UnitReader, directory_names, is_directo
 use super::damage::DamageLog;
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
+use super::removed_topics::RemovedTopics;
 use super::unlisted::Unlisted;
 use crate::file::{Io, Place, place};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
@@ -327,7 +328,15 @@ impl MessageStore {
         if let Some(unlisted) = self.unlisted.get() {
             return Ok(unlisted.clone());
         }
-        let unlisted = Unlisted::read(&self.log, self.dispatched_to()?, self.end)?;
+        let (removed, fault) = match RemovedTopics::load(&self.root) {
+            Err(fault @ Error::Corrupt { .. }) => (RemovedTopics::default(), Some(fault)),
+            removed => (removed?, None),
+        };
+        let unlisted = Unlisted::read(&self.log, self.dispatched_to()?, self.end, &removed)?;
+        // messages of topics that were removed would come back
+        if let Some(fault) = fault.filter(|_| unlisted.topics().next().is_some()) {
+            return Err(fault);
+        }
         Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
     }
 

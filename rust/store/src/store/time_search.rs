@@ -150,6 +150,7 @@ impl TimedQueue for Search<'_> {
 }
 
 impl Search<'_> {
+    /// A message that cannot be read may be the one: its offset is given, and who reads there hears of it.
     fn first_not_before(&mut self, when: i64) -> Result<i64> {
         let (mut low, mut high) = (self.view.min_offset(), self.view.max_offset());
         while low < high {
@@ -159,7 +160,14 @@ impl Search<'_> {
                 _ => high = middle,
             }
         }
-        Ok(self.readable(low, self.view.max_offset())?.map_or(self.view.max_offset(), |(offset, _)| offset))
+        let end = self.view.max_offset();
+        while let Some(offset) = self.view.next_offset(low).filter(|offset| *offset < end) {
+            if self.units.unit(offset)?.is_some_and(|unit| unit.is_message()) {
+                return Ok(offset);
+            }
+            low = offset + 1;
+        }
+        Ok(end)
     }
 
     /// The first message in `[from, end)` that can be read, with its store time.

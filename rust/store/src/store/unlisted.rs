@@ -7,6 +7,7 @@ use super::damage::DamageLog;
 use super::delay_levels::DelayLevels;
 use super::log_walk::LogWalk;
 use super::multi_dispatch::listed_in;
+use super::removed_topics::RemovedTopics;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
@@ -24,11 +25,11 @@ pub struct Unlisted {
 }
 
 impl Unlisted {
-    /// Lists the records of `log` that start in `[dispatched_to, end)`.
+    /// Lists the records of `log` that start in `[dispatched_to, end)`, but for those of topics that were `removed` since.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn read(log: &Arc<CommitLog>, dispatched_to: u64, end: u64) -> Result<Self> {
+    pub fn read(log: &Arc<CommitLog>, dispatched_to: u64, end: u64, removed: &RemovedTopics) -> Result<Self> {
         let mut unlisted = Self { log_end: dispatched_to, ..Self::default() };
         let mut walk = LogWalk::new(log.clone(), dispatched_to, end, 0);
         while walk.advance(&mut unlisted.damage)? {
@@ -37,7 +38,8 @@ impl Unlisted {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 if let Some(message) = Message::new(bytes, record.layout) {
                     unlisted.log_end = (message.physical_offset() as u64) + u64::from(record.layout.total);
-                    if record.layout.is_dispatched() {
+                    let topic = std::str::from_utf8(message.topic()).unwrap_or_default();
+                    if record.layout.is_dispatched() && !removed.has(topic, &message) {
                         unlisted.push(&message);
                     }
                 }

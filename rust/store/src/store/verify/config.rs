@@ -35,7 +35,11 @@ pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<
     }
     let queues = match store.topics() {
         // a queue with a file that is a link which leads nowhere is damage already
-        Err(Error::Corrupt { .. }) => return Ok(()),
+        Err(Error::Corrupt { path, .. }) if path.starts_with(store.consume_queue_dir()) => return Ok(()),
+        Err(Error::Corrupt { path, offset, reason }) => {
+            report.damage.push(Damage { offset, length: 0, reason, file: path });
+            return Ok(());
+        }
         queues => queues?,
     };
     if let Some(topics) = files.get(TOPICS).and_then(|file| Some((file, table(file, "topicConfigTable")?))) {
