@@ -37,6 +37,10 @@ class HarmedStore:
         self.was_open = (path / "abort").exists()
         #: Whether the checkpoint says up to which offset the log was flushed.
         self.has_flushed_end = _says_flushed_end(page)
+        files = [file for file in (path / "commitlog").glob("*") if file.name.isdigit()]
+        contents = [(int(file.name), _content(file).rstrip(b"\0")) for file in files]
+        #: Behind the last byte of the log that is not zero.
+        self.written_to = max((base + len(content) for base, content in contents if content), default=0)
 
     @cached_property
     def changed(self) -> dict[int, Row | None]:

@@ -101,7 +101,8 @@ def _was_never_flushed(harmed: HarmedStore, place: tuple[str, int, int], reports
 
     Recovery cuts the end off behind its last whole record, and says so: nobody had been told that it was stored.
     """
-    cuts = [report.log_end for report in reports if report.cut_bytes]
+    # a log that goes on in a new file says its end there
+    cuts = [min(report.log_end, harmed.written_to - report.cut_bytes) for report in reports if report.cut_bytes]
     if not harmed.was_open or harmed.has_flushed_end or not cuts:
         return False
     topic, queue_id, offset = place

@@ -195,6 +195,19 @@ def test_a_store_that_crashed_and_has_no_log_hears_of_it(closed: Path, tmp_path:
     assert "lists message" in scan.damage[0].reason
 
 
+def test_an_id_behind_all_that_is_known_of_a_lost_end_is_warned_of(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        store.append(Message("late", b"in the index", keys="late"))
+    row = table_of(rmqfast.open_store(path).scan("late")).to_pylist()[1]
+    without_offset(path)
+    shutil.rmtree(path / "consumequeue/late")
+    shutil.rmtree(path / "commitlog")
+    with pytest.warns(DamageWarning, match="or behind"), pytest.raises(UnknownMessageError):
+        rmqfast.open_store(path).message_by_id(row["offset_msg_id"])
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_blank_file_in_which_queues_list_messages_is_told(closed: Path, tmp_path: Path, number: int) -> None:
     path = tmp_path / "store"

@@ -251,6 +251,21 @@ def test_messages_of_an_earlier_generation_of_a_topic_are_not_missing(tmp_path: 
     assert store.scan("orders").to_arrow()["body"].to_pylist() == [b"anew"]
 
 
+def test_a_message_is_not_lost_behind_a_unit_that_leads_to_it(path: Path) -> None:
+    store = rmqfast.open_store(path)
+    first, second = (store.get("idle", 0, n).messages[0] for n in range(2))
+    assert first.physical_offset + first.store_size == second.physical_offset
+    file = path / "consumequeue/idle/0" / ("0" * 20)
+    content = bytearray(file.read_bytes())
+    # the first unit is none, and the second one leads to its message
+    content[:20] = bytes(20)
+    content[20:28] = first.physical_offset.to_bytes(8, "big")
+    file.write_bytes(content)
+    store = rmqfast.open_store(path)
+    assert store.topics() == WHOLE
+    assert store.get("idle", 0, 0).messages[0].physical_offset == first.physical_offset
+
+
 @pytest.mark.parametrize("size", [1000, 1 << 15, 1 << 20])
 @pytest.mark.parametrize("queue", ["idle/0", "orders/0", "orders/2"])
 def test_a_unit_with_a_large_size_hides_no_message_of_a_lost_queue(path: Path, queue: str, size: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message
-from rmqfast.errors import ArgumentError, CorruptError
+from rmqfast.errors import ArgumentError, CorruptError, UnsupportedStoreError
 from rmqfast.store import find_missing_end, repair
 from tests.cli.command_line import run
 from tests.golden_stores import NAMES, PathOf
@@ -147,6 +147,38 @@ def test_a_cut_gives_the_first_file_its_length_back(tmp_path: Path) -> None:
     for turn in range(2):
         with rmqfast.open_store(path, mode="a", options=small) as store:
             assert store.append(Message("T", b"new")).queue_offset == 250 + turn
+
+
+def test_a_store_opens_after_a_repair_also_where_a_message_says_a_far_offset(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        store.append_many([Message("T", b"body %d" % n) for n in range(20)])
+    log = path / "commitlog" / ("0" * 20)
+    cut(log)
+    data = bytearray(log.read_bytes().ljust(SMALL.file_size, b"\0"))
+    data[20 + 6] ^= 0x80  # the queue offset of the first message
+    log.write_bytes(data)
+    missing = find_missing_end(path)
+    assert missing is not None
+    repair(path, options=SMALL, cut_at=missing.log_end)
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        assert store.append(Message("T", b"new")).queue_offset == 20
+
+
+@pytest.mark.parametrize("name", ["0", "1"])
+def test_no_log_is_given_up_beside_a_queue_whose_only_file_is_a_directory(
+    closed: Path, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "s"
+    shutil.copytree(closed, path)
+    queue = path / "consumequeue/T" / name
+    shutil.rmtree(queue)
+    (queue / ("0" * 20)).mkdir(parents=True)
+    shutil.rmtree(path / "commitlog")
+    missing = find_missing_end(path)
+    assert missing is not None
+    with pytest.raises(UnsupportedStoreError, match=f"consumequeue/T/{name}/0+: expected a file"):
+        repair(path, options=SMALL, cut_at=missing.log_end)
 
 
 def pulled(store: rmqfast.MessageStore, offset: int) -> list[int]:

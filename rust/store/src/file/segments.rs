@@ -57,9 +57,9 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Takes a directory that has the name of a file, and stands before others, for a file that is not there.
+    /// Takes a directory that has the name of a file, and stands before others or alone, for a file that is not there.
     fn take_directories(&mut self) -> Result<()> {
-        let Some(last) = self.files.last().map(|file| file.base) else { return Ok(()) };
+        let last = self.files.last().map_or(u64::MAX, |file| file.base);
         for path in std::mem::take(&mut self.strays) {
             let base = path.file_name().and_then(|name| name.to_str()).and_then(name::offset);
             let base = base.filter(|base| *base < last && self.files.iter().all(|file| file.base != *base));

@@ -120,6 +120,11 @@ impl ConsumeQueue {
         Ok(None)
     }
 
+    /// Whether a message says that it is in the queue.
+    pub fn is_of(&self, message: &Message<'_>) -> bool {
+        message.topic() == self.topic.as_bytes() && message.queue_id() == self.queue_id
+    }
+
     /// Whether a unit at `offset` leads to a message that says itself that it is there.
     ///
     /// # Errors
@@ -136,8 +141,7 @@ impl ConsumeQueue {
             Err(error) => return Err(error),
         };
         Ok(Message::decode(&record).is_some_and(|message| {
-            let is_own = message.topic() == self.topic.as_bytes()
-                && (message.queue_id(), message.queue_offset()) == (self.queue_id, offset);
+            let is_own = self.is_of(&message) && message.queue_offset() == offset;
             // as a broker of 4.9.4 counts anew after a restart, the offsets there tell nothing
             let is_listed =
                 || listed_in(&message).iter().any(|(name, id, _)| (*name, *id) == (&*self.topic, self.queue_id));

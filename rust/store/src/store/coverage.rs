@@ -88,7 +88,7 @@ impl<'a> Coverage<'a> {
         let Some(first) = sums.first().map(|(index, _)| *index) else { return Ok(sums) };
         let mut last = (0, 0, 0);
         for queue in &self.queues {
-            units(queue, self.store.log(), (from, end), &mut |start, behind| {
+            units(queue, self.store.log(), (from, end), &mut |_, start, behind| {
                 // units of a queue are in the order of the log
                 if !(last.0..last.1).contains(&start) {
                     let Some(index) = segments.find(start) else { return };
@@ -129,28 +129,29 @@ impl<'a> Coverage<'a> {
         let (base, file_end) = (log.segments().files()[index].base, log.segments().files()[index].end());
         let end = end.min(file_end);
         let mut spans = Vec::new();
-        for queue in &self.queues {
-            units(queue, log, (from.max(base), end), &mut |start, behind| spans.push((start, behind)))?;
+        for (queue, files) in self.queues.iter().enumerate() {
+            units(files, log, (from.max(base), end), &mut |offset, start, behind| {
+                spans.push(Span { start, behind, queue, offset });
+            })?;
         }
         spans.sort_unstable();
-        spans.dedup_by_key(|(start, _)| *start);
         let (mut at, mut next) = (from.max(base), 0);
         while at < end {
             // the size that a unit tells may be wrong: a record surely begins where another one ended
             let mut sure = at;
-            while let Some((start, behind)) = spans.get(next).filter(|(start, _)| *start == at) {
+            while let Some(span) = spans.get(next).filter(|span| span.start == at) {
                 next += 1;
-                let room = spans.get(next).map_or(file_end, |(following, _)| *following);
-                (sure, at) = (*start, *behind);
-                // one that reaches over the next record hides what stands there
-                if *behind > room {
-                    at = start + 1;
+                let room = spans.get(next).map_or(file_end, |following| following.start);
+                (sure, at) = (span.start, span.behind);
+                // one that reaches over the next record, or leads where another one does, hides what stands there
+                if span.behind > room {
+                    at = span.start + 1;
                     break;
                 }
             }
             let Some(behind) = self.walk_gap((sure, at, end), &spans, missing)? else { break };
             at = behind;
-            next = spans.partition_point(|(start, _)| *start < at);
+            next = spans.partition_point(|span| span.start < at);
         }
         Ok(())
     }
@@ -160,20 +161,24 @@ impl<'a> Coverage<'a> {
     fn walk_gap(
         &mut self,
         (from, gap, end): (u64, u64, u64),
-        spans: &[(u64, u64)],
+        spans: &[Span],
         missing: &mut Unlisted,
     ) -> Result<Option<u64>> {
         let log = self.store.log();
         let mut walk = LogWalk::new(log.clone(), from, end, 0).with_block_len(BLOCK);
-        let (mut damage, mut next) = (DamageLog::default(), spans.partition_point(|(start, _)| *start < from));
+        let (mut damage, mut next) = (DamageLog::default(), spans.partition_point(|span| span.start < from));
         while gap < end && walk.advance(&mut damage)? {
             let (block, mut misses) = (walk.block(), false);
             for record in block.records {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 let Some(message) = Message::new(bytes, record.layout) else { continue };
                 let start = message.physical_offset() as u64;
-                next += spans[next..].iter().take_while(|(at, _)| *at < start).count();
-                if spans.get(next).is_none_or(|(at, _)| *at != start) {
+                next += spans[next..].iter().take_while(|span| span.start < start).count();
+                let mut listing = spans[next..].iter().take_while(|span| span.start == start);
+                // a damaged unit of another message may lead there
+                let is_its =
+                    |span: &Span| span.offset == message.queue_offset() && self.queues[span.queue].is_of(&message);
+                if !listing.any(is_its) {
                     misses = true;
                     if self.owners.is_missing(&message)? {
                         missing.push(&message);
@@ -279,12 +284,12 @@ fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     Ok(first == 0 || unit.is_blank() || (unit.is_message() && unit.physical_offset as u64 <= log_begin))
 }
 
-/// Gives start and end of the records in `[from, end)` that a queue lists.
+/// Gives queue offset, start and end of the records in `[from, end)` that a queue lists.
 fn units(
     queue: &ConsumeQueue,
     log: &CommitLog,
     (from, end): (u64, u64),
-    visit: &mut impl FnMut(u64, u64),
+    visit: &mut impl FnMut(i64, u64, u64),
 ) -> Result<()> {
     let max = queue.max_offset()?;
     // at the log's begin no bisection is trusted, which damaged units mislead
@@ -294,10 +299,11 @@ fn units(
         let bytes = reader.units(at, UNITS.min((max - at) as usize))?;
         let (units, _) = bytes.as_chunks::<UNIT_SIZE>();
         let mut last = 0;
-        for unit in units.iter().filter_map(|bytes| Unit::decode(bytes)).filter(Unit::is_message) {
+        let units_at = (at..).zip(units).filter_map(|(offset, bytes)| Some((offset, Unit::decode(bytes)?)));
+        for (offset, unit) in units_at.filter(|(_, unit)| unit.is_message()) {
             last = unit.physical_offset as u64;
             if (from..end).contains(&last) {
-                visit(last, last.saturating_add(unit.size as u64));
+                visit(offset, last, last.saturating_add(unit.size as u64));
             }
         }
         if last >= end {
@@ -310,6 +316,15 @@ fn units(
         }
     }
     Ok(())
+}
+
+/// Where a unit says that its record begins and ends, the place of its queue among all, and its offset there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Span {
+    start: u64,
+    behind: u64,
+    queue: usize,
+    offset: i64,
 }
 
 /// What the units of one file of the log add up to. Where each record ends another begins, so that the hash of an end and that

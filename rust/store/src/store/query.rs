@@ -112,9 +112,12 @@ impl MessageStore {
     fn by_offset_id(&self, id: &str) -> Result<Found> {
         let mut found = Found::default();
         let Some(OffsetMessageId { host, physical_offset }) = OffsetMessageId::parse(id) else { return Ok(found) };
-        let Some(offset) = u64::try_from(physical_offset).ok().filter(|offset| *offset < self.end()) else {
+        let Ok(offset) = u64::try_from(physical_offset) else { return Ok(found) };
+        // one that came later is not of this moment
+        if offset >= self.end() {
+            found.damage.extend(self.lost_behind_end(offset)?);
             return Ok(found);
-        };
+        }
         match RecordReader::new(self.log()).try_record(offset)? {
             Ok(record) => {
                 let host_of = |record: &[u8]| Message::decode(record).and_then(|m| Host::decode(m.store_host()));
@@ -131,10 +134,11 @@ impl MessageStore {
     /// The end of the log that is gone, for who asks for an offset in it.
     pub(super) fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
         self.look_at_end()?;
-        let lost = self.log().lost_end().flatten().filter(|lost| offset < lost.end);
+        // what tells of the end knows of nothing behind
+        let lost = self.log().lost_end().flatten();
         Ok(lost.map(|LostEnd { end, witness }| {
             let reason = format!("expected the commit log to end at {end} or behind, as {witness} says");
-            self.log().damage(offset, end - offset, reason)
+            self.log().damage(offset, end.saturating_sub(offset), reason)
         }))
     }
 

@@ -191,7 +191,7 @@ fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQu
         return Ok(());
     }
     let queue = queues.iter().find(|queue| (queue.topic(), queue.queue_id()) == (topic, message.queue_id()));
-    if queue.map_or(Ok(false), |queue| began_anew(queue, next, message))? {
+    if queue.map_or(Ok(false), |queue| lists_behind(queue, message))? {
         return Ok(());
     }
     let (queue, offset) = (message.queue_id(), message.queue_offset());
@@ -199,10 +199,10 @@ fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQu
     Err(corrupt(store.root(), message.physical_offset() as u64, reason))
 }
 
-/// Whether a queue has messages behind one whose offset it has not reached: it was removed with its topic, and began again.
-fn began_anew(queue: &ConsumeQueue, next: i64, message: &Message<'_>) -> Result<bool> {
-    let last = UnitReader::new(queue).unit(next - 1)?.filter(Unit::is_message);
-    Ok(last.is_some_and(|last| last.physical_offset > message.physical_offset()))
+/// Whether a queue has messages behind one whose offset it has not reached: it was removed with its topic, and began again, or the message
+/// says a wrong offset.
+fn lists_behind(queue: &ConsumeQueue, message: &Message<'_>) -> Result<bool> {
+    Ok(queue.last_message()?.is_some_and(|(_, last)| last.physical_offset > message.physical_offset()))
 }
 
 /// The last unit must lead to its own message: a stale one would be followed by others at wrong places.
