@@ -158,7 +158,7 @@ class HarmedStore:
 
     @cached_property
     def _contents_of_queues(self) -> set[bytes]:
-        """What the files of all queues held."""
+        """The contents that the files of all queues had."""
         files = (self.true.path / "consumequeue").rglob("*")
         return {file.read_bytes().rstrip(b"\0") for file in files if file.is_file()}
 

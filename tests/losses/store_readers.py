@@ -116,7 +116,7 @@ class Readers:
                         continue
                     got = topics.get(topic, {}).get(queue_id, (0, 0))
                     # one that says more leads whoever reads it to damage
-                    is_less = got[0] > low or got[1] < high
+                    is_less = (got[0] > low and low < high) or got[1] < high
                     is_kept = self.harmed.begin <= min(self.harmed.true.log)
                     if is_less and not notes and is_kept and self.is_whole(topic, queue_id):
                         raise SilentLoss(

@@ -243,7 +243,7 @@ async def leave(self: Called, *_: object) -> None:
 
 
 def drop(self: Called) -> None:
-    """Nobody has it any more."""
+    """Warns of a client that is dropped while it runs."""
     # its calls may be in the hands of what runs, as of a listener; it has none where its constructor raised
     calls: Calls | None = getattr(self, "_calls", None)
     if calls is not None:

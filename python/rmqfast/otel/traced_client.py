@@ -1,4 +1,4 @@
-"""What spans say of the client that they are of."""
+"""The client that spans name; it may be dropped before they end."""
 
 from __future__ import annotations
 

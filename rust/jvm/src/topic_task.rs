@@ -28,7 +28,7 @@ pub struct TopicTask {
     rows_left: u64,
     /// Rows of the batch.
     filled: usize,
-    /// What was read before these answers, of a piece without an end.
+    /// The position before these answers, of a piece without an end.
     position: Option<TaskPosition>,
 }
 

@@ -1,4 +1,4 @@
-//! How far a task without an end has read, and with which messages it began: the driver looks at the batch's end whether these are still
+//! The position of a task without an end, and the messages it began with: the driver looks at the batch's end whether these are still
 //! there. A queue that is read from its first message on has no message before it that would tell a topic that was made anew.
 use crate::checkpoint::TopicPosition;
 use crate::error::{Error, Result};
@@ -7,10 +7,10 @@ use rmqfast_client::puller::{Fetched, Queue};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::btree_map::Entry;
 
-/// What a task says of the queues that it read.
+/// A task's report on the queues that it read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskPosition {
-    /// Where each queue goes on.
+    /// The next offset of each queue.
     pub next: TopicPosition,
     /// The place behind the first message of each queue.
     pub first: TopicPosition,

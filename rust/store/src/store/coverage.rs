@@ -318,7 +318,7 @@ fn units(
     Ok(())
 }
 
-/// Where a unit says that its record begins and ends, the place of its queue among all, and its offset there.
+/// The begin and end of a record as a unit says them, the place of its queue among all, and its offset there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Span {
     start: u64,

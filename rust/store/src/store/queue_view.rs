@@ -87,7 +87,7 @@ impl QueueView {
         &self.astray
     }
 
-    /// What a record is, if not the one that the unit at an offset stands for.
+    /// Words for a record that is not the one which the unit at an offset stands for.
     pub fn other_than(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
         let message = Message::decode(record)?;
         let (topic, queue_id) = (&self.topic, self.queue_id);

@@ -79,7 +79,7 @@ pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool>
     Ok(matches!(Start::read(segment, at, base, len)?, Start::Record | Start::Blank))
 }
 
-/// What starts at a position of a file.
+/// A position of a file, by the thing that starts there.
 enum Start {
     /// A sound record of this place.
     Record,
