@@ -111,17 +111,17 @@ class _Started:
         lost = f"{self.where}: {file} differs in {sorted(_differences(truth, entries))[:3]}"
         is_once_true = any(entries == older[file] for older in self.left.states)
         is_empty_told = not entries and any("and so empty" in text and file in text for text in self.told)
-        # an older copy of the database, and none of RocketMQ's files that could be read
+        # an older database, and none of RocketMQ's files that could be read
         is_older_told = not entries and any("of an earlier time" in text for text in self.told)
-        is_older_told &= any(f"{file}: " in text and "written anew from metadata.db" in text for text in self.told)
         if not (is_once_true or is_empty_told or is_older_told or entries in self.readable[file]):
             raise SilentLoss(f"{lost}, which nobody ever wrote: {entries}; told: {self.told}")
-        if not any(file in text or "metadata.db" in text for text in self.told) and not self._is_restored():
+        if not any(file in text or "metadata.db" in text for text in self.told) and not self._is_unknowable():
             raise SilentLoss(f"{lost}, and nobody is told: {self.told}")
 
-    def _is_restored(self) -> bool:
-        """Whether the count of changes was put back as it was, too: with a database of that time all fits together."""
-        return any(text.startswith(OLDER) and "metadata.db-count" in text for text in self.harms)
+    def _is_unknowable(self) -> bool:
+        """Whether the count of changes was put back with the database, or is gone with it: then all fits together."""
+        is_restored = any(text.startswith(OLDER) and "metadata.db-count" in text for text in self.harms)
+        return is_restored or {"removed: metadata.db", "removed: metadata.db-count"} <= set(self.harms)
 
     def check_next(self, root: Path, state: State) -> None:
         """The next start finds what this one had, and so does a broker of Java in its files."""
