@@ -266,6 +266,23 @@ def test_a_message_is_not_lost_behind_a_unit_that_leads_to_it(path: Path) -> Non
     assert store.get("idle", 0, 0).messages[0].physical_offset == first.physical_offset
 
 
+def test_units_of_another_queue_before_lost_ones_hide_no_message(path: Path) -> None:
+    # units 10 to 19 are those of later messages of another queue, and those from 60 on are gone
+    file = path / ORDERS / "1" / ("0" * 20)
+    others = (path / ORDERS / "2" / f"{1000:020}").read_bytes()[20 * 20 : 30 * 20]
+    content = file.read_bytes()
+    file.write_bytes(content[:200] + others + content[400:])
+    second, third = (path / LOST / f"{base:020}" for base in (1000, 2000))
+    second.write_bytes(second.read_bytes()[:200].ljust(1000, b"\0"))
+    third.unlink()
+    # as RocketMQ leaves a store
+    (path / "queue.ends").unlink()
+    scan = rmqfast.open_store(path).scan("orders", way="queue", columns=["queue_id", "queue_offset"])
+    rows = scan.to_arrow().to_pylist()
+    assert len(rows) == COUNT
+    assert scan.damage == []
+
+
 @pytest.mark.parametrize("size", [1000, 1 << 15, 1 << 20])
 @pytest.mark.parametrize("queue", ["idle/0", "orders/0", "orders/2"])
 def test_a_unit_with_a_large_size_hides_no_message_of_a_lost_queue(path: Path, queue: str, size: int) -> None:
