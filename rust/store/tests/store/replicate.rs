@@ -3,9 +3,10 @@ use crate::chance::Chance;
 use crate::directory;
 use crate::recover::{append, differing, files, index, message, options, part};
 use rmqfast_store::Error;
+use rmqfast_store::filter::TagExpression;
 use rmqfast_store::store::append::dispatch::Dispatch;
 use rmqfast_store::store::append::replicate::{Rest, whole_records};
-use rmqfast_store::store::append::{AppendOptions, Appender, Messages, cut, repair};
+use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage, cut, repair};
 use rmqfast_store::store::log_walk::Block;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::collections::BTreeSet;
@@ -100,6 +101,31 @@ fn queues_of_a_topic_that_was_deleted_and_made_again_begin_anew() {
     replica.close().expect("closed");
     appender.close().expect("closed");
     assert_same(master.path(), other.path(), 1);
+}
+
+#[test]
+fn a_message_on_the_way_that_says_offset_0_begins_no_queue_anew_where_the_next_one_goes_on() {
+    let (master, other) = (directory(), directory());
+    let appender = Appender::open(master.path(), options()).expect("new");
+    let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; 10], ..OwnedMessage::default() };
+    appender.append(&Messages::new(vec![message; 10]), None, 0).expect("appended");
+    let end = appender.log_end().expect("open");
+    let mut bytes = log(master.path(), 0, end);
+    let (mut records, mut dispatch) = (Vec::new(), Dispatch::default());
+    let copy = replica(other.path(), 0);
+    let size = bytes.len() / 10;
+    // no checksum guards the queue offset
+    bytes[6 * size + 20..6 * size + 28].fill(0);
+    let (count, _) = whole_records(&bytes, 0, copy.live().log_file_size(), &mut records);
+    assert_eq!((count, records.len()), (bytes.len(), 10));
+    copy.copy_log(0, &bytes, records.last().map(|last| u64::from(last.at))).expect("copied");
+    dispatch.read(Block { bytes: &bytes, records: &records }, &copy.delay_levels());
+    copy.list(&mut dispatch).expect("listed");
+    copy.close().expect("closed");
+    appender.close().expect("closed");
+    let store = MessageStore::open(other.path(), &OpenOptions::default()).expect("opened");
+    let got = store.get("T", 0, 0, 99, &TagExpression::parse("*").expect("a tag")).expect("got");
+    assert_eq!((got.records.len(), got.min_offset, got.max_offset), (9, 0, 10));
 }
 
 #[test]

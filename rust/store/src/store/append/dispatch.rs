@@ -137,6 +137,8 @@ impl Dispatch {
                 match place(entry, &self.topics, record.unit, queues) {
                     Ok(Some(queue)) => self.planned.push((queue, record.unit)),
                     Ok(None) => {}
+                    Err(Break::Restart { number: queue })
+                        if self.continues(record, entry, queues.queue(queue).planned_offset()) => {}
                     Err(broken) => {
                         // of this record nothing: it comes again, once its queues are mended
                         self.planned.truncate(planned);
@@ -147,6 +149,14 @@ impl Dispatch {
             start = record.entries_end;
         }
         (self.records.len(), None)
+    }
+
+    /// Whether the next message that was read of a queue goes on behind `next`: then the record that says offset 0 is none of a queue made
+    /// anew, and says a wrong one, which no checksum guards.
+    fn continues(&self, record: &Record, first: &Entry, next: i64) -> bool {
+        let later = self.entries[record.entries_end..].iter();
+        let mut of_queue = later.filter(|entry| (entry.topic, entry.queue_id) == (first.topic, first.queue_id));
+        of_queue.next().is_some_and(|entry| entry.is_own && entry.offset > next)
     }
 
     fn keys_before(&self, record: usize) -> usize {
