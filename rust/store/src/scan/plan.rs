@@ -63,16 +63,18 @@ impl Plan {
         let estimate = Estimate::of(&sources.queues, request, (from, listed_to))?;
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
         let lost = if way == Way::Queue { lost_stretch(store, request, topic, (from, listed_to))? } else { None };
-        // units that lead where messages are missing may be those of others: then each message is looked for in the log
-        let listed_way = if lost.is_some() { Way::Log } else { way };
-        let listed = |from, end| Piece { way: listed_way, from, end, verify_crc: false };
+        let (way, reason) = match lost {
+            // units that lead there may be those of others: each message is looked for in the log
+            Some((first, last)) => (
+                Way::Log,
+                format!("queues lack messages that the log has, of {first} to {last}; it is read as a whole"),
+            ),
+            None => (way, estimate.described(way)),
+        };
+        let listed = |from, end| Piece { way, from, end, verify_crc: false };
         // a broker that crashed may have left torn records there, and no unit vouches for them
         let unlisted = |from, end| Piece { way: Way::Log, from, end, verify_crc: true };
-        let mut reason = estimate.described(way);
         let (lost_from, lost_to) = lost.unwrap_or((listed_to, listed_to));
-        if lost.is_some() {
-            reason += &format!("; straight from {lost_from} to {lost_to}, where queues lack messages that the log has");
-        }
         let pieces = [
             listed(from, lost_from),
             unlisted(lost_from, lost_to),
