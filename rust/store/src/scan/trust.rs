@@ -5,10 +5,11 @@ use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::consume_queue::UnitReader;
 use crate::store::multi_dispatch::LMQ;
-use crate::store::queue_ends::QueueEnds;
+use crate::store::queue_ends::{QueueEnds, ShortQueue};
 use crate::store::removed_topics::RemovedTopics;
 use crate::store::{ConsumeQueue, MessageStore};
 use crate::{Error, Result};
+use std::collections::BTreeMap;
 
 /// Bytes read to see whether a unit leads to its record: the size in a damaged one may be anything.
 const MAX_HEAD: usize = 256 << 10;
@@ -58,23 +59,17 @@ pub fn unusable(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQu
 
 /// A queue that has fewer offsets than when the store was closed.
 fn short_queue(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
-    let (ends, removed) = match (QueueEnds::load(store.root())?, RemovedTopics::load(store.root())) {
-        (ends, Ok(removed)) => (ends, removed),
-        // who asks which messages no queue lists tells of it
-        (_, Err(Error::Corrupt { .. })) => return Ok(None),
-        (_, Err(error)) => return Err(error),
-    };
-    let is_wanted = |topic: &str, id: i32| {
-        request.topic.as_deref() == Some(topic) && request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&id))
-    };
-    for (topic, id, next) in ends.iter(&removed).filter(|(topic, id, _)| is_wanted(topic, *id)) {
-        let queue = queues.iter().find(|queue| queue.queue_id() == id);
-        let end = queue.map_or(Ok(0), ConsumeQueue::max_offset)?;
-        if end < next {
-            return Ok(Some(format!("consume queue {topic} {id} ends at {end}, but gave the offsets before {next}")));
-        }
+    let (ends, removed) = (QueueEnds::load(store.root())?, RemovedTopics::load(store.root())?);
+    let mut found = BTreeMap::new();
+    for queue in queues {
+        found.insert(queue.queue_id(), queue.max_offset()?);
     }
-    Ok(None)
+    let is_wanted = |short: &ShortQueue<'_>| {
+        let is_asked = request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&short.queue_id));
+        request.topic.as_deref() == Some(short.topic) && is_asked
+    };
+    let end_of = |_: &str, id: i32| found.get(&id).copied().unwrap_or(0);
+    Ok(ends.short(&removed, end_of).find(is_wanted).map(|short| short.to_string()))
 }
 
 /// As [`ConsumeQueue::written_behind`], but for what a live broker listed meanwhile.

@@ -129,11 +129,8 @@ impl MessageStore {
             (QueueEnds::load(self.root())?, RemovedTopics::load(self.root())?, self.topics()?);
         let found =
             |topic: &str, id: i32| topics.get(topic).and_then(|queues| queues.get(&id)).map_or(0, |(_, end)| *end);
-        let short = ends.iter(&removed).filter(|(topic, id, next)| found(topic, *id) < *next);
-        let short = short.map(|(topic, id, next)| {
-            let end = found(topic, id);
-            format!("queue {id} of topic {topic} ends at {end}, but gave the offsets before {next}: it has lost its files; they are not given again")
-        });
+        let short = ends.short(&removed, found);
+        let short = short.map(|short| format!("{short}: it has lost its files; they are not given again"));
         Ok(QueueEnds::fault(self.root())?.into_iter().chain(first_of(short.collect())).collect())
     }
 

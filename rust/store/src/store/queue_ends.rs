@@ -16,6 +16,7 @@ use crate::file::replace::replace;
 use crate::file::{disk, place};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 use std::path::Path;
 
 /// Stands in the store's directory.
@@ -31,6 +32,24 @@ pub struct QueueEnds {
     /// When that was, in milliseconds since 1970.
     pub at_ms: i64,
     queues: BTreeMap<String, BTreeMap<i32, i64>>,
+}
+
+/// A queue that ends at `end`, and gave the offsets before `next`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortQueue<'a> {
+    /// Its topic.
+    pub topic: &'a str,
+    /// Its number.
+    pub queue_id: i32,
+    end: i64,
+    next: i64,
+}
+
+impl Display for ShortQueue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, queue_id, end, next } = self;
+        write!(f, "queue {queue_id} of topic {topic} ends at {end}, but gave the offsets before {next}")
+    }
 }
 
 impl QueueEnds {
@@ -102,6 +121,18 @@ impl QueueEnds {
         topics.flat_map(|(topic, queues)| queues.iter().map(move |(queue_id, next)| (topic.as_str(), *queue_id, *next)))
     }
 
+    /// The queues that end before offsets which they gave, where `end_of` tells the end of each by topic and number.
+    pub fn short<'a>(
+        &'a self,
+        removed: &'a RemovedTopics,
+        end_of: impl Fn(&str, i32) -> i64 + 'a,
+    ) -> impl Iterator<Item = ShortQueue<'a>> {
+        self.iter(removed).filter_map(move |(topic, queue_id, next)| {
+            let end = end_of(topic, queue_id);
+            (end < next).then_some(ShortQueue { topic, queue_id, end, next })
+        })
+    }
+
     /// Whether a queue of the store is shorter, or lacks a message that came later.
     ///
     /// # Errors
@@ -113,10 +144,9 @@ impl QueueEnds {
         for queue in store.all_queues()? {
             found.insert((queue.topic().to_owned(), queue.queue_id()), queue.max_offset()?);
         }
-        let is_short = |(topic, queue_id, next): (&str, i32, i64)| {
-            next > found.get(&(topic.to_owned(), queue_id)).copied().unwrap_or(0)
-        };
-        Ok(ends.iter(&removed).any(is_short) || store.misses_behind(ends.log_end)?)
+        let end_of = |topic: &str, queue_id| found.get(&(topic.to_owned(), queue_id)).copied().unwrap_or(0);
+        let is_short = ends.short(&removed, end_of).next().is_some();
+        Ok(is_short || store.misses_behind(ends.log_end)?)
     }
 
     fn encode(&self) -> Vec<u8> {

@@ -95,19 +95,22 @@ impl Start {
         let mut bytes = Vec::new();
         segment.read_into(at, len.saturating_sub(at).min(HEAD_LEN as u64) as usize, &mut bytes)?;
         let is_here = is_at(&bytes, base + at);
-        Ok(match Layout::decode(&bytes) {
+        let is_within = |size: usize| at + size as u64 <= len;
+        let mut item = Layout::decode(&bytes);
+        // The offset is looked at before the rest is read: among garbage hardly one is right.
+        if let Ok(Item::Partial(needed)) = item
+            && is_here
+            && is_within(needed)
+        {
+            bytes.clear();
+            segment.read_into(at, needed, &mut bytes)?;
+            item = Layout::decode(&bytes);
+        }
+        Ok(match item {
             Ok(Item::Blank(size)) if at + size as u64 == len => Self::Blank,
             Ok(Item::Message(layout)) if !is_here => Self::OtherPlace(at + u64::from(layout.total)),
             Ok(Item::Message(layout)) if sound(&bytes, layout, base + at, true).is_none() => Self::Record,
-            Ok(Item::Partial(needed)) if at + needed as u64 > len => Self::None,
-            Ok(Item::Partial(needed)) if !is_here => Self::OtherPlace(at + needed as u64),
-            // The offset is looked at before the rest is read: among garbage hardly one is right.
-            Ok(Item::Partial(needed)) => {
-                bytes.clear();
-                segment.read_into(at, needed, &mut bytes)?;
-                let is_sound = matches!(Layout::decode(&bytes), Ok(Item::Message(layout)) if sound(&bytes, layout, base + at, true).is_none());
-                if is_sound { Self::Record } else { Self::None }
-            }
+            Ok(Item::Partial(needed)) if !is_here && is_within(needed) => Self::OtherPlace(at + needed as u64),
             _ => Self::None,
         })
     }
