@@ -17,6 +17,7 @@ __all__ = ["HA_DISTANCE", "VIP_DISTANCE", "ReservedPorts", "check_port_is_free"]
 VIP_DISTANCE = 2
 #: That for slaves stands so many above, unless `haListenPort` says otherwise.
 HA_DISTANCE = 1
+#: Beside thousands of connections that were just closed few ports have free neighbours.
 _TRIES = 1000
 
 

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class OnDamage(StrEnum):
-    """What to do about bytes that cannot be read."""
+    """The end of a command at bytes that cannot be read, or a warning."""
 
     FAIL = "fail"
     WARN = "warn"

@@ -40,7 +40,7 @@ PROPERTIES = (
 Row = dict[str, Any]
 PULLS, HELD = (11, 361), 19
 RACED = 25  # a pull that was faster than the heartbeat with its subscription
-FOUND, MOVED = 0, (20, 21)
+FOUND = 0
 # A pull that finds nothing is answered after these milliseconds, and up to five seconds more; of the same length.
 LONG_HOLD, SHORT_HOLD = b'"suspendTimeoutMillis":"15000"', b'"suspendTimeoutMillis":"05000"'
 NOTIFIED, CHECKED = 40, 39
@@ -142,7 +142,7 @@ class Replay:
         if row["code"] not in PULLS or expected is None or expected.code != RACED:
             return False
         asked = Frame.read(bytes.fromhex(row["request"])).fields
-        return asked.get("expressionType", "TAG") == "TAG" and got.code in (FOUND, HELD, *MOVED)
+        return asked.get("expressionType", "TAG") == "TAG" and got.code in (FOUND, HELD)
 
     def _beat(self) -> None:
         """Consumers and producers say that they are there as often as Java's do: else a broker closes what is idle."""

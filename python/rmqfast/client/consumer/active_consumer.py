@@ -18,7 +18,7 @@ M = TypeVar("M", bound=ActiveMember)
 
 
 class ActiveConsumer(Generic[M]):
-    """A consumer without its pulls, as its application has it; what runs, its member, does not refer to it."""
+    """The application's side of a consumer that pulls: its member runs, and does not refer to it."""
 
     def __init__(self, member: M) -> None:
         self._member = member
@@ -31,7 +31,7 @@ class ActiveConsumer(Generic[M]):
 
     @property
     def client_id(self) -> str:
-        """What brokers know this client as.
+        """The id by which brokers know this client.
 
         Raises:
             ClientError: It is not running.
@@ -128,7 +128,7 @@ class ActiveConsumer(Generic[M]):
         return self._member.admin.earliest_store_time(self._member.wrapped(queue))
 
     def running_info(self) -> dict[str, Any]:
-        """What administrators are shown.
+        """The state that administrators are shown.
 
         Source: `DefaultLitePullConsumerImpl.consumerRunningInfo`.
         """

@@ -29,7 +29,7 @@ _log = logger_of(__name__)
 
 
 class ActiveMember(ABC):
-    """A consumer without its pulls; a `ConsumerInner`, which knows nothing of the object that its application has.
+    """The running side of a consumer that pulls: a `ConsumerInner` of its client instance.
 
     Attributes:
         wanted: What the rebalance looks at, by topic.
@@ -67,7 +67,7 @@ class ActiveMember(ABC):
 
     @property
     def consume_from_where(self) -> str:
-        """Where a new group begins."""
+        """The place in a queue at which a new group begins."""
         return "CONSUME_FROM_LAST_OFFSET"
 
     @property
@@ -124,7 +124,7 @@ class ActiveMember(ABC):
 
     @abstractmethod
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What heartbeats say that it wants."""
+        """The subscriptions that heartbeats tell."""
 
     def do_rebalance(self) -> None:
         """Shares the queues of its topics out anew."""
@@ -146,7 +146,7 @@ class ActiveMember(ABC):
         return topic in self.wanted and topic not in self.rebalance.subscribe_info
 
     def running_info(self) -> dict[str, Any]:
-        """What administrators are shown.
+        """The state that administrators are shown.
 
         Source: `DefaultLitePullConsumerImpl.consumerRunningInfo`.
         """
@@ -224,17 +224,17 @@ class ActiveMember(ABC):
 
     @abstractmethod
     def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> Rebalance[Any]:
-        """How queues are shared out."""
+        """The rebalance that shares queues out."""
 
     @abstractmethod
     def _owned_queues(self) -> Iterable[MessageQueue]:
         """The queues whose offsets are stored."""
 
     def _started(self) -> None:  # noqa: B027 - there may be nothing
-        """What else is done once it runs."""
+        """Does the rest of a start, once it runs."""
 
     def _ended(self) -> None:  # noqa: B027 - as above
-        """What else ends with it."""
+        """Ends the rest, once it counts as ended."""
 
     def _start_on(self, instance: ClientInstance) -> None:
         try:

@@ -126,7 +126,7 @@ class LitePullMember(ActiveMember):
         return frozenset(map(self.shown, queues))
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What heartbeats say; nothing where queues are assigned."""
+        """The subscriptions that heartbeats tell; none where queues are assigned."""
         return list(self.wanted.values())
 
     def end_at_exit(self, deadline: float) -> None:

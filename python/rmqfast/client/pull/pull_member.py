@@ -32,7 +32,7 @@ class PullMember(ActiveMember):
         self.registered: dict[str, None] = {}
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What heartbeats say: the registered topics, each as a whole.
+        """The subscriptions that heartbeats tell: the registered topics, each as a whole.
 
         Source: `DefaultMQPullConsumerImpl.subscriptions`.
         """
