@@ -70,7 +70,8 @@ PANELS = (
 #: By language.
 _WORDS = {
     "en": (
-        "a store at {store} times the rows per second of Kafka tuned, a live topic at {pulls}, or {log} out of its log"
+        "Reading a store is {store} times as fast as Spark's tuned Kafka source; a live topic {pulls} times, "
+        "or {log} times from the broker's log"
     ),
     "zh": (
         "每秒读取的行数与调优后的 Kafka 相比，存储是 {store} 倍，"  # noqa: RUF001 - Chinese commas
