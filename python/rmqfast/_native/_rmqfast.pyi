@@ -9,7 +9,6 @@ from typing import Any, Literal, Never, TypeAlias, final
 from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer.send import SendCallback, SendResult
-from rmqfast.client.ranges import QueueRange, RangeRequest
 from rmqfast.errors import RemotingError
 from rmqfast.message import Message, MessageExt, MessageQueue
 from rmqfast.remoting.connections import Sign
@@ -1096,9 +1095,6 @@ class RangeReader:
     Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
 
-    def __new__(
-        cls, request: RangeRequest, ranges: Sequence[QueueRange], address: str | None = None
-    ) -> RangeReader: ...
     @staticmethod
     def of_piece(read: TopicRead, piece: bytes) -> RangeReader: ...
     @property

@@ -84,7 +84,7 @@ pub fn columns(names: Option<Vec<String>>) -> PyResult<Vec<Column>> {
 }
 
 /// The properties of these names; `None` for all.
-pub fn property_names(names: Option<Vec<String>>) -> PyResult<Option<PropertyNames>> {
+fn property_names(names: Option<Vec<String>>) -> PyResult<Option<PropertyNames>> {
     names.map(PropertyNames::of).transpose().map_err(to_python)
 }
 

@@ -64,7 +64,7 @@ impl PieceReader {
     }
 
     /// One that pulls.
-    pub fn pulling(reader: RangeReader) -> Self {
+    fn pulling(reader: RangeReader) -> Self {
         Self::new(Origin::Pulls(Box::new(reader)))
     }
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rmqfast.client.instance.namespaces import unwrap, wrap, wrap_group_and_retry
+from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.instance.validators import (
     check_consumer_group,
     check_group,
@@ -103,7 +103,3 @@ def test_a_namespace_is_put_before_names_and_taken_off_again(resource: str, wrap
     assert wrap("ns", wrapped) == wrapped
     assert unwrap("ns", wrapped) == resource
     assert wrap("", resource) == resource
-
-
-def test_the_retry_topic_of_a_group_in_a_namespace() -> None:
-    assert wrap_group_and_retry("ns", "g") == "%RETRY%ns%g"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import rmqfast
 from rmqfast import EmbeddedCluster, Message
+from rmqfast._native import RangeReader, TopicRead
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode
+from rmqfast.spark.live.task import batches_of
 from tests.interop.rocketmq import free_ports
 from tests.waiting import PATIENCE
 
@@ -85,11 +87,45 @@ class RestartableCluster:
         self.stop()
 
 
-def request(name_server: str, **changes: Any) -> RangeRequest:
-    """A request for what its rows are told apart by."""
-    wanted: dict[str, Any] = {"group": "tests", "columns": ("queue_id", "queue_offset"), "patience": PATIENCE}
-    config = changes.pop("config", ClientConfig(name_server=name_server))
-    return RangeRequest(config=config, **wanted | changes)
+class QueueRange(NamedTuple):
+    """Offsets of a queue from `start` to before `end`."""
+
+    queue: MessageQueue
+    start: int
+    end: int
+
+
+#: The first byte of a piece: its version.
+PIECE_VERSION = b"\x04"
+
+
+class PieceRead:
+    """A piece that no driver planned, read as a Spark task reads it."""
+
+    def __init__(self, read: TopicRead, ranges: Sequence[QueueRange], address: str | None = None) -> None:
+        parts = [(queue.topic, queue.broker_name, queue.queue_id, start, end) for queue, start, end in ranges]
+        piece = PIECE_VERSION + json.dumps([address, parts, False, None, None]).encode()
+        self._reader = RangeReader.of_piece(read, piece)
+
+    @property
+    def rows(self) -> int:
+        return self._reader.rows
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        return batches_of(self._reader)
+
+
+def request(
+    name_server: str,
+    *,
+    columns: Sequence[str] = ("queue_id", "queue_offset"),
+    config: ClientConfig | None = None,
+    **options: Any,
+) -> TopicRead:
+    """A read of `orders` with the options of the data source."""
+    named = {"nameServer": name_server, "topic": "orders", "retryTimeoutMs": f"{PATIENCE * 1000:.0f}"}
+    texts = {name: json.dumps(value) if name == "keys" else str(value) for name, value in options.items()}
+    return TopicRead("topic batch", named | texts, list(columns), config=config)
 
 
 def range_of(start: int, end: int, queue_id: int = 0, topic: str = "orders") -> QueueRange:
@@ -102,6 +138,6 @@ def offsets(batches: Iterator[pa.RecordBatch]) -> list[int]:
     return [offset for batch in batches for offset in batch.column("queue_offset").to_pylist()]
 
 
-def pulled(wanted: RangeRequest, *ranges: QueueRange) -> list[int]:
+def pulled(wanted: TopicRead, *ranges: QueueRange) -> list[int]:
     """Queue offsets that a pull gives."""
-    return offsets(RangePull(wanted, ranges).batches())
+    return offsets(PieceRead(wanted, ranges).batches())

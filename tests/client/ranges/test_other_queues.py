@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
-from rmqfast.client.ranges import RangePull
 from rmqfast.errors import ClientError
 from rmqfast.remoting import RequestCode
 from tests.broker.interop.frames import JSON, Frame
-from tests.client.ranges.clusters import offsets, range_of, request
+from tests.client.ranges.clusters import PieceRead, offsets, range_of, request
 from tests.proxy import Passage, Proxy, Stream
 
 
@@ -54,9 +53,9 @@ def test_messages_of_another_queue_are_no_rows(
     cluster: EmbeddedCluster, fields: dict[str, str], tags: str, got: str
 ) -> None:
     host, _, port = cluster.brokers[0].address.rpartition(":")
-    wanted = request(cluster.name_server, tags=tags, depth=1, patience=1)
+    wanted = request(cluster.name_server, tags=tags, pullsUnderWay=1, retryTimeoutMs=1000)
     with Proxy((host, int(port)), lambda _: OfAnotherQueue(**fields)) as proxy:
-        pull = RangePull(wanted, [range_of(0, 10)], "{}:{}".format(*proxy.address))
+        pull = PieceRead(wanted, [range_of(0, 10)], "{}:{}".format(*proxy.address))
         with pytest.raises(ClientError, match=f"expected messages of topic orders, queue 0, got one of {got}"):
             list(pull.batches())
         assert pull.rows == 0
@@ -65,5 +64,7 @@ def test_messages_of_another_queue_are_no_rows(
 def test_the_same_messages_are_rows_where_they_are_asked_for(cluster: EmbeddedCluster) -> None:
     host, _, port = cluster.brokers[0].address.rpartition(":")
     with Proxy((host, int(port)), lambda _: OfAnotherQueue(queueId="0")) as proxy:
-        pull = RangePull(request(cluster.name_server, depth=1), [range_of(0, 10)], "{}:{}".format(*proxy.address))
+        pull = PieceRead(
+            request(cluster.name_server, pullsUnderWay=1), [range_of(0, 10)], "{}:{}".format(*proxy.address)
+        )
         assert offsets(pull.batches()) == list(range(10))

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
+from rmqfast._native import TopicRead
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
 from rmqfast.errors import ArgumentError, ClientError, CorruptError, DataLossError, ResponseError
 from rmqfast.remoting import TlsOptions
 from tests.broker.certificates import Authority, make_authority
 from tests.client.pull.filled import fresh
-from tests.client.ranges.clusters import RestartableCluster, offsets, pulled, range_of, request
+from tests.client.ranges.clusters import PieceRead, QueueRange, RestartableCluster, offsets, pulled, range_of, request
 from tests.remoting.held_port import held_port
 
 COUNT = 3000
+NO_KEYS: dict[str, Any] = {}
 
 
 def filled(store: Path) -> Iterator[RestartableCluster]:
@@ -58,7 +59,9 @@ def test_a_range_gives_its_offsets_and_no_other(shared: RestartableCluster) -> N
     for start, end in ((0, COUNT), (17, 18), (31, 33), (5, 5), (1000, 2999)):
         assert pulled(wanted, range_of(start, end)) == list(range(start, end))
     assert pulled(request(shared.name_server, tags="A"), range_of(11, 500)) == list(range(12, 500, 2))
-    assert pulled(request(shared.name_server, batch=1000, depth=1), range_of(3, 2000)) == list(range(3, 2000))
+    assert pulled(request(shared.name_server, pullBatchSize=1000, pullsUnderWay=1), range_of(3, 2000)) == list(
+        range(3, 2000)
+    )
 
 
 def test_several_queues_of_one_broker_are_pulled_at_once_and_two_ranges_of_one_are_refused(tmp_path: Path) -> None:
@@ -68,15 +71,15 @@ def test_several_queues_of_one_broker_are_pulled_at_once_and_two_ranges_of_one_a
             producer.send(Message("many", b"%d" % number), MessageQueue("many", "broker-a", number % 4))
         wanted = request(cluster.name_server)
         ranges = [range_of(0, 16, queue_id, "many") for queue_id in range(4)]
-        rows = [row for batch in RangePull(wanted, ranges).batches() for row in batch.to_pylist()]
+        rows = [row for batch in PieceRead(wanted, ranges).batches() for row in batch.to_pylist()]
         places = [(row["queue_id"], row["queue_offset"]) for row in rows]
         assert sorted(places) == [(queue_id, offset) for queue_id in range(4) for offset in range(16)]
     with pytest.raises(ArgumentError, match="expected one of each queue at most"):
-        RangePull(wanted, [ranges[0], ranges[0]._replace(end=3)])
+        PieceRead(wanted, [ranges[0], ranges[0]._replace(end=3)])
 
 
 def test_a_broker_that_is_restarted_is_waited_for(cluster: RestartableCluster) -> None:
-    pull = RangePull(request(cluster.name_server, depth=1), [range_of(0, COUNT)], cluster.broker)
+    pull = PieceRead(request(cluster.name_server, pullsUnderWay=1), [range_of(0, COUNT)], cluster.broker)
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     cluster.stop()
@@ -88,19 +91,19 @@ def test_a_broker_that_is_restarted_is_waited_for(cluster: RestartableCluster) -
 def test_a_broker_that_comes_back_at_another_address_is_found_there(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pull = RangePull(request(cluster.name_server, depth=1), [range_of(0, COUNT)], cluster.broker)
+    pull = PieceRead(request(cluster.name_server, pullsUnderWay=1), [range_of(0, COUNT)], cluster.broker)
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     cluster.fill("orders", 10)
     cluster.move()
     assert found + offsets(batches) == list(range(COUNT))
-    assert offsets(RangePull(request(cluster.name_server), [range_of(0, 7)], "127.0.0.1:1").batches()) == [*range(7)]
+    assert offsets(PieceRead(request(cluster.name_server), [range_of(0, 7)], "127.0.0.1:1").batches()) == [*range(7)]
     assert f"broker broker-a is read at {cluster.broker} from now on" in caplog.text
 
 
 def test_a_broker_that_stays_away_is_an_error_after_the_patience() -> None:
     with held_port() as nowhere:
-        pull = RangePull(request(nowhere, patience=0.1), [range_of(0, 10)], nowhere)
+        pull = PieceRead(request(nowhere, retryTimeoutMs=100), [range_of(0, 10)], nowhere)
         with pytest.raises(ClientError, match=r"offsets 0 to 10: nothing came for 0.1 s .* at offset 0: .*\nsee"):
             offsets(pull.batches())
 
@@ -113,16 +116,16 @@ def test_what_has_expired_is_an_error_or_is_told_and_passed_over(
     wanted = request(cluster.name_server, tags=tags)
     with pytest.raises(DataLossError, match=r"lost: offsets 0 to \d+ have expired.*\n.*failOnDataLoss=false"):
         pulled(wanted, range_of(0, COUNT))
-    found = pulled(request(cluster.name_server, tags=tags, on_damage="warn"), range_of(0, COUNT))
+    found = pulled(request(cluster.name_server, tags=tags, failOnDataLoss="false"), range_of(0, COUNT))
     assert 0 < found[0] < COUNT
     assert found == list(range(found[0], COUNT))
     assert f"offsets 0 to {found[0]} have expired, the queue begins at {found[0]}" in caplog.text
-    assert pulled(request(cluster.name_server, on_damage="warn"), range_of(0, 5)) == []
+    assert pulled(request(cluster.name_server, failOnDataLoss="false"), range_of(0, 5)) == []
 
 
 def test_retention_that_overtakes_a_read_is_no_silent_gap(cluster: RestartableCluster) -> None:
     cluster.fill("orders", 14 * COUNT)  # more bytes than a puller holds
-    batches = RangePull(request(cluster.name_server), [range_of(0, 15 * COUNT)]).batches()
+    batches = PieceRead(request(cluster.name_server), [range_of(0, 15 * COUNT)]).batches()
     next(batches)
     for _ in range(5):  # ten files at once
         cluster.expire()
@@ -137,14 +140,14 @@ def test_a_queue_that_ends_before_the_range_is_a_loss_after_the_patience(
     ranged = range_of(start, COUNT + 5)
     # long enough that the broker has answered by then
     with pytest.raises(DataLossError, match=f"lost: offsets {start} to {COUNT + 5}: the queue ends at {COUNT}"):
-        pulled(request(shared.name_server, patience=1.0), ranged)
-    assert pulled(request(shared.name_server, patience=1.0, on_damage="warn"), ranged) == []
+        pulled(request(shared.name_server, retryTimeoutMs=1000), ranged)
+    assert pulled(request(shared.name_server, retryTimeoutMs=1000, failOnDataLoss="false"), ranged) == []
     assert "its broker lost its last messages, or the topic was made anew" in caplog.text
 
 
 def test_a_queue_that_grows_up_to_the_range_is_read(shared: RestartableCluster, topic: str) -> None:
     shared.fill(topic, 10)
-    pull = RangePull(request(shared.name_server), [range_of(9, 50, topic=topic)])
+    pull = PieceRead(request(shared.name_server), [range_of(9, 50, topic=topic)])
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     shared.fill(topic, 40)
@@ -160,15 +163,15 @@ def test_a_body_that_does_not_decompress_is_damage_if_somebody_asks_for_it(
             producer.send(Message(topic, body, keys=body[:5].decode()))
     ranged = range_of(0, 3, topic=topic)
 
-    def wanted(**changes: Any) -> RangeRequest:
+    def wanted(**changes: Any) -> TopicRead:
         columns = ("body", "queue_offset")
-        return request(shared.name_server, columns=columns, max_body_bytes=1000, **changes)
+        return request(shared.name_server, columns=columns, maxBodyBytes=1000, **changes)
 
-    for keys in (None, ["xxxxx"]):
+    for keys in (NO_KEYS, {"keys": ["xxxxx"]}):
         with pytest.raises(CorruptError, match=r"1 bodies do not decompress.*broker broker-a, queue 0, offset 1;"):
-            pulled(wanted(keys=keys), ranged)
+            pulled(wanted(**keys), ranged)
     assert pulled(wanted(keys=["small"]), ranged) == [2]
-    batches = RangePull(wanted(on_damage="warn"), [ranged]).batches()
+    batches = PieceRead(wanted(failOnDataLoss="false"), [ranged]).batches()
     assert [body for batch in batches for body in batch.column("body").to_pylist()] == [b"sound", None, b"small"]
 
 
@@ -182,16 +185,9 @@ def test_keys_are_whole_words_or_the_ids_of_producers(shared: RestartableCluster
         ("2", "u", "42 eu"): [],
         (places[3].msg_id, "4"): [1, 3],
         (places[0].offset_msg_id,): [],
-        (): [],
     }.items():
         assert pulled(request(shared.name_server, keys=wanted), ranged) == found
     assert pulled(request(shared.name_server, keys=["eu"], tags="A"), ranged) == []
-
-
-def test_one_text_is_no_sequence_of_keys() -> None:
-    with pytest.raises(ArgumentError, match="keys: expected a sequence, got the one value 'a'"):
-        request("127.0.0.1:1", keys="a")
-    assert request("127.0.0.1:1", keys=["a", "b"]).keys == ("a", "b")
 
 
 def test_a_broker_that_does_not_filter_by_sql_is_an_error_that_says_what_to_do(shared: RestartableCluster) -> None:
@@ -221,25 +217,25 @@ def test_a_body_that_was_changed_is_handed_out_unless_its_crc_is_looked_at(
     shared: RestartableCluster, topic: str, changed: QueueRange
 ) -> None:
     wanted = request(shared.name_server, columns=("body",))
-    bodies = [row for batch in RangePull(wanted, [changed]).batches() for row in batch.column("body").to_pylist()]
+    bodies = [row for batch in PieceRead(wanted, [changed]).batches() for row in batch.column("body").to_pylist()]
     assert bodies == [b"as it was before", f"{topic} was NOT st".encode(), b"x" * 9000]
     text = rf"1 bodies do not match their CRC: topic {topic}, broker broker-a, queue 0, offset 1; on_damage="
-    for keys in (None, ["two"]):  # all that is pulled is looked at
+    for keys in (NO_KEYS, {"keys": ["two"]}):  # all that is pulled is looked at
         with pytest.raises(CorruptError, match=text):
-            pulled(request(shared.name_server, verify_crc=True, keys=keys), changed)
+            pulled(request(shared.name_server, verifyCrc="true", **keys), changed)
 
 
 def test_a_changed_body_is_left_out_and_told_of_where_that_is_allowed(
     shared: RestartableCluster, topic: str, changed: QueueRange, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for keys in (None, ["one"]):
-        wanted = request(shared.name_server, verify_crc=True, on_damage="warn", keys=keys)
+    for keys in (NO_KEYS, {"keys": ["one"]}):
+        wanted = request(shared.name_server, verifyCrc="true", failOnDataLoss="false", **keys)
         assert pulled(wanted, changed) == [0, 2]
     assert f"bodies do not match their CRC: topic {topic}, broker broker-a, queue 0, offset 1" in caplog.text
 
 
 def test_bodies_as_they_were_stored_pass_by_their_crc(shared: RestartableCluster) -> None:
-    assert pulled(request(shared.name_server, verify_crc=True), range_of(0, COUNT)) == list(range(COUNT))
+    assert pulled(request(shared.name_server, verifyCrc="true"), range_of(0, COUNT)) == list(range(COUNT))
 
 
 def test_a_queue_that_there_is_not_is_refused_at_once(shared: RestartableCluster) -> None:
@@ -272,12 +268,12 @@ def test_accounts_sign_pulls_and_those_without_rights_are_refused(tmp_path: Path
         with Producer("tests", config=reader) as producer:
             queue_id = producer.send(Message("orders", b"x")).queue.queue_id
         ranged = range_of(0, 1, queue_id)
-        assert pulled(request("", config=reader), ranged) == [0]
+        assert pulled(request(cluster.name_server, config=reader), ranged) == [0]
         for account in ("reader01", "nobody01"):
             secret = GOOD if account == "nobody01" else BAD
             other = ClientConfig(name_server=cluster.name_server, access_key=account, secret_key=secret)
             with pytest.raises((ClientError, ResponseError), match=r"CODE: 1  DESC: (Check signature|No default)"):
-                pulled(request("", config=other), ranged)
+                pulled(request(cluster.name_server, config=other), ranged)
 
 
 @pytest.fixture(scope="module")
@@ -299,4 +295,4 @@ def test_connections_are_secret_where_that_is_asked_for(authority: Authority) ->
         config = ClientConfig(name_server=cluster.name_server, tls=TlsOptions(trust=authority.certificate))
         with Producer("tests", config=config) as producer:
             queue_id = producer.send(Message("orders", b"x")).queue.queue_id
-        assert pulled(request("", config=config), range_of(0, 1, queue_id)) == [0]
+        assert pulled(request(cluster.name_server, config=config), range_of(0, 1, queue_id)) == [0]

@@ -10,9 +10,8 @@ import pytest
 
 import rmqfast
 from rmqfast import Message
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
 from rmqfast.spark import read_store
+from tests.client.ranges.clusters import PieceRead, QueueRange, request
 from tests.interop.rocketmq import RocketMQ
 from tests.spark.live.streams import each_once, ended, places, stream, write
 from tests.spark.live.test_equal_rows import rows_of, topic_frame
@@ -106,9 +105,7 @@ def counts(spark: SparkSession, engine: str, real: RocketMQ, pattern: str) -> di
 def test_a_broker_that_is_killed_amid_a_range_gives_the_rest_when_it_is_back(real: RocketMQ) -> None:
     with rmqfast.Admin(name_server=real.name_server) as admin:
         ranges = [QueueRange(row.queue, 0, row.max_offset) for row in admin.topics.status("orders")]
-    config = ClientConfig(name_server=real.name_server)
-    request = RangeRequest(config=config, group="tests", columns=("queue_offset",), patience=300.0)
-    pull = RangePull(request, ranges)
+    pull = PieceRead(request(real.name_server, columns=("queue_offset",), retryTimeoutMs=300_000), ranges)
     batches = pull.batches()
     next(batches)
     real.kill9()

@@ -48,11 +48,3 @@ def without_namespace(resource: str) -> str:
     Source: `NamespaceUtil.withoutNamespace` of one argument.
     """
     return _native.without_namespace(resource)
-
-
-def wrap_group_and_retry(namespace: str, group: str) -> str:
-    """The retry topic of a group.
-
-    Source: `NamespaceUtil.wrapNamespaceAndRetry`.
-    """
-    return RETRY_PREFIX + wrap(namespace, group)

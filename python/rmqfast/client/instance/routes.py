@@ -97,15 +97,6 @@ class RouteTable:
             return None
         return FoundBroker(address, broker_id != MASTER_ID, self._versions.get((broker_name, address), 0))
 
-    def admin_address(self, broker_name: str) -> FoundBroker | None:
-        """The first address of a broker.
-
-        Source: `MQClientInstance.findBrokerAddressInAdmin`.
-        """
-        for broker_id, address in self._brokers.get(broker_name, {}).items():
-            return FoundBroker(address, broker_id != MASTER_ID, self._versions.get((broker_name, address), 0))
-        return None
-
     def any_address(self, topic: str, choose: Callable[[Sequence[str]], str] = random.choice) -> str | None:
         """The address of one of a topic's brokers: its master, or else any of its slaves.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rmqfast._native import RangeReader, TopicRead
-from rmqfast.client.ranges import batches_of
+from rmqfast.extras import imported
 from rmqfast.spark.garbage import freeze_imports_once
 from rmqfast.spark.zips import read_directories_once
 
@@ -43,6 +43,16 @@ def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
     yield from batches_of(reader)
     seconds = time.monotonic() - began
     _LOG.info("%s: %d rows, %d bytes of records, %.3f s", reader.name, reader.rows, reader.size, seconds)
+
+
+def batches_of(reader: RangeReader) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a reader, and closes it."""
+    pa = imported("pyarrow", "arrow")
+    try:
+        while (batch := reader.next_batch()) is not None:
+            yield pa.record_batch(batch)
+    finally:
+        reader.close()
 
 
 def read_numbered_topic(

@@ -1,15 +1,13 @@
 //! Reads ranges of queues, batch by batch.
 use super::read::TopicRead;
-use super::request::PyRangeRequest;
 use super::warnings::log;
 use crate::arrow::Batch;
-use crate::client::message_queue::PulledQueue;
 use crate::error::spark;
 use crate::process::check_opened_here;
 use crate::signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use rmqfast_client::ranges::{self, QueueRange, Step};
+use rmqfast_client::ranges::{QueueRange, Step};
 use rmqfast_spark::piece_reader::PieceReader;
 use rmqfast_spark::topic_piece::TopicPiece;
 use std::collections::VecDeque;
@@ -28,19 +26,7 @@ pub struct RangeReader {
     process: u32,
 }
 
-/// `QueueRange` of Python.
-#[derive(FromPyObject)]
-struct PyQueueRange {
-    queue: PulledQueue,
-    start: i64,
-    end: i64,
-}
-
 impl RangeReader {
-    fn of(reader: rmqfast_spark::Result<PieceReader>, name: String) -> PyResult<Self> {
-        Ok(Self { reader: reader.map_err(spark)?, ready: VecDeque::new(), name, process: std::process::id() })
-    }
-
     /// Whether all is read.
     fn read_on(&mut self) -> rmqfast_spark::Result<bool> {
         match self.reader.advance(LOOK)? {
@@ -54,24 +40,13 @@ impl RangeReader {
 
 #[pymethods]
 impl RangeReader {
-    #[new]
-    #[pyo3(signature = (request, ranges, address=None))]
-    fn new(request: PyRangeRequest<'_>, ranges: Vec<PyQueueRange>, address: Option<String>) -> PyResult<Self> {
-        let ranges =
-            ranges.into_iter().map(|PyQueueRange { queue, start, end }| QueueRange { queue: queue.0, start, end });
-        let ranges: Vec<QueueRange> = ranges.collect();
-        let (request, cluster) = request.into_request()?;
-        let name = name_of(&ranges);
-        let reader = ranges::RangeReader::new(request, ranges, address, cluster, Box::new(signals::waiting()));
-        Self::of(reader.map(PieceReader::pulling).map_err(rmqfast_spark::Error::from), name)
-    }
-
     #[staticmethod]
     fn of_piece(read: &TopicRead, piece: &[u8]) -> PyResult<Self> {
         let piece = TopicPiece::of_bytes(piece).map_err(spark)?;
         let name = name_of(&piece.ranges);
         let (request, cluster) = (read.read().request.clone(), read.read().cluster.clone());
-        Self::of(PieceReader::open(request, piece, cluster, Box::new(signals::waiting())), name)
+        let reader = PieceReader::open(request, piece, cluster, Box::new(signals::waiting())).map_err(spark)?;
+        Ok(Self { reader, ready: VecDeque::new(), name, process: std::process::id() })
     }
 
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
