@@ -1,5 +1,5 @@
 //! What Java's `SourceException` says: the same words as the Python errors, behind the name of their class.
-use rmqfast_spark::text::quoted;
+use rmqfast_spark::request::text::quoted;
 use rmqfast_store::Error;
 use std::fmt;
 use std::io::ErrorKind;

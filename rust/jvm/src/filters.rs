@@ -1,6 +1,6 @@
 //! Filters of Java: texts, which are what the type of their column says.
-use rmqfast_spark::schema::spark_type;
-use rmqfast_spark::selection::{Filter, Literal};
+use rmqfast_spark::request::push_down::{Filter, Literal};
+use rmqfast_spark::request::schema::spark_type;
 use rmqfast_store::scan::Column;
 
 /// A filter from its parts: kind, column, values, of which null is none.

@@ -3,7 +3,7 @@ use jni::errors::Result;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString, JValue};
 use jni::{Env, jni_sig, jni_str};
 use rmqfast_spark::Pairs;
-use rmqfast_spark::selection::Filter;
+use rmqfast_spark::request::push_down::Filter;
 use rmqfast_spark::stream::Level;
 
 /// A `String[]`.

@@ -3,9 +3,9 @@ use crate::failure::Result;
 use crate::store_task::StoreTask;
 use crate::task::Task;
 use crate::topic_task::TopicTask;
+use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::read::Read;
-use rmqfast_spark::store_piece;
-use rmqfast_spark::topic_piece::TopicPiece;
+use rmqfast_spark::store::piece;
 
 /// Opens a piece of a read, and gives `limit` rows at most; the rest is as [`TopicTask::open`] takes it.
 ///
@@ -13,7 +13,7 @@ use rmqfast_spark::topic_piece::TopicPiece;
 /// Bytes that are no piece; as [`StoreTask::open`] and [`TopicTask::open`].
 pub fn open(read: Read, piece: &[u8], limit: u64, is_repeated: bool, reads_ahead: bool) -> Result<Box<dyn Task>> {
     Ok(match read {
-        Read::Store(read) => Box::new(StoreTask::open(*read, store_piece::of_bytes(piece)?, limit)?),
+        Read::Store(read) => Box::new(StoreTask::open(*read, piece::of_bytes(piece)?, limit)?),
         Read::Topic(read) => {
             Box::new(TopicTask::open(*read, TopicPiece::of_bytes(piece)?, limit, is_repeated, reads_ahead)?)
         }

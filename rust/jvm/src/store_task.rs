@@ -2,8 +2,8 @@
 use crate::failure::{Failure, Result};
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
-use rmqfast_spark::store_damage::{held, refusal, words};
-use rmqfast_spark::store_read::StoreRead;
+use rmqfast_spark::store::read::StoreRead;
+use rmqfast_spark::store::read::{damage_text, present_part, refusal_text};
 use rmqfast_store::Error;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::scan::row::Row;
@@ -46,7 +46,7 @@ impl StoreTask {
         })?;
         let request = Arc::new(read.request.clone());
         // what is lost is told behind the last batch, with all other damage
-        let (held, lost) = held(&store, piece);
+        let (held, lost) = present_part(&store, piece);
         let source = RowSource::new(Plan::sources(&store, &request)?, request.clone(), [held]);
         Ok(Self {
             batch: Batch::new(&request),
@@ -73,8 +73,8 @@ impl StoreTask {
     fn end(&mut self) -> Result<Option<usize>> {
         self.rows_left = 0;
         let found = self.source.take_damage();
-        match words(&self.read.path, self.piece, &self.lost, &found) {
-            Some(words) if self.read.fail_on_damage => Err(Failure::corrupt(refusal(&words))),
+        match damage_text(&self.read.path, self.piece, &self.lost, &found) {
+            Some(words) if self.read.fail_on_damage => Err(Failure::corrupt(refusal_text(&words))),
             words => {
                 self.warning = words;
                 Ok(None)

@@ -2,10 +2,10 @@
 use crate::error::spark;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
-use rmqfast_spark::offsets::{Bounds, Queues, StoreOffsets};
-use rmqfast_spark::options::{Kind, Options, Pairs, Value};
-use rmqfast_spark::selection::{self, Filter, Limits, Literal};
-use rmqfast_spark::{name_servers, schema, time};
+use rmqfast_spark::request::offsets::{Bounds, Queues, StoreOffsets};
+use rmqfast_spark::request::options::{Kind, Options, Pairs, Value};
+use rmqfast_spark::request::push_down::{self, Filter, Limits, Literal};
+use rmqfast_spark::request::{cluster, schema, time};
 
 /// Options that were read.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -57,7 +57,7 @@ impl SparkOptions {
 /// Whether options are those of a live cluster.
 #[pyfunction]
 pub fn names_a_cluster(options: &Bound<'_, PyDict>) -> PyResult<bool> {
-    Ok(rmqfast_spark::options::names_a_cluster(&pairs(options)?))
+    Ok(rmqfast_spark::request::options::names_a_cluster(&pairs(options)?))
 }
 
 /// Name and text of each option.
@@ -78,13 +78,13 @@ fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
 /// The addresses of name servers in a text.
 #[pyfunction]
 pub fn parse_name_servers(text: &str) -> PyResult<Vec<String>> {
-    name_servers::name_servers(text).map_err(spark)
+    cluster::name_servers(text).map_err(spark)
 }
 
 /// The namespace that an endpoint names.
 #[pyfunction]
 pub fn namespace_of_endpoint(text: &str) -> Option<&str> {
-    name_servers::namespace_of_endpoint(text)
+    cluster::namespace_of_endpoint(text)
 }
 
 /// Milliseconds since 1970 of a text.
@@ -97,7 +97,7 @@ pub fn milliseconds(text: &str, name: &str) -> PyResult<i64> {
 /// Refuses first offsets that have expired.
 #[pyfunction]
 pub fn check_not_expired(name: &str, bounds: Bounds, queues: Queues) -> PyResult<()> {
-    rmqfast_spark::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)
+    rmqfast_spark::request::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)
 }
 
 /// Name and Spark type of columns; of all, unless some are named.
@@ -129,7 +129,7 @@ pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResu
 /// What filters leave of the read of a store.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct Selection {
-    selection: selection::Selection,
+    selection: push_down::Selection,
 }
 
 /// Kind, column and values of a filter.
@@ -150,7 +150,7 @@ impl Selection {
         offsets: Limits,
         times: Limits,
     ) -> Self {
-        let selection = selection::Selection {
+        let selection = push_down::Selection {
             topic,
             only_topic,
             has_tags,
@@ -159,7 +159,7 @@ impl Selection {
             has_offsets_by_queue,
             offsets,
             times,
-            ..selection::Selection::default()
+            ..push_down::Selection::default()
         };
         Self { selection }
     }

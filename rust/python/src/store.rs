@@ -8,7 +8,7 @@ use crate::scan::{Opened, Scan};
 use crate::tail::{PyStart, Range, Tail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rmqfast_spark::pieces::Cut;
+use rmqfast_spark::store::piece::Cut;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
 use rmqfast_store::scan::{self, Plan, ScanRequest, column};

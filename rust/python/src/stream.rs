@@ -8,10 +8,11 @@ use crate::topic::warnings::log_lines;
 use crate::work_lock::WorkLock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use rmqfast_spark::store_stream::StoreStream;
+use rmqfast_spark::store::piece;
+use rmqfast_spark::store::stream::StoreStream;
 use rmqfast_spark::stream::Stream;
-use rmqfast_spark::topic_stream::TopicStream;
-use rmqfast_spark::{Kind, Options, Result, store_piece};
+use rmqfast_spark::topic::stream::TopicStream;
+use rmqfast_spark::{Kind, Options, Result};
 use std::collections::BTreeMap;
 
 const LOGGER: &str = "rmqfast.spark";
@@ -97,5 +98,5 @@ impl SparkStream {
 /// The piece of a store that bytes are.
 #[pyfunction]
 pub fn read_store_piece(piece: &[u8]) -> PyResult<PyPiece> {
-    Ok(from_piece(&store_piece::of_bytes(piece).map_err(spark)?))
+    Ok(from_piece(&piece::of_bytes(piece).map_err(spark)?))
 }

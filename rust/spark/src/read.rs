@@ -1,17 +1,16 @@
 //! A read or a stream of a store or of topics, whichever its options name: one face for both.
 use crate::error::Result;
-use crate::expression::column_warning;
-use crate::options::{Kind, Options, Pairs, names_a_cluster, replaced};
-use crate::schema::{check_agreed, columns_of};
-use crate::selection::Filter;
-use crate::store_piece;
-use crate::store_read::{self, StoreRead, check_io};
-use crate::store_stream::StoreStream;
+use crate::origin::piece::TopicPiece;
+use crate::origin::{BrokerWay, Via};
+use crate::request::options::{Kind, Options, Pairs, names_a_cluster, replaced};
+use crate::request::push_down::{Filter, column_warning};
+use crate::request::schema::{check_agreed, columns_of};
+use crate::store::piece;
+use crate::store::read::{StoreRead, check_io, resolve as resolve_store};
+use crate::store::stream::StoreStream;
 use crate::stream::{Level, Stream};
-use crate::topic_piece::TopicPiece;
-use crate::topic_read::TopicRead;
-use crate::topic_stream::TopicStream;
-use crate::via::{BrokerWay, Via};
+use crate::topic::read::TopicRead;
+use crate::topic::stream::TopicStream;
 use rmqfast_remoting::Interrupt;
 use rmqfast_store::scan::{Column, Listed, ScanRequest};
 use std::fmt;
@@ -43,7 +42,7 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>, interrupt: Inte
     if !names_a_cluster(pairs) {
         let sql = pairs.iter().find(|(name, _)| name.eq_ignore_ascii_case("sql"));
         let told = sql.and_then(|(_, sql)| column_warning(sql)).map(|text| (Level::Warning, text));
-        return Ok((store_read::resolve(pairs, columns)?, told.into_iter().collect()));
+        return Ok((resolve_store(pairs, columns)?, told.into_iter().collect()));
     }
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
@@ -164,7 +163,7 @@ impl Read {
         match self {
             Self::Store(read) => {
                 let pieces = read.partitions(cores)?;
-                Ok((pieces.iter().map(store_piece::to_bytes).collect(), Vec::new()))
+                Ok((pieces.iter().map(piece::to_bytes).collect(), Vec::new()))
             }
             Self::Topic(read) => {
                 let mut planned = read.planned(interrupt)?;

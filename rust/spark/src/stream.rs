@@ -1,7 +1,7 @@
 //! What the driver of a stream decides, for Spark's JVM and for PySpark alike. Offsets go in and out as the texts of a
 //! checkpoint.
 use crate::error::{Error, Result};
-use crate::options::Options;
+use crate::request::options::Options;
 use rmqfast_remoting::Interrupt;
 use std::time::Duration;
 

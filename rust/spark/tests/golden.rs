@@ -4,11 +4,11 @@ use flate2::read::GzDecoder;
 use rmqfast_client::cluster::Bounds as QueueBounds;
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
-use rmqfast_spark::offsets::{Bounds, Queues, StoreOffsets};
-use rmqfast_spark::options::{Kind, Options, Value};
-use rmqfast_spark::topic_offsets::{self, Edge};
-use rmqfast_spark::topic_piece::TopicPiece;
-use rmqfast_spark::topics::Topics;
+use rmqfast_spark::origin::piece::TopicPiece;
+use rmqfast_spark::request::offsets::{Bounds, Queues, StoreOffsets};
+use rmqfast_spark::request::options::{Kind, Options, Value};
+use rmqfast_spark::topic::offsets::{self, Edge};
+use rmqfast_spark::topic::topics::Topics;
 use rmqfast_spark::{Error, Result};
 use serde_json::{Map, Value as Json, json};
 use std::fs::File;
@@ -82,11 +82,11 @@ fn resolved(options: &Options, name: &str, usual: &str, edge: Edge, facts: &Json
     let topics = Topics::of(options)?;
     let is_of_time = name == "startingOffsets" && options.number("startingTimestamp").is_some();
     let usual = if is_of_time { "earliest" } else { usual };
-    let offsets = topic_offsets::parse(name, options.text(name).unwrap_or(usual), &topics)?;
+    let offsets = offsets::parse(name, options.text(name).unwrap_or(usual), &topics)?;
     // both texts are read before any queue is looked at
-    topic_offsets::parse("endingOffsets", options.text("endingOffsets").unwrap_or_default(), &topics)?;
+    offsets::parse("endingOffsets", options.text("endingOffsets").unwrap_or_default(), &topics)?;
     let queues = topic_queues(&topics, facts);
-    let (found, _) = topic_offsets::resolve(name, &offsets, &queues, edge, options.flag("failOnDataLoss"))?;
+    let (found, _) = offsets::resolve(name, &offsets, &queues, edge, options.flag("failOnDataLoss"))?;
     let mut by_topic = json!({});
     for ((Queue { topic, broker_name, queue_id }, _), offset) in queues.iter().zip(found) {
         by_topic[topic][&**broker_name][queue_id.to_string()] = json!(offset);

@@ -1,6 +1,6 @@
 """What the driver of a topic's stream decides, on a broker in this process; no Spark is needed for that.
 
-What it decides of values alone, and of the time, is tested beside `rust/spark/src/admission.rs`.
+What it decides of values alone, and of the time, is tested beside `rust/spark/src/topic/admission.rs`.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ use jni::Env;
 use jni::objects::{JBooleanArray, JByteArray, JLongArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
 use rmqfast_spark::Options;
-use rmqfast_spark::options::names_a_cluster;
 use rmqfast_spark::read::{self, Read, batch_kind};
-use rmqfast_spark::schema::{self, columns_of_schema, spark_type};
+use rmqfast_spark::request::options::names_a_cluster;
+use rmqfast_spark::request::schema::{self, columns_of_schema, spark_type};
 use rmqfast_store::scan::Listed;
 use std::time::Duration;
 

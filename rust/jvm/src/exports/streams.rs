@@ -6,9 +6,9 @@ use jni::Env;
 use jni::objects::{JByteArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
 use rmqfast_remoting::Interrupt;
+use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::read::open_stream;
 use rmqfast_spark::stream::Stream;
-use rmqfast_spark::topic_piece::TopicPiece;
 
 exports! {
     "org.rmqfast.spark.Native"

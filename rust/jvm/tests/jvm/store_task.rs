@@ -3,7 +3,7 @@ use rmqfast_jvm::failure::Failure;
 use rmqfast_jvm::store_task::StoreTask;
 use rmqfast_jvm::task::Task;
 use rmqfast_spark::Pairs;
-use rmqfast_spark::store_read::StoreRead;
+use rmqfast_spark::store::read::StoreRead;
 use rmqfast_store::format::compression::{Compression, compress};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;

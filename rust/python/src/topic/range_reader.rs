@@ -8,8 +8,8 @@ use crate::signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use rmqfast_client::ranges::{QueueRange, Step};
-use rmqfast_spark::piece_reader::PieceReader;
-use rmqfast_spark::topic_piece::TopicPiece;
+use rmqfast_spark::origin::piece::TopicPiece;
+use rmqfast_spark::origin::reader::PieceReader;
 use std::collections::VecDeque;
 use std::time::Duration;
 

@@ -6,17 +6,17 @@ use crate::signals;
 use crate::spark::{PyFilter, filters, pairs};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use rmqfast_spark::options::Kind;
-use rmqfast_spark::topic_piece::{RangeParts, TopicPiece};
-use rmqfast_spark::topic_read;
-use rmqfast_spark::via::BrokerWay;
+use rmqfast_spark::origin::BrokerWay;
+use rmqfast_spark::origin::piece::{RangeParts, TopicPiece};
+use rmqfast_spark::request::options::Kind;
+use rmqfast_spark::topic::read;
 
 const LOGGER: &str = "rmqfast.spark";
 
 /// What options ask of topics, as far as filters leave it.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicRead {
-    read: topic_read::TopicRead,
+    read: read::TopicRead,
     arguments: Arguments,
 }
 
@@ -32,7 +32,7 @@ struct Arguments {
 
 impl TopicRead {
     /// The read.
-    pub fn read(&self) -> &topic_read::TopicRead {
+    pub fn read(&self) -> &read::TopicRead {
         &self.read
     }
 }
@@ -47,7 +47,7 @@ impl TopicRead {
         columns: Vec<String>,
         config: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let read = topic_read::TopicRead::of(Kind::of_name(&kind).map_err(spark)?, &pairs(&options)?, &columns);
+        let read = read::TopicRead::of(Kind::of_name(&kind).map_err(spark)?, &pairs(&options)?, &columns);
         let mut read = read.map_err(spark)?;
         if let Some(config) = &config {
             read = read.at(cluster_options(config)?);

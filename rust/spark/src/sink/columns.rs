@@ -1,7 +1,6 @@
 //! Which columns of a DataFrame a sink takes, and of which types.
 use crate::error::{Error, Result};
-use crate::names::hint;
-use crate::text::quoted;
+use crate::request::text::{hint, quoted};
 use rmqfast_store::scan::Column;
 
 const INTEGERS: &[&str] = &["int", "bigint", "smallint", "tinyint"];

@@ -1,8 +1,7 @@
 //! The options of a sink as values.
-use crate::cluster_options::cluster_options;
 use crate::error::{Error, Result};
-use crate::name_servers::namespace_of_endpoint;
-use crate::options::{Kind, Options};
+use crate::request::cluster::{cluster_options, namespace_of_endpoint};
+use crate::request::options::{Kind, Options};
 use rmqfast_client::cluster::ClusterOptions;
 use rmqfast_client::names::{check_producer_group, check_sendable_topic, wrap};
 use std::time::Duration;

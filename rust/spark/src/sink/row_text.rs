@@ -1,7 +1,7 @@
 //! A row for an error: its number, and its columns, shortened, as Python shows them.
 use super::row::{Keys, Property, Row};
 use super::row_batches::Target;
-use crate::text::{quoted, quoted_bytes};
+use crate::request::text::{quoted, quoted_bytes};
 
 const SHOWN: usize = 48;
 

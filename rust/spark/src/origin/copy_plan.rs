@@ -1,0 +1,191 @@
+//! The copies that a mirror keeps of brokers: where each queue begins there, and the pieces that tasks read out of them.
+use crate::error::{Error, Result};
+use crate::origin::copy_rows::scan_of;
+use crate::origin::piece::{CopyPart, TopicPiece};
+use crate::store::piece::Cut;
+use rmqfast_client::cluster::Bounds;
+use rmqfast_client::puller::Queue;
+use rmqfast_client::ranges::{QueueRange, RangeRequest};
+use rmqfast_store::file::place;
+use rmqfast_store::scan::{Piece, Plan};
+use rmqfast_store::store::queue_view::Topics;
+use rmqfast_store::store::{CopyNote, MessageStore, OpenOptions, newest_copy};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The copies of some brokers, those of them that there are.
+pub struct Copies {
+    directory: PathBuf,
+    by_broker: BTreeMap<String, Copy>,
+}
+
+/// A copy of a broker.
+struct Copy {
+    store: MessageStore,
+    topics: Topics,
+    note: CopyNote,
+}
+
+impl Copies {
+    /// Opens the copies of the brokers of `queues` below a mirror's directory.
+    ///
+    /// # Errors
+    /// A copy that is no store, or cannot be read.
+    pub fn open<'a>(directory: &Path, queues: impl IntoIterator<Item = &'a Queue>) -> Result<Self> {
+        let names: BTreeSet<&str> = queues.into_iter().map(|queue| &*queue.broker_name).collect();
+        let mut by_broker = BTreeMap::new();
+        for name in names {
+            let path = newest_copy(&directory.join(name))?;
+            // a broker whose queues have nothing needs none
+            if place::is_directory(&path)? {
+                by_broker.insert(name.to_owned(), Copy::open(&path, name)?);
+            }
+        }
+        Ok(Self { directory: directory.to_owned(), by_broker })
+    }
+
+    /// `bounds` of queues that begin where their copies do: a mirror may keep more than the broker, or have begun later. They end
+    /// as the broker says.
+    pub fn from_start(&self, bounds: &[(Queue, Bounds)]) -> Vec<(Queue, Bounds)> {
+        let begin = |(queue, (first, last)): &(Queue, Bounds)| {
+            let copied = self.by_broker.get(&*queue.broker_name).and_then(|copy| copy.bounds(queue));
+            (queue.clone(), (copied.map_or(*first, |(first, _)| first).min(*last), *last))
+        };
+        bounds.iter().map(begin).collect()
+    }
+
+    /// Pieces with what the copies have of `ranges`, `least` of them where a copy can be cut so often. Besides, for a person,
+    /// where the messages come from and how many are not there yet.
+    ///
+    /// # Errors
+    /// There is no copy of a broker; one that cannot be read.
+    pub fn plan(
+        &self,
+        ranges: Vec<QueueRange>,
+        request: &RangeRequest,
+        least: i64,
+    ) -> Result<(Vec<TopicPiece>, String)> {
+        let mut by_topic: BTreeMap<(String, String), Vec<QueueRange>> = BTreeMap::new();
+        for range in ranges {
+            let Queue { topic, broker_name, .. } = &range.queue;
+            by_topic.entry((broker_name.to_string(), topic.clone())).or_default().push(range);
+        }
+        let least = least.unsigned_abs().div_ceil((by_topic.len() as u64).max(1));
+        let (mut pieces, mut told) = (Vec::new(), Vec::new());
+        for ((broker_name, topic), ranges) in by_topic {
+            let copy = self.copy(&broker_name)?;
+            copy.check_keeps(&topic)?;
+            let (held, lacking) = copy.held(ranges);
+            told.push(format!("{topic} of {broker_name}{lacking}"));
+            pieces.extend(copy.pieces(&held, request, least)?);
+        }
+        let told = if told.is_empty() { "nothing".to_owned() } else { told.join("; ") };
+        Ok((pieces, format!("read out of the copies in {}: {told}", self.directory.display())))
+    }
+
+    fn copy(&self, broker_name: &str) -> Result<&Copy> {
+        self.by_broker.get(broker_name).ok_or_else(|| {
+            let directory = self.directory.display();
+            let text = format!("option mirrorPath: expected a copy of {broker_name} below {directory}, got none");
+            Error::argument(format!("{text}; rmqfast mirror --all-brokers makes one of each"))
+        })
+    }
+}
+
+impl Copy {
+    fn open(path: &Path, broker_name: &str) -> Result<Self> {
+        let note = CopyNote::load(path)?;
+        if let Some(other) = note.broker_name.as_ref().filter(|name| *name != broker_name) {
+            let path = path.display();
+            return Err(Error::argument(format!(
+                "option mirrorPath: expected a copy of {broker_name} at {path}, got one of {other}"
+            )));
+        }
+        let store = MessageStore::open(path, &OpenOptions::default())?;
+        Ok(Self { topics: store.topics()?, note, store })
+    }
+
+    fn check_keeps(&self, topic: &str) -> Result<()> {
+        let kept = &self.note.topics;
+        if kept.is_empty() || kept.iter().any(|kept| kept == topic) {
+            return Ok(());
+        }
+        let (path, kept) = (self.store.root().display(), kept.join(", "));
+        let text = format!("option mirrorPath: expected a copy of {topic} at {path}, got one of {kept}");
+        Err(Error::argument(format!("{text}; rmqfast mirror --topics {topic} makes one in another directory")))
+    }
+
+    /// The first offset of a queue, and the one behind its last; `None` of a queue of which it has nothing: its messages came behind
+    /// the copy's end, or before its begin.
+    fn bounds(&self, queue: &Queue) -> Option<Bounds> {
+        self.topics.get(&queue.topic)?.get(&queue.queue_id).copied()
+    }
+
+    /// What it has of ranges of one topic; besides, for a person, what it has not.
+    fn held(&self, ranges: Vec<QueueRange>) -> (Vec<QueueRange>, String) {
+        let (mut held, mut behind, mut unknown) = (Vec::new(), 0, (0, 0));
+        for range in ranges {
+            let count = range.end - range.start;
+            let Some((_, end)) = self.bounds(&range.queue) else {
+                unknown = (unknown.0 + 1, unknown.1 + count);
+                continue;
+            };
+            let range = QueueRange { end: range.end.min(end), ..range };
+            behind += count - (range.end - range.start).max(0);
+            held.extend(Some(range).filter(|range| range.start < range.end));
+        }
+        let mut lacking = String::new();
+        if behind > 0 {
+            lacking = format!(", whose last {behind} messages it has not yet");
+        }
+        if unknown.0 > 0 {
+            lacking += &format!(", and nothing of {} of its queues with {} messages", unknown.0, unknown.1);
+        }
+        (held, lacking)
+    }
+
+    /// Pieces of ranges of one topic.
+    fn pieces(&self, ranges: &[QueueRange], request: &RangeRequest, least: u64) -> Result<Vec<TopicPiece>> {
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scan = scan_of(request, ranges)?;
+        // those of the driver: nobody knows how many executors have
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let cut = Cut { least: Some(least), ..Cut::default() };
+        let pieces = cut.pieces(|bytes| {
+            let mut plan = Plan::new(&self.store, &scan, None)?;
+            plan.cut(bytes, cores)?;
+            Ok(plan.pieces)
+        })?;
+        let (first, last) = self.stretch(ranges)?;
+        let cut = |piece: Piece| Piece { from: piece.from.max(first), end: piece.end.min(last), ..piece };
+        let pieces = pieces.into_iter().map(cut).filter(|piece| piece.from < piece.end);
+        let part = |piece: Piece| CopyPart { path: self.store.root().to_owned(), piece };
+        Ok(pieces.map(|piece| TopicPiece::of_copy(ranges.to_vec(), part(piece))).collect())
+    }
+
+    /// The stretch of the log between the first message of the ranges and the last one. Before it may be messages of the same
+    /// offsets, where a topic was deleted and made again; and nobody misses what retention removes there.
+    fn stretch(&self, ranges: &[QueueRange]) -> Result<(u64, u64)> {
+        let (mut first, mut last) = (u64::MAX, 0);
+        for QueueRange { queue, start, end } in ranges {
+            let view = self.store.queue_view(&queue.topic, queue.queue_id)?;
+            let mut reader = view.reader();
+            // a hole has no unit: then nothing is left out at that side
+            first = first.min(reader.unit(*start)?.map_or(0, |unit| unit.physical_offset.unsigned_abs()));
+            let end = reader.unit(end - 1)?;
+            last =
+                last.max(end.map_or(u64::MAX, |unit| {
+                    unit.physical_offset.unsigned_abs() + u64::from(unit.size.unsigned_abs())
+                }));
+        }
+        Ok((first, last))
+    }
+}
+
+impl std::fmt::Debug for Copies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Copies").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}

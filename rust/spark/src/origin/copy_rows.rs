@@ -1,0 +1,132 @@
+//! Messages of ranges out of a mirror's copy of their broker: the scan of a store, whose rows are handed out as answers to pulls are.
+use crate::error::{Error, Result};
+use crate::origin::piece::CopyPart;
+use crate::store::read::{damage_text, present_part, refusal_text};
+use rmqfast_client::puller::{Body, Fetched, Pool, Queue};
+use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
+use rmqfast_store::file::place;
+use rmqfast_store::filter::{Sql92, TagExpression};
+use rmqfast_store::scan::row::Row;
+use rmqfast_store::scan::{OffsetBound, Plan, RowSource, ScanRequest};
+use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes of a block, about, which is one answer.
+const BLOCK: usize = 1 << 20;
+/// Blocks without a row for us after which the caller gets a word in, to see whether the task was killed.
+const PATIENCE: u32 = 16;
+
+/// Reads the messages of a piece out of a copy.
+pub struct CopyRows {
+    /// What is read.
+    pub request: RangeRequest,
+    part: CopyPart,
+    source: RowSource,
+    queues: BTreeMap<i32, Arc<Queue>>,
+    pool: Arc<Pool>,
+    /// What was gone before it began.
+    lost: Vec<Damage>,
+}
+
+impl CopyRows {
+    /// Opens the copy.
+    ///
+    /// # Errors
+    /// There is none where the driver saw one; a store that cannot be read.
+    pub fn open(request: RangeRequest, ranges: &[QueueRange], part: CopyPart) -> Result<Self> {
+        if !place::is_directory(&part.path)? {
+            let text = "the driver saw a copy there; mirrorPath must be at the same path on every executor";
+            return Err(Error::argument(format!("{}: no such directory; {text}", part.path.display())));
+        }
+        let store = MessageStore::open(&part.path, &OpenOptions::default())?;
+        let scan = Arc::new(scan_of(&request, ranges)?);
+        let (piece, lost) = present_part(&store, part.piece);
+        let source = RowSource::new(Plan::sources(&store, &scan)?, scan, [piece]).with_block_len(BLOCK);
+        let queues = ranges.iter().map(|range| (range.queue.queue_id, range.queue.clone().into())).collect();
+        Ok(Self { request, part, source, queues, pool: Arc::default(), lost })
+    }
+
+    /// Reads on. What it gives are the messages that the request asks for, as answers of pulls; `warnings` gets what is lost or
+    /// damaged, where that is no error.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: something is lost or damaged, and the request is strict. It comes behind the last message.
+    pub fn advance(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
+        let mut patience = PATIENCE;
+        let asked = &mut || {
+            patience -= 1;
+            if patience == 0 { Err(rmqfast_store::Error::Interrupted) } else { Ok(()) }
+        };
+        match self.source.advance(asked) {
+            Ok(true) => Ok(Step::Answers(self.hand_out())),
+            Ok(false) => self.end(warnings),
+            Err(rmqfast_store::Error::Interrupted) => Ok(Step::Waiting),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The rows of the block, queue by queue.
+    fn hand_out(&self) -> Vec<Fetched> {
+        let bytes = self.source.bytes();
+        let body = Arc::new(Body::copied(bytes, Some(&self.pool)));
+        let mut by_queue: BTreeMap<&Arc<Queue>, Vec<Row>> = BTreeMap::new();
+        for row in self.source.rows() {
+            if let Some(queue) = row.message(bytes).and_then(|message| self.queues.get(&message.queue_id())) {
+                by_queue.entry(queue).or_default().push(*row);
+            }
+        }
+        by_queue.into_iter().map(|(queue, rows)| answer(queue, &body, rows)).collect()
+    }
+
+    fn end(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
+        let found = self.source.take_damage();
+        let lost = std::mem::take(&mut self.lost);
+        match damage_text(&self.part.path, self.part.piece, &lost, &found) {
+            Some(words) if self.request.is_strict => return Err(Error::Corrupt(refusal_text(&words))),
+            words => warnings.extend(words),
+        }
+        Ok(Step::Done)
+    }
+}
+
+/// The scan of a copy that gives what a request asks of ranges of one topic. The brokers' part of it, too: tags and SQL92.
+///
+/// # Errors
+/// An expression that does not parse.
+pub fn scan_of(request: &RangeRequest, ranges: &[QueueRange]) -> Result<ScanRequest> {
+    let Some(QueueRange { queue: Queue { topic, broker_name, .. }, .. }) = ranges.first() else {
+        return Err(Error::argument("piece: expected a range of a copy, got none"));
+    };
+    let subscription = &request.subscription;
+    let mut tags: Vec<_> = subscription.tags.iter().flat_map(|tags| tags.iter()).collect();
+    tags.sort_unstable();
+    let tags: Vec<_> = tags.into_iter().map(|tag| String::from_utf8_lossy(tag)).collect();
+    let is_sql = subscription.expression_type == "SQL92";
+    let offsets = |edge: fn(&QueueRange) -> i64| {
+        Some(OffsetBound::ByQueue(ranges.iter().map(|range| (range.queue.queue_id, edge(range))).collect()))
+    };
+    Ok(ScanRequest {
+        topic: Some(topic.clone()),
+        queue_ids: Some(ranges.iter().map(|range| range.queue.queue_id).collect()),
+        tags: if tags.is_empty() { TagExpression::all() } else { TagExpression::of(tags.iter().map(AsRef::as_ref)) },
+        sql: is_sql.then(|| Sql92::parse(&subscription.expression)).transpose()?,
+        start_offset: offsets(|range| range.start),
+        end_offset: offsets(|range| range.end),
+        broker_name: Some(broker_name.to_string()),
+        ..request.scan.clone()
+    })
+}
+
+fn answer(queue: &Arc<Queue>, body: &Arc<Body>, rows: Vec<Row>) -> Fetched {
+    let offset = |row: Option<&Row>| row.and_then(|row| row.message(body)).map_or(0, |message| message.queue_offset());
+    let offsets = offset(rows.first())..offset(rows.last()) + 1;
+    // without tags to compare: the scan did that
+    Fetched::read(queue.clone(), offsets, body.clone(), rows)
+}
+
+impl std::fmt::Debug for CopyRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CopyRows").field("part", &self.part).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,333 @@
+//! Which brokers' logs are read in place of pulls, and how their stretches are cut into pieces.
+//!
+//! A log has everything: the topics of others, what was rolled back, and the messages of topics that were deleted. The plan asks for
+//! the first and the last message of each range, and so knows the stretch that holds all of them, and from where on it lists each
+//! queue. What a log does not tell, or not to everybody, goes by pulls.
+use crate::error::Error;
+use crate::origin::log_source::{LogSource, Refusal, log_sources, pulled};
+use crate::origin::piece::{LogPart, TopicPiece};
+use crate::origin::{BrokerWay, Via};
+use rmqfast_client::cluster::{Bounds, FoundMessage, TopicCluster};
+use rmqfast_client::puller::Queue;
+use rmqfast_client::ranges::{QueueRange, RangeRequest};
+use rmqfast_remoting::Interrupt;
+use rmqfast_replication::{LogStretch, Source};
+use std::collections::BTreeMap;
+
+/// Connections of a read to the HA port of a broker, one a piece: each has two threads and a megabyte there.
+const MOST_PIECES: u64 = 4;
+/// Bytes of a piece at least, as it takes a connection; and of what `auto` reads out of a log.
+const PIECE_BYTES: u64 = 64 << 20;
+/// Places that are looked for in queues, at most.
+const MOST_SEARCHES: usize = 256;
+/// What a pulled message costs, broker and reader together, in nanoseconds: a message, and a byte of it. Then what a byte of a log
+/// costs. From the figures of 4.9.4 in docs/benchmarks.md.
+const PULLED_MESSAGE: f64 = 1100.0;
+const PULLED_BYTE: f64 = 1.1;
+const LOG_BYTE: f64 = 0.8;
+
+/// What of a read comes out of logs, and what is left to pulls.
+#[derive(Debug, Default)]
+pub struct LogPlan {
+    /// Pieces of logs.
+    pub pieces: Vec<TopicPiece>,
+    /// Ranges that are pulled.
+    pub pulled: Vec<QueueRange>,
+    /// What was decided for each broker.
+    pub ways: Vec<BrokerWay>,
+}
+
+/// Plans the ranges of a read.
+pub struct LogPlanner<'a> {
+    /// Whom to ask.
+    pub cluster: &'a TopicCluster,
+    /// What is read.
+    pub request: &'a RangeRequest,
+    /// What was asked for.
+    pub via: &'a Via,
+    /// What was decided before.
+    pub ways: Option<&'a [BrokerWay]>,
+    /// Pieces of the read at least, as far as there may be so many.
+    pub min_pieces: i64,
+    /// Why nothing of the read may come out of a log, if so.
+    pub refusal: Option<String>,
+}
+
+/// A range, its first and its last message.
+struct Ends {
+    range: QueueRange,
+    first: FoundMessage,
+    last: FoundMessage,
+}
+
+/// Where a log is cut: a message, and the offset of each range that begins there or behind it.
+struct Cut {
+    message: FoundMessage,
+    offsets: Vec<i64>,
+}
+
+impl LogPlanner<'_> {
+    /// Decides for each broker of `ranges`.
+    ///
+    /// # Errors
+    /// Those of `interrupt`. A broker that does not answer, or refuses, is left to pulls, which tell what that means.
+    pub fn plan(
+        &self,
+        ranges: Vec<QueueRange>,
+        address_of: impl Fn(&str) -> Option<String>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<LogPlan, Error> {
+        let mut by_broker: BTreeMap<String, Vec<QueueRange>> = BTreeMap::new();
+        for range in ranges {
+            by_broker.entry(range.queue.broker_name.to_string()).or_default().push(range);
+        }
+        let min_pieces = self.min_pieces.unsigned_abs().div_ceil((by_broker.len() as u64).max(1));
+        let mut plan = LogPlan::default();
+        for (broker_name, ranges) in by_broker {
+            let pulled_because = match self.pieces(&broker_name, &ranges, min_pieces, interrupt) {
+                Ok(pieces) => {
+                    let address = address_of(&broker_name);
+                    let pieces = pieces.into_iter().map(|piece| TopicPiece { address: address.clone(), ..piece });
+                    plan.pieces.extend(pieces);
+                    None
+                }
+                Err(Refusal::Pulled(reason)) => {
+                    plan.pulled.extend(ranges);
+                    Some(reason)
+                }
+                Err(Refusal::Failed(error)) => return Err(error),
+            };
+            plan.ways.push(BrokerWay { broker_name, pulled_because });
+        }
+        Ok(plan)
+    }
+
+    /// Pieces of a broker's log.
+    fn pieces(
+        &self,
+        broker_name: &str,
+        ranges: &[QueueRange],
+        min_pieces: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<TopicPiece>, Refusal> {
+        let mut decided = self.ways.into_iter().flatten().filter(|way| way.broker_name == broker_name);
+        let decided = decided.find_map(|way| way.pulled_because.clone());
+        if let Some(reason) = self.refusal.clone().or(decided) {
+            return Err(Refusal::Pulled(reason));
+        }
+        if *self.via == Via::Auto && min_pieces > MOST_PIECES {
+            return Err(pulled(format!("minPartitions is more than {MOST_PIECES} connections to a log give")));
+        }
+        let Some(any) = ranges.first() else { return Ok(Vec::new()) };
+        let sources = log_sources(self.cluster, &any.queue, interrupt)?;
+        self.check_topics(ranges, interrupt)?;
+        let ends = self.ends(ranges, interrupt)?;
+        let (from, end) = stretch_of(&ends);
+        let Source { addresses, file_size, max_record, .. } = self.first_that_reaches(end, sources, interrupt)?;
+        let stretch = LogStretch { addresses, file_size, max_record, from, end };
+        if *self.via == Via::Auto {
+            let messages = ends.iter().map(Ends::count).fold(0, i64::saturating_add);
+            check_cost(stretch.end - stretch.from, messages, ends.iter().map(Ends::bytes).sum())?;
+        }
+        let len = stretch.end - stretch.from;
+        let count = (len / PIECE_BYTES).max(min_pieces).clamp(1, MOST_PIECES);
+        // a search takes a dozen requests
+        let count = count.min((MOST_SEARCHES / ends.len()) as u64 + 1);
+        self.cut(&stretch, &ends, count, interrupt)
+    }
+
+    /// The first source whose log has all before `end`.
+    fn first_that_reaches(
+        &self,
+        end: u64,
+        sources: Vec<LogSource>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Source, Refusal> {
+        let mut refusal = pulled("nobody serves its log");
+        for log in sources {
+            match log.check_reaches(end, self.cluster, interrupt) {
+                Ok(()) => return Ok(log.source),
+                Err(Refusal::Failed(error)) => return Err(Refusal::Failed(error)),
+                Err(behind) => refusal = behind,
+            }
+        }
+        Err(refusal)
+    }
+
+    fn check_topics(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<(), Refusal> {
+        let queues: BTreeMap<&str, &Queue> = ranges.iter().map(|range| (&*range.queue.topic, &range.queue)).collect();
+        let queues: Vec<Queue> = queues.into_values().cloned().collect();
+        let answers = self.cluster.are_listed_otherwise(&queues, interrupt)?;
+        match queues.iter().zip(answers).find(|(_, is_otherwise)| *is_otherwise) {
+            Some((Queue { topic, .. }, _)) => {
+                Err(pulled(format!("its log does not tell what {topic} has: a topic of another kind")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn ends(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<Vec<Ends>, Refusal> {
+        let firsts = ranges.iter().map(|range| (range.queue.clone(), range.start));
+        let lasts = ranges.iter().map(|range| (range.queue.clone(), range.end - 1));
+        let found = self.found(&firsts.chain(lasts).collect::<Vec<_>>(), interrupt)?;
+        let (firsts, lasts) = found.split_at(ranges.len());
+        let ends = ranges.iter().zip(firsts.iter().zip(lasts)).map(|(range, (first, last))| {
+            let ends = Ends { range: range.clone(), first: *first, last: *last };
+            if ends.is_sound() { Ok(ends) } else { Err(pulled(format!("{range}: its messages are not in order"))) }
+        });
+        ends.collect()
+    }
+
+    /// Cuts a stretch at messages into parts of about one size, of which each has the offsets of its own.
+    fn cut(
+        &self,
+        stretch: &LogStretch,
+        ends: &[Ends],
+        count: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<TopicPiece>, Refusal> {
+        let Some(first) = ends.iter().map(|ends| ends.first).min_by_key(|first| first.physical_offset) else {
+            return Ok(Vec::new());
+        };
+        let mut from = Cut { message: first, offsets: ends.iter().map(|ends| ends.range.start).collect() };
+        let mut pieces = Vec::new();
+        for number in 1..count {
+            let len = u128::from(stretch.end - stretch.from);
+            let near = stretch.from + (len * u128::from(number) / u128::from(count)) as u64;
+            let Some(to) = self.cut_near(near, ends, &from, interrupt)? else { break };
+            pieces.extend(piece(stretch, to.message.physical_offset.cast_unsigned(), ends, &from, &to.offsets));
+            from = to;
+        }
+        let last: Vec<i64> = ends.iter().map(|ends| ends.range.end).collect();
+        pieces.extend(piece(stretch, stretch.end, ends, &from, &last));
+        Ok(pieces)
+    }
+
+    /// The first message at a place or behind it; none where all ranges end before.
+    fn cut_near(&self, near: u64, ends: &[Ends], from: &Cut, interrupt: Interrupt<'_>) -> Result<Option<Cut>, Refusal> {
+        let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(near)).collect();
+        let group = &self.request.puller.consumer_group;
+        let offsets = self.cluster.offsets_behind(near.cast_signed(), &ranges, group, interrupt)?;
+        if offsets.iter().zip(&from.offsets).any(|(to, from)| to < from) {
+            return Err(pulled("its queues changed while they were looked at"));
+        }
+        let left = ends.iter().zip(&offsets).filter(|(ends, offset)| **offset < ends.range.end);
+        let places: Vec<(Queue, i64)> = left.map(|(ends, offset)| (ends.range.queue.clone(), *offset)).collect();
+        let found = self.found(&places, interrupt)?;
+        let message = found.into_iter().min_by_key(|found| found.physical_offset);
+        Ok(message.map(|message| Cut { message, offsets }))
+    }
+
+    /// The messages at offsets of queues, all of which are there.
+    fn found(&self, places: &[(Queue, i64)], interrupt: Interrupt<'_>) -> Result<Vec<FoundMessage>, Refusal> {
+        let found = self.cluster.messages(places, &self.request.puller.consumer_group, interrupt)?;
+        let found = places.iter().zip(found).map(|((queue, offset), found)| match found {
+            Some(found) if found.is_own => Ok(found),
+            Some(_) => Err(pulled(format!("{}: its messages are records of other queues", queue.topic))),
+            None => Err(pulled(format!("{}: the message {offset} is not there any more", queue.topic))),
+        });
+        found.collect()
+    }
+}
+
+impl Ends {
+    /// Whether both messages stand in a log, one behind the other.
+    fn is_sound(&self) -> bool {
+        let (first, last) = (self.first.physical_offset, self.last.physical_offset);
+        (0..=last).contains(&first) && last.checked_add(self.last.len.into()).is_some()
+    }
+
+    fn count(&self) -> i64 {
+        self.range.end - self.range.start
+    }
+
+    /// Bytes of its messages, about.
+    fn bytes(&self) -> f64 {
+        self.count() as f64 * (f64::from(self.first.len) + f64::from(self.last.len)) / 2.0
+    }
+
+    /// Where to begin to look for a place: messages of a queue stand about equally far from each other.
+    fn near(&self, place: u64) -> (Queue, Bounds, i64) {
+        let QueueRange { queue, start, end } = &self.range;
+        let (first, last) = (self.first.physical_offset, self.last.physical_offset);
+        let (part, whole) = (place.cast_signed() - first, (last - first).max(1));
+        let hint = i128::from(*start) + i128::from(end - start) * i128::from(part) / i128::from(whole);
+        (queue.clone(), (*start, *end), hint.clamp((*start).into(), (*end).into()) as i64)
+    }
+}
+
+/// Where the first message of all begins, and where the last one ends.
+fn stretch_of(ends: &[Ends]) -> (u64, u64) {
+    let from = ends.iter().map(|ends| ends.first.physical_offset.cast_unsigned()).min().unwrap_or_default();
+    let end = ends.iter().map(|ends| ends.last.physical_offset.cast_unsigned() + u64::from(ends.last.len)).max();
+    (from, end.unwrap_or(from))
+}
+
+/// A log of `len` bytes has everything, so it costs less only where so many messages of so many bytes are much of it.
+fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
+    if len < PIECE_BYTES {
+        return Err(pulled("it is little"));
+    }
+    let (share, record) = (bytes / len as f64, bytes / messages as f64);
+    let least = record * LOG_BYTE / (PULLED_MESSAGE + record * PULLED_BYTE);
+    if share < least {
+        let percent = |share: f64| (100.0 * share).round();
+        let text = format!("the messages are {} % of its log, which pays from {} % on", percent(share), percent(least));
+        return Err(pulled(text));
+    }
+    Ok(())
+}
+
+/// The piece with the offsets from a cut to others, which stand before the place `end`; none where there is no offset.
+fn piece(stretch: &LogStretch, end: u64, ends: &[Ends], from: &Cut, to: &[i64]) -> Option<TopicPiece> {
+    let place = from.message.physical_offset.cast_unsigned();
+    let (mut ranges, mut begins) = (Vec::new(), Vec::new());
+    for (ends, (start, end)) in ends.iter().zip(from.offsets.iter().zip(to)) {
+        if start < end {
+            ranges.push(QueueRange { queue: ends.range.queue.clone(), start: *start, end: *end });
+            begins.push((*start, place.max(ends.first.physical_offset.cast_unsigned())));
+        }
+    }
+    let stretch = LogStretch { from: place, end, ..stretch.clone() };
+    let first = (from.message.store_timestamp, from.message.body_crc);
+    let log = Some(LogPart { stretch, first, begins });
+    (!ranges.is_empty()).then_some(TopicPiece { address: None, ranges, goes_on: false, log, copy: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(len: u64, messages: i64, record: i64) -> Option<String> {
+        match check_cost(len, messages, (messages * record) as f64) {
+            Ok(()) => None,
+            Err(Refusal::Pulled(reason)) => Some(reason),
+            Err(Refusal::Failed(error)) => Some(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_log_pays_where_the_messages_are_much_of_it() {
+        let million = 1_000_000;
+        assert_eq!(reason(1 << 20, 1000, 1000), Some("it is little".to_owned()));
+        assert_eq!(reason(1_200_000_000, million, 1100), None);
+        assert_eq!(reason(700_000_000, million, 240), None);
+        let text = "the messages are 28 % of its log, which pays from 38 % on";
+        assert_eq!(reason(4_000_000_000, million, 1100), Some(text.to_owned()));
+        let text = "the messages are 12 % of its log, which pays from 14 % on";
+        assert_eq!(reason(2_000_000_000, million, 240), Some(text.to_owned()));
+    }
+
+    #[test]
+    fn messages_that_are_not_in_order_are_no_stretch() {
+        let at =
+            |physical_offset| FoundMessage { physical_offset, store_timestamp: 0, len: 100, body_crc: 0, is_own: true };
+        let queue = Queue { topic: "t".into(), broker_name: "b".into(), queue_id: 0 };
+        let sound = |first, last| {
+            let range = QueueRange { queue: queue.clone(), start: 0, end: 10 };
+            Ends { range, first: at(first), last: at(last) }.is_sound()
+        };
+        assert!(sound(0, 0) && sound(5, 900));
+        assert!(!sound(-1, 5) && !sound(6, 5) && !sound(0, i64::MAX) && !sound(1, i64::MIN));
+    }
+}

@@ -1,0 +1,80 @@
+//! How messages come from brokers to tasks: what a read asks for, and what was decided for each broker.
+pub mod copy_plan;
+pub mod copy_rows;
+pub mod log_plan;
+pub mod log_rows;
+pub mod log_source;
+pub mod piece;
+pub mod reader;
+
+use crate::error::{Error, Result};
+use crate::request::options::Options;
+use crate::store::read::local;
+use std::fmt;
+use std::path::PathBuf;
+
+/// What a read asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// By pulls.
+    #[default]
+    Pull,
+    /// Out of the brokers' logs, where these tell what pulls would.
+    Log,
+    /// Whichever costs less.
+    Auto,
+    /// Out of the copies in this directory of a mirror; the brokers tell offsets only.
+    Mirror(PathBuf),
+}
+
+impl Via {
+    /// What options ask for.
+    ///
+    /// # Errors
+    /// A path that is no directory of this machine.
+    pub fn of(options: &Options) -> Result<Self> {
+        Ok(match options.text("via") {
+            Some("log") => Self::Log,
+            Some("auto") => Self::Auto,
+            Some("mirror") => Self::Mirror(local("mirrorPath", options.text("mirrorPath").unwrap_or_default())?),
+            _ => Self::Pull,
+        })
+    }
+}
+
+/// A broker's name, and why it is read by pulls; nothing where its log is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerWay {
+    /// The broker.
+    pub broker_name: String,
+    /// The reason.
+    pub pulled_because: Option<String>,
+}
+
+impl BrokerWay {
+    /// Ways as the text of an option.
+    pub fn to_option(ways: &[Self]) -> String {
+        serde_json::Value::from_iter(ways.iter().map(|way| serde_json::json!([way.broker_name, way.pulled_because])))
+            .to_string()
+    }
+
+    /// Ways that were decided before.
+    ///
+    /// # Errors
+    /// No such text.
+    pub fn of_option(text: &str) -> Result<Vec<Self>> {
+        let ways: Vec<(String, Option<String>)> =
+            serde_json::from_str(text).map_err(|error| Error::argument(format!("option ways: {error}")))?;
+        Ok(ways.into_iter().map(|(broker_name, pulled_because)| Self { broker_name, pulled_because }).collect())
+    }
+}
+
+/// For a person.
+impl fmt::Display for BrokerWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pulled_because {
+            None => write!(f, "by the log of {}", self.broker_name),
+            Some(reason) => write!(f, "by pulls of {}: {reason}", self.broker_name),
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! A task's share of a read of topics, and how ranges of queues become such pieces.
+use crate::error::{Error, Result};
+use crate::store::piece::{self as store_piece, decode, encode, malformed};
+use rmqfast_client::puller::Queue;
+use rmqfast_client::ranges::QueueRange;
+use rmqfast_replication::LogStretch;
+use rmqfast_store::scan::Piece;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A task's share of a read: ranges of queues of one broker that no other task reads. They may be of several topics: a task has
+/// one connection, whatever it reads over that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicPiece {
+    /// Where the broker was when this was planned.
+    pub address: Option<String>,
+    /// The ranges, of different queues.
+    pub ranges: Vec<QueueRange>,
+    /// Whether the next batch of a stream goes on where the ranges end.
+    pub goes_on: bool,
+    /// Where all its messages stand in the broker's log, if that is read in place of pulls.
+    pub log: Option<LogPart>,
+    /// Where its messages stand in a copy of the broker, if that is read in place of pulls.
+    pub copy: Option<CopyPart>,
+}
+
+/// A range as a text has it: topic, broker, number of the queue, the first offset, the one behind the last.
+pub type RangeParts = (String, String, i32, i64, i64);
+
+/// Ranges of a broker that have less than this together become one task, which takes longer to begin than to read them.
+const FEW_ROWS: i64 = 50_000;
+/// Pieces that a driver plans at most: Spark has some KiB of memory for each task of a job.
+const MOST_PIECES: i64 = 100_000;
+
+impl TopicPiece {
+    /// Cuts ranges as [`cut`] does; `address_of` says where brokers are.
+    ///
+    /// # Errors
+    /// As [`cut`].
+    pub fn cut(
+        ranges: Vec<QueueRange>,
+        max_rows: i64,
+        min_pieces: i64,
+        address_of: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<Self>> {
+        let tasks = cut(ranges, max_rows, min_pieces)?;
+        Ok(tasks.into_iter().map(|ranges| Self::at(ranges, &address_of)).collect())
+    }
+
+    /// Pieces without an end of queues that begin at these offsets, `most` of them where there are no more brokers.
+    pub fn endless(
+        queues: impl IntoIterator<Item = (Queue, i64)>,
+        most: usize,
+        address_of: impl Fn(&str) -> Option<String>,
+    ) -> Vec<Self> {
+        let mut by_broker: BTreeMap<_, Vec<QueueRange>> = BTreeMap::new();
+        for (queue, start) in queues {
+            let broker_name = queue.broker_name.clone();
+            by_broker.entry(broker_name).or_default().push(QueueRange { queue, start, end: QueueRange::ENDLESS });
+        }
+        let total: usize = by_broker.values().map(Vec::len).sum();
+        let pieces = by_broker.into_values().flat_map(|ranges| {
+            // all tasks run at once, each on a core of its own: a broker gets its share of them, and one at least
+            let tasks = (most * ranges.len() / total).clamp(1, ranges.len());
+            let size = ranges.len().div_ceil(tasks);
+            ranges.chunks(size).map(<[QueueRange]>::to_vec).collect::<Vec<_>>()
+        });
+        pieces.map(|ranges| Self { goes_on: true, ..Self::at(ranges, &address_of) }).collect()
+    }
+
+    /// Of ranges of one broker.
+    fn at(ranges: Vec<QueueRange>, address_of: impl Fn(&str) -> Option<String>) -> Self {
+        let address = ranges.first().and_then(|range| address_of(&range.queue.broker_name));
+        Self { address, ranges, goes_on: false, log: None, copy: None }
+    }
+
+    /// What a part of a copy has of ranges.
+    pub fn of_copy(ranges: Vec<QueueRange>, part: CopyPart) -> Self {
+        Self { copy: Some(part), ..Self::at(ranges, |_| None) }
+    }
+
+    /// A number that the next batch's piece of the same queues has, too; none where no piece goes on.
+    pub fn number(&self) -> Option<u32> {
+        let Queue { topic, broker_name, queue_id } = &self.ranges.first().filter(|_| self.goes_on)?.queue;
+        // a sum that is the same in each process and each release
+        let bytes = topic.bytes().chain(broker_name.bytes());
+        let sum = bytes.fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        Some(sum.wrapping_add(queue_id.cast_unsigned()))
+    }
+
+    /// The piece as bytes, which driver and tasks carry unread.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(&self.to_json())
+    }
+
+    /// Pieces as the text of an option.
+    pub fn to_option(pieces: &[Self]) -> String {
+        serde_json::Value::from_iter(pieces.iter().map(Self::to_json)).to_string()
+    }
+
+    /// The piece that bytes are.
+    ///
+    /// # Errors
+    /// Bytes of another release, or none of a piece of topics.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::of_json(decode(bytes)?)
+    }
+
+    /// Pieces that were planned before, as the JSON of an option.
+    ///
+    /// # Errors
+    /// No such text.
+    pub fn of_option(text: &str) -> Result<Vec<Self>> {
+        let pieces: Vec<serde_json::Value> =
+            serde_json::from_str(text).map_err(|error| Error::argument(format!("option pieces: {error}")))?;
+        pieces.into_iter().map(Self::of_json).collect()
+    }
+
+    /// The address and the ranges as texts have them.
+    pub fn to_parts(&self) -> (Option<String>, Vec<RangeParts>) {
+        let parts = |QueueRange { queue: Queue { topic, broker_name, queue_id }, start, end }: &QueueRange| {
+            (topic.clone(), broker_name.to_string(), *queue_id, *start, *end)
+        };
+        (self.address.clone(), self.ranges.iter().map(parts).collect())
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let (address, ranges) = self.to_parts();
+        let (log, copy) = (self.log.as_ref().map(LogPart::to_parts), self.copy.as_ref().map(CopyPart::to_parts));
+        serde_json::json!([address, ranges, self.goes_on, log, copy])
+    }
+
+    fn of_json(json: serde_json::Value) -> Result<Self> {
+        type Parts = (Option<String>, Vec<RangeParts>, bool, Option<LogParts>, Option<CopyParts>);
+        let (address, ranges, goes_on, log, copy): Parts = serde_json::from_value(json).map_err(malformed)?;
+        let range = |(topic, broker_name, queue_id, start, end): RangeParts| QueueRange {
+            queue: Queue { topic, broker_name: broker_name.into(), queue_id },
+            start,
+            end,
+        };
+        let ranges = ranges.into_iter().map(range).collect();
+        let log = log.map(LogPart::of_parts).transpose();
+        let log = log.map_err(|problem| Error::argument(format!("piece: {problem}")))?;
+        let copy = copy.map(CopyPart::of_parts).transpose().map_err(malformed)?;
+        Ok(Self { address, ranges, goes_on, log, copy })
+    }
+}
+
+/// Cuts large ranges, and puts small ones of a broker together: a task has `max_rows` offsets at most, and there are
+/// `min_partitions` at least, where there are as many offsets.
+///
+/// # Errors
+/// More pieces than a driver plans: brokers say how many offsets there are.
+pub fn cut(mut ranges: Vec<QueueRange>, max_rows: i64, min_partitions: i64) -> Result<Vec<Vec<QueueRange>>> {
+    let total = ranges.iter().map(rows).fold(0, i64::saturating_add);
+    // rounded down, so that there are as many tasks as asked for, or more
+    let most = max_rows.min((total / min_partitions.max(1)).max(1)).max(1);
+    let pieces = ranges.iter().map(|range| piece_count(range, most)).fold(0, i64::saturating_add);
+    if pieces > MOST_PIECES {
+        let largest = ranges.iter().max_by_key(|range| rows(range)).map_or_else(String::new, QueueRange::to_string);
+        return Err(Error::argument(format!(
+            "expected {MOST_PIECES} pieces of a read at most, got {pieces} of {most} offsets each; the largest range is {largest}; raise \
+             maxRowsPerPartition or lower minPartitions, or read fewer offsets at a time"
+        )));
+    }
+    // small ranges together must not undo `min_partitions`
+    let few = FEW_ROWS.min(most);
+    // stable: what one broker has of several topics stands together
+    ranges.sort_by(|one, other| one.queue.broker_name.cmp(&other.queue.broker_name));
+    let mut tasks: Vec<Vec<QueueRange>> = Vec::new();
+    let mut room = 0;
+    for piece in ranges.iter().flat_map(|range| equal_pieces(range, most)) {
+        let rows = rows(&piece);
+        // one broker, one connection; and a reader takes each queue once
+        let fits = |last: &QueueRange| {
+            rows <= room && last.queue.broker_name == piece.queue.broker_name && last.queue != piece.queue
+        };
+        match tasks.last_mut() {
+            Some(task) if task.last().is_some_and(fits) => {
+                room -= rows;
+                task.push(piece);
+            }
+            _ => {
+                room = few - rows;
+                tasks.push(vec![piece]);
+            }
+        }
+    }
+    Ok(tasks)
+}
+
+fn piece_count(range: &QueueRange, most: i64) -> i64 {
+    let rows = rows(range);
+    rows / most + i64::from(rows % most > 0)
+}
+
+fn equal_pieces(range: &QueueRange, most: i64) -> impl Iterator<Item = QueueRange> {
+    let (queue, start) = (range.queue.clone(), range.start);
+    let (rows, count) = (rows(range), piece_count(range, most));
+    // of equal size: a short last piece would leave its core idle
+    let edge = move |number: i64| start + (i128::from(rows) * i128::from(number) / i128::from(count)) as i64;
+    (0..count).map(move |number| QueueRange { queue: queue.clone(), start: edge(number), end: edge(number + 1) })
+}
+
+fn rows(range: &QueueRange) -> i64 {
+    range.end.saturating_sub(range.start).max(0)
+}
+
+/// A stretch of a log that holds all messages of a piece's ranges, among others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPart {
+    /// The stretch.
+    pub stretch: LogStretch,
+    /// Store time and CRC of the body of its first record: an address may lead to another broker's log.
+    pub first: (i64, i32),
+    /// For each range, the offset that was planned as its first, and from which place on the log lists it. Before that place
+    /// messages of a deleted topic may stand, which had the same queues and offsets.
+    pub begins: Vec<(i64, u64)>,
+}
+
+/// A part as texts have it: addresses; bytes of a file, bytes of a record at most, the first place, the one behind the last; what
+/// tells the first record; where each range begins.
+pub type LogParts = (Vec<String>, [u64; 4], (i64, i32), Vec<(i64, u64)>);
+
+/// Java counts bytes of a file in 32 bits.
+const MAX_FILE: u64 = i32::MAX as u64;
+
+impl LogPart {
+    /// The part of what filters leave of `ranges`.
+    #[must_use]
+    pub fn left_of(&self, ranges: &[QueueRange], left: &[QueueRange]) -> Self {
+        let begins = ranges.iter().zip(&self.begins);
+        let begins = begins.filter(|(range, _)| left.iter().any(|left| left.queue == range.queue));
+        Self { begins: begins.map(|(_, begin)| *begin).collect(), ..self.clone() }
+    }
+
+    /// What [`of_parts`](Self::of_parts) takes.
+    pub fn to_parts(&self) -> LogParts {
+        let LogStretch { addresses, file_size, max_record, from, end } = self.stretch.clone();
+        (addresses, [file_size, max_record, from, end], self.first, self.begins.clone())
+    }
+
+    /// The part of such values.
+    ///
+    /// # Errors
+    /// What no log has, in words.
+    pub fn of_parts((addresses, numbers, first, begins): LogParts) -> Result<Self, String> {
+        let [file_size, max_record, from, end] = numbers;
+        if !(1..=MAX_FILE).contains(&file_size) || from > end || end > i64::MAX as u64 {
+            return Err(format!("log: expected a file size and a stretch, got {numbers:?}"));
+        }
+        Ok(Self { stretch: LogStretch { addresses, file_size, max_record, from, end }, first, begins })
+    }
+}
+
+/// A stretch of a copy that holds messages of a piece's ranges, all of one topic; other pieces have the other messages of the
+/// same ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyPart {
+    /// The directory of the copy, as every executor sees it.
+    pub path: PathBuf,
+    /// The stretch, and how it is read.
+    pub piece: Piece,
+}
+
+/// A part as texts have it: the directory, and the piece of a store.
+pub type CopyParts = (PathBuf, Value);
+
+impl CopyPart {
+    /// What [`of_parts`](Self::of_parts) takes.
+    pub fn to_parts(&self) -> CopyParts {
+        (self.path.clone(), store_piece::to_json(&self.piece))
+    }
+
+    /// The part of such values.
+    ///
+    /// # Errors
+    /// No piece of a store.
+    pub fn of_parts((path, piece): CopyParts) -> serde_json::Result<Self> {
+        Ok(Self { path, piece: store_piece::of_json(piece)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rmqfast_client::puller::Queue;
+    use rmqfast_replication::LogStretch;
+    use rmqfast_store::scan::{Piece, Way};
+    use std::collections::BTreeMap;
+
+    fn range(topic: &str, broker: &str, queue_id: i32, start: i64, end: i64) -> QueueRange {
+        QueueRange { queue: Queue { topic: topic.into(), broker_name: broker.into(), queue_id }, start, end }
+    }
+
+    #[test]
+    fn large_ranges_are_cut_and_small_ones_put_together() {
+        let of = |id, rows| range("t", "b", id, 0, rows);
+        let places = |tasks: Vec<Vec<QueueRange>>| -> Vec<Vec<_>> {
+            let place = |range: QueueRange| (range.queue.queue_id, range.start, range.end);
+            tasks.into_iter().map(|task| task.into_iter().map(place).collect()).collect()
+        };
+        let both = || vec![of(0, 10), of(1, 4)];
+        assert_eq!(places(cut(both(), 8, 1).expect("pieces")), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
+        assert_eq!(places(cut(both(), 100, 1).expect("pieces")), [vec![(0, 0, 10), (1, 0, 4)]]);
+        assert!(cut(vec![of(0, 0)], 8, 1).expect("pieces").is_empty());
+    }
+
+    #[test]
+    fn more_pieces_than_a_driver_plans_are_refused_before_they_are_made() {
+        for (ranges, max_rows, min_partitions, count) in [
+            (vec![range("t", "b", 0, 0, i64::MAX - 1)], 1_000_000, 1, 9_223_372_036_855),
+            (vec![range("t", "b", 0, i64::MIN, i64::MAX - 1)], 1, 1, i64::MAX),
+            ((0..3).map(|id| range("t", "b", id, 0, i64::MAX - 1)).collect(), 1, 1, i64::MAX),
+            (vec![range("t", "b", 0, 0, 100_001)], 1, 1, 100_001),
+            (vec![range("t", "b", 0, 0, 1 << 40)], 1_000_000, i64::MAX, 1 << 40),
+            (vec![range("t", "b", 0, 0, 1 << 40)], 0, 1, 1 << 40),
+        ] {
+            let error = cut(ranges, max_rows, min_partitions).expect_err("too many").to_string();
+            assert!(
+                error.starts_with(&format!("expected 100000 pieces of a read at most, got {count} of ")),
+                "{error}"
+            );
+            assert!(
+                error.ends_with("raise maxRowsPerPartition or lower minPartitions, or read fewer offsets at a time")
+            );
+        }
+        assert_eq!(cut(vec![range("t", "b", 0, 0, 100_000)], 1, 1).expect("pieces").len(), 100_000);
+    }
+
+    #[test]
+    fn a_task_reads_what_one_broker_has_of_several_topics() {
+        let ranges = vec![
+            range("bills", "a", 0, 0, 9),
+            range("bills", "b", 0, 0, 9),
+            range("orders", "a", 0, 0, 9),
+            range("orders", "b", 0, 0, 9),
+        ];
+        let pieces = TopicPiece::cut(ranges.clone(), 1000, 1, |_| None).expect("pieces");
+        let topics = |piece: &TopicPiece| -> Vec<String> {
+            piece.ranges.iter().map(|range| range.queue.topic.clone()).collect()
+        };
+        assert_eq!(pieces.iter().map(topics).collect::<Vec<_>>(), [["bills", "orders"], ["bills", "orders"]]);
+        let queues = ranges.into_iter().map(|range| (range.queue, 5));
+        let endless = TopicPiece::endless(queues, 2, |_| None);
+        assert_eq!(endless.iter().map(topics).collect::<Vec<_>>(), [["bills", "orders"], ["bills", "orders"]]);
+        assert!(endless.iter().flat_map(|piece| &piece.ranges).all(|range| range.start == 5 && range.is_endless()));
+        assert_eq!(TopicPiece::endless([], 2, |_| None), []);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_have_each_offset_once_and_a_queue_of_one_broker_once(
+            queues in proptest::collection::btree_map(("[xy]", "[ab]", 0..4), (0i64..10, 1i64..=200_000), 0..8),
+            max_rows in 1000i64..=300_000, min_pieces in 1i64..=20
+        ) {
+            let address = |broker: &str| (broker == "a").then(|| "10.0.0.1:10911".to_owned());
+            let ranges: Vec<QueueRange> = queues
+                .into_iter()
+                .map(|((topic, broker, id), (from, count))| range(&topic, &broker, id, from, from + count))
+                .collect();
+            let pieces = TopicPiece::cut(ranges.clone(), max_rows, min_pieces, address).expect("pieces");
+            let total: i64 = ranges.iter().map(rows).sum();
+            prop_assert!(pieces.len() as i64 >= min_pieces.min(total));
+            let mut parts: BTreeMap<&Queue, Vec<(i64, i64)>> = BTreeMap::new();
+            for TopicPiece { address: at, ranges, .. } in &pieces {
+                let broker = &ranges.first().expect("a range").queue.broker_name;
+                prop_assert_eq!(at, &address(broker));
+                prop_assert!(ranges.iter().all(|range| range.queue.broker_name == *broker));
+                let queues: std::collections::BTreeSet<&Queue> = ranges.iter().map(|range| &range.queue).collect();
+                prop_assert_eq!(queues.len(), ranges.len());
+                prop_assert!(ranges.iter().map(rows).sum::<i64>() <= max_rows);
+                for range in ranges {
+                    parts.entry(&range.queue).or_default().push((range.start, range.end));
+                }
+            }
+            prop_assert_eq!(parts.len(), ranges.len());
+            for range in &ranges {
+                let own = &parts[&range.queue];
+                // one follows the other, from the first offset to the last
+                let edges: Vec<i64> = own.iter().map(|(from, _)| *from).chain([range.end]).collect();
+                let expected: Vec<i64> = [range.start].into_iter().chain(own.iter().map(|(_, end)| *end)).collect();
+                prop_assert_eq!(edges, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
+        let ranges = vec![range("orders", "broker-a", 0, 5, 1 << 40), range("bills", "broker-a", 3, 0, 1)];
+        for address in [Some("10.0.0.1:10911".to_owned()), None] {
+            let stretch = LogStretch { file_size: 1000, from: 5, end: 1 << 62, ..LogStretch::default() };
+            let log = address.as_ref().map(|_| LogPart { stretch, first: (7, -7), begins: vec![(5, 5), (0, 77)] });
+            let piece = Piece { way: Way::Queue, from: 5, end: 1 << 62, verify_crc: true };
+            let copy = address.is_none().then(|| CopyPart { path: "/copies/broker-a".into(), piece });
+            let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true, log, copy };
+            let mut bytes = piece.to_bytes();
+            assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
+            bytes[0] = 1;
+            let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
+            assert!(error.starts_with("piece: expected version 4, got 1"), "{error}");
+        }
+        for bytes in [&b""[..], b"\x04", b"\x04[null]"] {
+            assert!(TopicPiece::of_bytes(bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn filters_leave_where_the_ranges_that_are_left_begin() {
+        let stretch = LogStretch { file_size: 1000, from: 5, end: 900, ..LogStretch::default() };
+        let part = LogPart { stretch, first: (7, -1), begins: vec![(0, 5), (3, 6), (0, 7)] };
+        let ranges = [range("t", "b", 0, 0, 100), range("t", "b", 1, 3, 100), range("t", "b", 2, 0, 100)];
+        // one that begins later still counts from where it was planned to
+        let left = part.left_of(&ranges, &[range("t", "b", 1, 50, 100), range("t", "b", 2, 0, 100)]);
+        assert_eq!(left.begins, [(3, 6), (0, 7)]);
+        assert_eq!(LogPart::of_parts(left.to_parts()), Ok(left));
+    }
+
+    #[test]
+    fn what_no_log_has_is_refused() {
+        for numbers in [[0, 1, 0, 9], [1 << 31, 1, 0, 9], [1000, 1, 10, 9], [1000, 1, 0, u64::MAX]] {
+            assert!(LogPart::of_parts((Vec::new(), numbers, (0, 0), Vec::new())).is_err(), "{numbers:?}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Reads the piece of a task: its ranges of queues, by pulls, out of the broker's log or out of a copy. All give the same messages, so
+//! that what the log does not tell is pulled.
+use crate::error::Result;
+use crate::origin::copy_rows::CopyRows;
+use crate::origin::log_rows::LogRows;
+use crate::origin::log_source::{Refusal, log_sources, pulled};
+use crate::origin::piece::TopicPiece;
+use arrow_array::RecordBatch;
+use rmqfast_client::cluster::{ClusterOptions, TopicCluster};
+use rmqfast_client::puller::{Fetched, Queue};
+use rmqfast_client::ranges::{self, Counts, OnWait, PoolKey, PullerPool, RangeReader, RangeRequest, Step};
+use std::time::{Duration, Instant};
+
+/// Reads a piece.
+pub struct PieceReader {
+    origin: Origin,
+    /// What was read out of the log, or out of a copy.
+    counts: Counts,
+    warnings: Vec<String>,
+}
+
+/// Where messages come from.
+enum Origin {
+    Pulls(Box<RangeReader>),
+    Log(Box<Log>),
+    Copy(Box<CopyRows>),
+}
+
+/// A broker's log, and how the same messages would be pulled.
+struct Log {
+    rows: LogRows,
+    /// Where the log is served, by the plan.
+    addresses: Vec<String>,
+    /// Whether the broker was asked if its log may be read there.
+    is_checked: bool,
+    request: RangeRequest,
+    address: Option<String>,
+    cluster: ClusterOptions,
+    on_wait: Box<OnWait>,
+}
+
+impl PieceReader {
+    /// Nobody is asked yet, but a copy is opened.
+    ///
+    /// # Errors
+    /// A piece of queues of several brokers, or of one queue twice; a copy that cannot be read.
+    pub fn open(
+        request: RangeRequest,
+        piece: TopicPiece,
+        cluster: ClusterOptions,
+        on_wait: Box<OnWait>,
+    ) -> Result<Self> {
+        let TopicPiece { address, ranges, log, copy, .. } = piece;
+        if let Some(part) = copy {
+            return Ok(Self::new(Origin::Copy(Box::new(CopyRows::open(request, &ranges, part)?))));
+        }
+        let Some(part) = log.filter(|part| part.begins.len() == ranges.len()) else {
+            return Ok(Self::pulling(RangeReader::new(request, ranges, address, cluster, on_wait)?));
+        };
+        let rows = LogRows::new(&request, &ranges, &part);
+        let addresses = part.stretch.addresses;
+        let log = Log { rows, addresses, is_checked: false, request, address, cluster, on_wait };
+        Ok(Self::new(Origin::Log(Box::new(log))))
+    }
+
+    /// One that pulls.
+    fn pulling(reader: RangeReader) -> Self {
+        Self::new(Origin::Pulls(Box::new(reader)))
+    }
+
+    fn new(origin: Origin) -> Self {
+        Self { origin, counts: Counts::default(), warnings: Vec::new() }
+    }
+
+    /// Reads on; waits for `wait` at most, and longer only to connect, or to ask where and what the broker is.
+    ///
+    /// # Errors
+    /// As [`RangeReader::advance`] and [`CopyRows::advance`].
+    pub fn advance(&mut self, wait: Duration) -> Result<Step> {
+        match &mut self.origin {
+            Origin::Pulls(reader) => Ok(reader.advance(wait)?),
+            Origin::Log(_) => self.advance_log(wait),
+            Origin::Copy(rows) => {
+                let step = rows.advance(&mut self.warnings)?;
+                if let Step::Answers(answers) = &step {
+                    self.count(answers);
+                }
+                Ok(step)
+            }
+        }
+    }
+
+    fn advance_log(&mut self, wait: Duration) -> Result<Step> {
+        let Origin::Log(log) = &mut self.origin else { return Ok(Step::Waiting) };
+        let began = Instant::now();
+        match log.advance(wait) {
+            Ok(Step::Answers(mut answers)) => {
+                // all that was read, whatever filters leave of it
+                let bytes = self.counts.bytes + bytes(&answers);
+                ranges::choose(&log.request, &mut answers, &mut self.warnings)?;
+                self.count(&answers);
+                self.counts.bytes = bytes;
+                Ok(if answers.is_empty() { Step::Waiting } else { Step::Answers(answers) })
+            }
+            Ok(Step::Waiting) => {
+                self.counts.waited += began.elapsed();
+                Ok(Step::Waiting)
+            }
+            Ok(Step::Done) => Ok(Step::Done),
+            Err(Refusal::Pulled(reason)) => self.pull_the_rest(&reason),
+            Err(Refusal::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Answers of [`advance`](Self::advance) as Arrow batches.
+    ///
+    /// # Errors
+    /// As [`unreadable`](Self::unreadable).
+    pub fn batches(&mut self, answers: &[Fetched]) -> Result<Vec<RecordBatch>> {
+        Ok(match &mut self.origin {
+            Origin::Pulls(reader) => reader.batches(answers)?,
+            Origin::Log(log) => ranges::batches(&log.request, answers, &mut self.warnings)?,
+            Origin::Copy(rows) => ranges::batches(&rows.request, answers, &mut self.warnings)?,
+        })
+    }
+
+    /// Tells of bodies that do not decompress, by the physical offsets of their messages.
+    ///
+    /// # Errors
+    /// There is one, and the request is strict.
+    pub fn unreadable(&mut self, answers: &[Fetched], offsets: &[i64]) -> Result<()> {
+        match &mut self.origin {
+            Origin::Pulls(reader) => reader.unreadable(answers, offsets)?,
+            Origin::Log(log) => ranges::unreadable(&log.request, answers, offsets, &mut self.warnings)?,
+            Origin::Copy(rows) => ranges::unreadable(&rows.request, answers, offsets, &mut self.warnings)?,
+        }
+        Ok(())
+    }
+
+    /// What is worth a warning since the last call.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        if let Origin::Pulls(reader) = &mut self.origin {
+            warnings.extend(reader.take_warnings());
+        }
+        warnings
+    }
+
+    /// Where each queue goes on behind what was handed out, of ranges that are not at their end. A copy does not tell.
+    pub fn next_offsets(&self) -> Box<dyn Iterator<Item = (&Queue, i64)> + '_> {
+        match &self.origin {
+            Origin::Pulls(reader) => Box::new(reader.next_offsets()),
+            Origin::Log(log) => Box::new(log.rows.next_offsets()),
+            Origin::Copy(_) => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// What came so far.
+    pub fn counts(&self) -> Counts {
+        let Origin::Pulls(reader) = &self.origin else { return self.counts };
+        let pulled = reader.counts();
+        Counts {
+            rows: self.counts.rows + pulled.rows,
+            bytes: self.counts.bytes + pulled.bytes,
+            pulls: self.counts.pulls + pulled.pulls,
+            waited: self.counts.waited + pulled.waited,
+        }
+    }
+
+    /// Ends the connection.
+    pub fn close(&mut self) {
+        match &mut self.origin {
+            Origin::Pulls(reader) => reader.close(),
+            Origin::Log(log) => log.rows.close(),
+            Origin::Copy(_) => {}
+        }
+    }
+
+    /// As [`RangeReader::reading_ahead`]; a log or a copy is read to the end of the piece only.
+    pub fn reading_ahead(self) -> Self {
+        self.with_reader(RangeReader::reading_ahead)
+    }
+
+    /// As [`RangeReader::pooled`]; the connection to a log is for one piece.
+    pub fn pooled(self, pool: &'static PullerPool, key: PoolKey) -> Self {
+        self.with_reader(|reader| reader.pooled(pool, key))
+    }
+
+    /// Gives up the ranges; a puller is left to the pool.
+    pub fn keep(&mut self) {
+        match &mut self.origin {
+            Origin::Pulls(reader) => reader.keep(),
+            Origin::Log(log) => log.rows.close(),
+            Origin::Copy(_) => {}
+        }
+    }
+
+    fn count(&mut self, answers: &[Fetched]) {
+        self.counts.pulls += 1;
+        self.counts.bytes += bytes(answers);
+        self.counts.rows += answers.iter().map(|answer| answer.rows.len() as u64).sum::<u64>();
+    }
+
+    fn with_reader(self, change: impl FnOnce(RangeReader) -> RangeReader) -> Self {
+        match self.origin {
+            Origin::Pulls(reader) => Self { origin: Origin::Pulls(Box::new(change(*reader))), ..self },
+            Origin::Log(_) | Origin::Copy(_) => self,
+        }
+    }
+
+    fn pull_the_rest(&mut self, reason: &str) -> Result<Step> {
+        let Origin::Log(log) = &mut self.origin else { return Ok(Step::Waiting) };
+        let rest = log.rows.rest();
+        if let Some(first) = rest.first() {
+            let broker = &first.queue.broker_name;
+            self.warnings.push(format!("broker {broker}: its log is not read on, the rest is pulled: {reason}"));
+        }
+        let (request, address, cluster) = (log.request.clone(), log.address.clone(), log.cluster.clone());
+        let on_wait = std::mem::replace(&mut log.on_wait, Box::new(rmqfast_remoting::never));
+        self.origin = Origin::Pulls(Box::new(RangeReader::new(request, rest, address, cluster, on_wait)?));
+        Ok(Step::Waiting)
+    }
+}
+
+fn bytes(answers: &[Fetched]) -> u64 {
+    answers.iter().map(|answer| answer.bytes() as u64).sum()
+}
+
+impl Log {
+    /// As [`LogRows::advance`], once the broker was asked whether that may be: the plan may be hours old.
+    fn advance(&mut self, wait: Duration) -> Result<Step, Refusal> {
+        if !self.is_checked {
+            let queue = self.rows.next_offsets().next().map(|(queue, _)| queue.clone());
+            if let Some(queue) = queue {
+                self.check(&queue)?;
+            }
+            self.is_checked = true;
+        }
+        self.rows.advance(wait, &self.request).map_err(Refusal::Pulled)
+    }
+
+    /// Looks whether the log may still be read where the plan says: a master may wait for who reads there by now.
+    fn check(&mut self, queue: &Queue) -> Result<(), Refusal> {
+        let logs = log_sources(&TopicCluster::new(self.cluster.clone())?, queue, &mut self.on_wait)?;
+        if logs.iter().any(|log| log.source.addresses == self.addresses) {
+            return Ok(());
+        }
+        let (expected, got) = (self.addresses.join(", "), logs.into_iter().flat_map(|log| log.source.addresses));
+        let got = got.collect::<Vec<_>>().join(", ");
+        Err(pulled(format!("its log is served elsewhere now: expected {expected}, got {got}")))
+    }
+}
+
+impl std::fmt::Debug for PieceReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PieceReader").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,305 @@
+//! Where a read of a store's queues starts and ends: earliest, latest, or JSON by topic, broker and queue.
+use crate::error::{Error, Result};
+use crate::request::options::Options;
+use crate::request::text::{is_digits, quoted, quoted_list, shown, trim};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Means the first offset of a queue.
+pub const EARLIEST: i64 = -2;
+/// Means behind the last offset of a queue.
+pub const LATEST: i64 = -1;
+/// What offsets look like.
+pub const FORM: &str = r#"{"topic": {"broker": {"0": 23}}}"#;
+
+/// Queue offsets by queue id.
+pub type Bounds = BTreeMap<i32, i64>;
+/// Each queue's first offset, and the one behind its last.
+pub type Queues = BTreeMap<i32, (i64, i64)>;
+/// Offsets by the number of a queue that there may not be, in the order in which they were given.
+pub type ByQueue = Vec<(i64, i64)>;
+
+/// What an option says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offsets<Named> {
+    /// Of every queue.
+    Earliest,
+    /// Of every queue.
+    Latest,
+    /// [`LATEST`] and [`EARLIEST`] may be among them.
+    Named(Named),
+}
+
+impl<Named> Offsets<Named> {
+    /// One of the two words, in any case; or what `other` makes of the text.
+    pub(crate) fn word_or(text: &str, other: impl FnOnce() -> Result<Named>) -> Result<Self> {
+        match trim(text).to_lowercase().as_str() {
+            "earliest" => Ok(Self::Earliest),
+            "latest" => Ok(Self::Latest),
+            _ => other().map(Self::Named),
+        }
+    }
+}
+
+/// Both ends of the read of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreOffsets {
+    start: Offsets<ByQueue>,
+    end: Offsets<ByQueue>,
+    /// What the first offset must not have expired for.
+    is_strict: bool,
+}
+
+impl StoreOffsets {
+    /// Those that options ask for.
+    ///
+    /// # Errors
+    /// A text that is no offsets, another topic, another broker, an offset below -2; anything but the whole of all topics.
+    pub fn of(options: &Options) -> Result<Self> {
+        let parse = |name| {
+            let text = options.text(name).unwrap_or_default();
+            Offsets::word_or(text, || by_queue_of_store(name, text, options.text("topic"), options.text("brokerName")))
+        };
+        let (start, end) = (parse("startingOffsets")?, parse("endingOffsets")?);
+        let both = Self { start, end, is_strict: options.flag("failOnDataLoss") };
+        // numbers of queues mean nothing without a topic
+        if !both.are_whole() && options.text("topic").is_none() {
+            return Err(Error::argument("startingOffsets and endingOffsets need the option topic"));
+        }
+        Ok(both)
+    }
+
+    /// Whether they bound nothing, so that nobody has to look where queues begin and end.
+    pub fn are_whole(&self) -> bool {
+        (&self.start, &self.end) == (&Offsets::Earliest, &Offsets::Latest)
+    }
+
+    /// The offsets that are named by queue, without a look at the queues: those of options that were resolved are numbers.
+    pub fn named(&self) -> (Bounds, Bounds) {
+        let numbers = |offsets: &Offsets<ByQueue>| match offsets {
+            Offsets::Named(named) => {
+                named.iter().filter_map(|(id, offset)| Some((i32::try_from(*id).ok()?, *offset))).collect()
+            }
+            _ => Bounds::new(),
+        };
+        (numbers(&self.start), numbers(&self.end))
+    }
+
+    /// The bounds of a scan that these mean in `queues` as they are now; a queue without one is read from its first message
+    /// on, or to its last.
+    ///
+    /// # Errors
+    /// A queue that the topic does not have, or that begins behind its end; a first offset that has expired, or is not there yet.
+    pub fn bounds(&self, queues: &Queues) -> Result<(Bounds, Bounds)> {
+        let first = bounds("startingOffsets", &self.start, queues, EARLIEST)?;
+        // an end that has expired reads nothing, but a start would leave out messages in silence
+        if self.is_strict {
+            check_not_expired("startingOffsets", &first, queues)?;
+            check_there("startingOffsets", &first, queues)?;
+        }
+        let last = bounds("endingOffsets", &self.end, queues, LATEST)?;
+        check_order(&self.start, &self.end)?;
+        Ok((first, last))
+    }
+}
+
+/// Refuses to start behind messages that retention has deleted, as if they had never been.
+///
+/// # Errors
+/// A queue begins behind its bound.
+pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
+    for (id, offset) in bounds {
+        // of a queue that is not there nothing has expired
+        let (first, _) = queues.get(id).copied().unwrap_or_default();
+        if *offset < first {
+            return Err(Error::Corrupt(format!(
+                "{name}: queue {id}: offset {offset} has expired, the queue begins at {first}; \
+                 on_damage=\"warn\" (failOnDataLoss=false) starts there"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to start behind the last message: nothing would be read, without a word.
+fn check_there(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
+    for (id, offset) in bounds {
+        let (_, last) = queues.get(id).copied().unwrap_or_default();
+        if *offset > last {
+            return Err(Error::Corrupt(format!(
+                "{name}: queue {id}: offset {offset} is not there yet, the queue ends at {last}; \
+                 on_damage=\"warn\" (failOnDataLoss=false) reads nothing of it"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a number of a begin behind that of its end; a word, as -1 for the latest, leaves a queue out.
+fn check_order(start: &Offsets<ByQueue>, end: &Offsets<ByQueue>) -> Result<()> {
+    let (Offsets::Named(start), Offsets::Named(end)) = (start, end) else { return Ok(()) };
+    for (id, start) in start {
+        if let Some((_, end)) = end.iter().find(|(other, end)| other == id && (0..*start).contains(end)) {
+            let text =
+                format!("startingOffsets: queue {id}: expected {end} at most, which endingOffsets says, got {start}");
+            return Err(Error::argument(text));
+        }
+    }
+    Ok(())
+}
+
+/// The text that says these bounds.
+pub fn told(topic: &str, bounds: &Bounds) -> String {
+    let queues: Map<String, Value> = bounds.iter().map(|(id, offset)| (id.to_string(), json!(offset))).collect();
+    // `*`: a store does not know the name of its broker
+    json!({ topic: { "*": queues } }).to_string()
+}
+
+/// The value of a JSON text; what else was expected is said.
+pub(crate) fn json_of(name: &str, text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(|_| {
+        Error::argument(format!("{name}: expected earliest, latest or JSON as {FORM}, got {}", quoted(text)))
+    })
+}
+
+/// The offsets that a JSON object has by queue.
+pub(crate) fn by_queue(name: &str, queues: &Map<String, Value>) -> Result<ByQueue> {
+    let mut by_queue = ByQueue::new();
+    for (key, value) in queues {
+        let (id, offset) = (queue_id(name, key)?, offset(name, key, value)?);
+        // "1" and "01" are one queue
+        match by_queue.iter().find(|(other, _)| *other == id) {
+            Some((_, same)) if *same != offset => {
+                return Err(Error::argument(format!(
+                    "{name}: queue {id}: expected one offset, got {same} and {offset}"
+                )));
+            }
+            Some(_) => {}
+            None => by_queue.push((id, offset)),
+        }
+    }
+    Ok(by_queue)
+}
+
+fn by_queue_of_store(name: &str, text: &str, topic: Option<&str>, broker_name: Option<&str>) -> Result<ByQueue> {
+    let Some(topic) = topic else {
+        return Err(Error::argument(format!("{name}: offsets by queue need the option topic")));
+    };
+    let value = json_of(name, text)?;
+    let by_broker = Value::Object(only(name, "topic", &value, &[topic])?.clone());
+    let mut brokers = vec!["*", broker_name.unwrap_or("*")];
+    brokers.sort_unstable();
+    // both are `*` where the store is given no name of a broker
+    brokers.dedup();
+    by_queue(name, only(name, "broker", &by_broker, &brokers)?)
+}
+
+fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) -> Result<Bounds> {
+    let every = |offset| queues.keys().map(|id| (i64::from(*id), offset)).collect();
+    let offsets = match offsets {
+        Offsets::Earliest => every(EARLIEST),
+        Offsets::Latest => every(LATEST),
+        Offsets::Named(offsets) => offsets.clone(),
+    };
+    let queue_of = |id: i64| i32::try_from(id).ok().and_then(|id| queues.get_key_value(&id));
+    if let Some((unknown, _)) = offsets.iter().find(|(id, _)| queue_of(*id).is_none()) {
+        let ids: Vec<String> = queues.keys().map(i32::to_string).collect();
+        let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+        return Err(Error::argument(format!("{name}: no queue {unknown}; the topic's queues are {ids}")));
+    }
+    // without a bound a scan reads to the queue's edge, also what comes later
+    let bounded = offsets.into_iter().filter(|(_, offset)| *offset != open);
+    let resolved = bounded.filter_map(|(id, offset)| {
+        queue_of(id).map(|(id, (first, behind_last))| match offset {
+            EARLIEST => (*id, *first),
+            LATEST => (*id, *behind_last),
+            _ => (*id, offset),
+        })
+    });
+    Ok(resolved.collect())
+}
+
+/// The one member of a JSON object; it must be one of `allowed`.
+fn only<'a>(name: &str, what: &str, value: &'a Value, allowed: &[&str]) -> Result<&'a Map<String, Value>> {
+    let names: Vec<String> = allowed.iter().map(|word| quoted(word)).collect();
+    let refuse =
+        |got: String| Error::argument(format!("{name}: expected one {what}, {}, got {got}", names.join(" or ")));
+    let Value::Object(object) = value else { return Err(refuse(shown(value))) };
+    match (object.len(), allowed.iter().find_map(|word| object.get(*word))) {
+        (1, Some(Value::Object(member))) => Ok(member),
+        (1, Some(member)) => {
+            Err(Error::argument(format!("{name}: expected an object below the {what}, got {}", shown(member))))
+        }
+        _ => Err(refuse(sorted_keys(object))),
+    }
+}
+
+/// The keys of an object, as a sorted list of Python.
+pub(crate) fn sorted_keys(object: &Map<String, Value>) -> String {
+    let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    quoted_list(keys)
+}
+
+fn queue_id(name: &str, key: &str) -> Result<i64> {
+    let id = if is_digits(key) { key.parse().ok() } else { None };
+    id.ok_or_else(|| Error::argument(format!("{name}: expected a queue id as \"0\", got {}", quoted(key))))
+}
+
+fn offset(name: &str, key: &str, value: &Value) -> Result<i64> {
+    // -1 and -2 are what Kafka's source of Spark means by them
+    value.as_i64().filter(|offset| *offset >= EARLIEST).ok_or_else(|| {
+        let got = shown(value);
+        Error::argument(format!("{name}: queue {key}: expected an offset, -1 (latest) or -2 (earliest), got {got}"))
+    })
+}
+
+const OWN_CHECKPOINT: &str = "give this stream a checkpointLocation of its own";
+
+/// A checkpoint's offset as JSON; `form` is what the error expects.
+pub fn checkpoint_json(text: &str, form: &str) -> Result<Value> {
+    let value = serde_json::from_str(text);
+    value.map_err(|_| foreign(Error::argument(format!("checkpoint: expected {form}, got {}", quoted(text)))))
+}
+
+/// The error for a checkpoint that another stream wrote.
+pub fn foreign(error: Error) -> Error {
+    Error::argument(format!("{error}; {OWN_CHECKPOINT}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::options::Kind;
+
+    #[test]
+    fn bounds_become_the_text_that_says_them() {
+        let bounds = Bounds::from([(0, 5), (1, 7)]);
+        let pairs = [("path", "/s"), ("topic", "orders"), ("startingOffsets", &told("orders", &bounds))];
+        let pairs: Vec<_> = pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+        let offsets = StoreOffsets::of(&Options::of(Kind::StoreBatch, &pairs).expect("options")).expect("offsets");
+        let queues = Queues::from([(0, (0, 9)), (1, (0, 9))]);
+        assert_eq!(offsets.bounds(&queues).expect("known queues"), (bounds, Bounds::new()));
+    }
+
+    #[test]
+    fn a_start_behind_the_last_message_and_one_behind_the_end_are_refused() {
+        let found = |start: i64, end: i64, strict: &str| {
+            let at = |offset: i64| format!(r#"{{"orders": {{"*": {{"0": {offset}}}}}}}"#);
+            let (start, end) = (at(start), at(end));
+            let pairs = [("path", "/s"), ("topic", "orders"), ("startingOffsets", &start), ("endingOffsets", &end)];
+            let pairs = pairs.into_iter().chain([("failOnDataLoss", strict)]);
+            let pairs: Vec<_> = pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+            let offsets = StoreOffsets::of(&Options::of(Kind::StoreBatch, &pairs).expect("options")).expect("offsets");
+            offsets.bounds(&Queues::from([(0, (3, 9))])).map_err(|error| error.to_string())
+        };
+        assert!(found(9, -1, "true").is_ok() && found(3, 9, "true").is_ok() && found(5, 5, "true").is_ok());
+        let error = found(1 << 62, -1, "true").expect_err("not there");
+        assert!(error.starts_with(
+            "startingOffsets: queue 0: offset 4611686018427387904 is not there yet, the queue ends at 9; "
+        ));
+        assert!(found(1 << 62, -1, "false").is_ok());
+        let error = "startingOffsets: queue 0: expected 5 at most, which endingOffsets says, got 6";
+        assert_eq!([found(6, 5, "true"), found(6, 5, "false")], [Err(error.to_owned()), Err(error.to_owned())]);
+    }
+}

@@ -1,0 +1,569 @@
+//! The options of Spark's reads and of its sink: one table of names, what their texts mean, what they are unless given.
+use crate::error::{Error, Result};
+use crate::request::table_options::without_properties;
+use crate::request::text::{hint, integer, quoted, trim, trim_start};
+use crate::request::time::{check_range, milliseconds};
+use rmqfast_store::filter::{Sql92, TagExpression};
+use rmqfast_store::scan::{Column, PropertyNames, ScanRequest, TimeUnit};
+
+/// A name and a text for each option, as Spark gives them.
+pub type Pairs = Vec<(String, String)>;
+
+/// Who reads options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A batch read of a store directory.
+    StoreBatch,
+    /// A stream of a store directory.
+    StoreStream,
+    /// A batch read of a store inside the JVM: once it is resolved, its options also say which stretch of the log it reads.
+    Columnar,
+    /// A batch read of a topic.
+    TopicBatch,
+    /// A batch read of a topic inside the JVM: its options may also say which pieces were planned.
+    ColumnarTopic,
+    /// A stream of a topic.
+    TopicStream,
+    /// What sends rows to a topic.
+    Sink,
+}
+
+impl Kind {
+    /// The kind that errors and Python call so.
+    ///
+    /// # Errors
+    /// There is no such kind.
+    pub fn of_name(name: &str) -> Result<Self> {
+        Ok(match name {
+            "store batch" => Self::StoreBatch,
+            "store stream" => Self::StoreStream,
+            "topic batch" => Self::TopicBatch,
+            "topic stream" => Self::TopicStream,
+            "sink" => Self::Sink,
+            _ => {
+                return Err(Error::argument(format!(
+                    "kind: expected one of a read or of a sink, got {}",
+                    quoted(name)
+                )));
+            }
+        })
+    }
+
+    fn has(self, row: &Row) -> bool {
+        match self {
+            Self::StoreBatch | Self::StoreStream => row.of & STORE != 0,
+            Self::Columnar => row.of & (STORE | LOG_RANGE) != 0,
+            Self::TopicBatch | Self::TopicStream => row.of & TOPIC != 0,
+            Self::ColumnarTopic => row.of & (TOPIC | PLANNED) != 0,
+            Self::Sink => row.of & SINK != 0,
+        }
+    }
+
+    /// Options of others that are worth a word of their own.
+    fn others(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Self::StoreBatch | Self::StoreStream | Self::Columnar => (
+                &[
+                    "nameServer",
+                    "subscribe",
+                    "subscribePattern",
+                    "assign",
+                    "group",
+                    "pullBatchSize",
+                    "pullTimeoutMs",
+                    "maxRowsPerPartition",
+                    "via",
+                    "mirrorPath",
+                ],
+                "is a live cluster's; this source reads a store directory, storePath",
+            ),
+            Self::TopicBatch | Self::TopicStream | Self::ColumnarTopic => (
+                &["storePath", "path", "partitionBytes", "brokerName", "commitLogDirs", "io"],
+                "is of a store directory; this read has nameServer, a live cluster",
+            ),
+            Self::Sink => {
+                (&["path", "storePath"], "is a store's; this sink sends to brokers, nameServer says to which")
+            }
+        }
+    }
+}
+
+/// What an option means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A text that is not blank.
+    Text(String),
+    /// True or false.
+    Flag(bool),
+    /// A number within the option's limits.
+    Number(i64),
+    /// Milliseconds since 1970.
+    Time(i64),
+    /// Texts, none of them empty.
+    Texts(Vec<String>),
+    /// Numbers of queues.
+    Ids(Vec<i32>),
+}
+
+/// How a text becomes a value.
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Topic,
+    OneTopic,
+    Flag,
+    Number(i64, i64),
+    Time,
+    Texts,
+    Ids,
+    OneOf(&'static [&'static str]),
+}
+
+/// An option: its name; another one for it; the argument of Python that says the same; whose it is; its form; its text
+/// unless it is given.
+struct Row {
+    name: &'static str,
+    alias: Option<&'static str>,
+    argument: &'static str,
+    of: u8,
+    form: Form,
+    default: Option<&'static str>,
+}
+
+const STORE: u8 = 1;
+const TOPIC: u8 = 2;
+const READ: u8 = STORE | TOPIC;
+const SINK: u8 = 4;
+const CLUSTER: u8 = TOPIC | SINK;
+/// Where the read begins and ends in the commit log: what the log held when `read_store` was called. Nobody types these.
+const LOG_RANGE: u8 = 8;
+/// What `read_topic` planned when it was called, and what `load` chose. Nobody types these.
+const PLANNED: u8 = 16;
+
+const MOST: i64 = 1 << 62;
+const DAY_MS: i64 = 86_400_000;
+const COUNT: Form = Form::Number(1, MOST);
+const BODY_BYTES: Form = Form::Number(1, 1 << 30);
+const MILLISECONDS: Form = Form::Number(1, DAY_MS);
+
+const fn row(name: &'static str, argument: &'static str, of: u8, form: Form, default: Option<&'static str>) -> Row {
+    Row { name, alias: None, argument, of, form, default }
+}
+
+const fn with_alias(alias: &'static str, row: Row) -> Row {
+    Row { alias: Some(alias), ..row }
+}
+
+const TABLE: [Row; 61] = [
+    with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
+    row("nameServer", "name_server", CLUSTER, Form::Text, None),
+    row("topic", "topic", STORE | SINK, Form::Topic, None),
+    row("topic", "topic", TOPIC, Form::OneTopic, None),
+    // as Kafka's source has them
+    row("subscribe", "subscribe", TOPIC, Form::Texts, None),
+    row("subscribePattern", "subscribe_pattern", TOPIC, Form::Text, None),
+    row("assign", "assign", TOPIC, Form::Text, None),
+    row("group", "group", TOPIC, Form::Text, Some("rmqfast_spark")),
+    // no default here: `SinkOptions` of Python has them
+    row("group", "group", SINK, Form::Text, None),
+    row("namespace", "namespace", SINK, Form::Text, None),
+    with_alias("subExpression", row("tags", "tags", READ, Form::Text, Some("*"))),
+    row("sql", "sql", READ, Form::Text, None),
+    row("keys", "keys", READ, Form::Texts, None),
+    row("keysPrefix", "keys_prefix", STORE, Form::Text, None),
+    row("queueIds", "queue_ids", READ, Form::Ids, None),
+    row("startingOffsets", "starting_offsets", STORE, Form::Text, Some("earliest")),
+    // of a batch the earliest, of a stream the latest
+    row("startingOffsets", "starting_offsets", TOPIC, Form::Text, None),
+    row("endingOffsets", "ending_offsets", READ, Form::Text, Some("latest")),
+    row("startingTimestamp", "start_time", READ, Form::Time, None),
+    row("endingTimestamp", "end_time", READ, Form::Time, None),
+    row("columns", "columns", READ, Form::Texts, None),
+    row("propertyNames", "property_names", READ, Form::Texts, None),
+    row("minPartitions", "min_partitions", READ, Form::Number(1, 1_000_000), None),
+    row("partitionBytes", "partition_bytes", STORE, COUNT, Some("268435456")),
+    row("maxRowsPerPartition", "max_rows_per_partition", TOPIC, COUNT, Some("1000000")),
+    row("failOnDataLoss", "fail_on_data_loss", READ, Form::Flag, Some("true")),
+    row("verifyCrc", "verify_crc", READ, Form::Flag, Some("false")),
+    row("pullBatchSize", "pull_batch_size", TOPIC, Form::Number(1, 1 << 16), Some("32")),
+    // as `consumerPullTimeoutMillis` of Java's pull consumer
+    row("pullTimeoutMs", "pull_timeout_ms", TOPIC, MILLISECONDS, Some("10000")),
+    row("pullsUnderWay", "pulls_under_way", TOPIC, Form::Number(1, 1024), Some("16")),
+    row("retryTimeoutMs", "retry_timeout_ms", TOPIC, MILLISECONDS, Some("60000")),
+    row("via", "via", TOPIC, Form::OneOf(&["pull", "log", "auto", "mirror"]), Some("pull")),
+    row("mirrorPath", "mirror_path", TOPIC, Form::Text, None),
+    row("maxBodyBytes", "max_body_bytes", READ, BODY_BYTES, Some("67108864")),
+    row("brokerName", "broker_name", STORE, Form::Text, None),
+    row("commitLogDirs", "commit_log_dirs", STORE, Form::Texts, None),
+    row("accessKey", "access_key", CLUSTER, Form::Text, None),
+    row("secretKey", "secret_key", CLUSTER, Form::Text, None),
+    row("securityToken", "security_token", CLUSTER, Form::Text, None),
+    row("tls", "tls", CLUSTER, Form::Flag, None),
+    row("tlsTrust", "tls_trust", CLUSTER, Form::Text, None),
+    row("tlsCertificate", "tls_certificate", CLUSTER, Form::Text, None),
+    row("tlsKey", "tls_key", CLUSTER, Form::Text, None),
+    row("tlsVerify", "tls_verify", CLUSTER, Form::Flag, None),
+    row("tlsCheckHost", "tls_check_host", CLUSTER, Form::Flag, None),
+    row("maxOffsetsPerTrigger", "max_offsets_per_trigger", TOPIC, COUNT, None),
+    row("minOffsetsPerTrigger", "min_offsets_per_trigger", TOPIC, COUNT, None),
+    // 15 minutes, as `maxTriggerDelay` of Kafka's source
+    row("maxTriggerDelayMs", "max_trigger_delay_ms", TOPIC, MILLISECONDS, Some("900000")),
+    row("commitOffsets", "commit_offsets", TOPIC, Form::Flag, Some("false")),
+    row("pushdown", "pushdown", READ, Form::Flag, Some("false")),
+    row("maxBytesPerTrigger", "max_bytes_per_trigger", STORE, COUNT, None),
+    row("io", "io", STORE, Form::OneOf(&["pread", "mmap"]), Some("pread")),
+    row("batchSize", "batch_size", SINK, Form::Number(1, 32_767), None),
+    row("maxMessageSize", "max_message_size", SINK, BODY_BYTES, None),
+    row("sendTimeoutMs", "send_timeout_ms", SINK, MILLISECONDS, None),
+    row("retryTimeoutMs", "retry_timeout_ms", SINK, Form::Number(0, DAY_MS), None),
+    row("inFlight", "in_flight", SINK, Form::Number(1, 64), None),
+    row("logStart", "log_start", LOG_RANGE, Form::Number(0, i64::MAX), None),
+    row("logEnd", "log_end", LOG_RANGE, Form::Number(0, i64::MAX), None),
+    row("pieces", "pieces", PLANNED, Form::Text, None),
+    row("ways", "ways", PLANNED, Form::Text, None),
+];
+/// Which topics of a cluster are read; one of these says it.
+pub const TOPICS: [&str; 4] = ["topic", "subscribe", "subscribePattern", "assign"];
+/// What Spark gives to every sink of a stream.
+const SPARKS_OWN: [&str; 2] = ["checkpointlocation", "queryname"];
+
+/// Options as values.
+#[derive(Clone, Debug)]
+pub struct Options {
+    kind: Kind,
+    /// By row of the table; defaults are there, too.
+    values: Vec<Option<Value>>,
+    /// Rows of which the user gave a text.
+    given: Vec<usize>,
+}
+
+impl Options {
+    /// Reads options; their names may be in any case.
+    ///
+    /// # Errors
+    /// An unknown name, a text that is no such value, a value out of range, what a read of that kind has no use for, or
+    /// cannot do without.
+    pub fn of(kind: Kind, pairs: &[(String, String)]) -> Result<Self> {
+        let mut options = Self { kind, values: TABLE.iter().map(|_| None).collect(), given: Vec::new() };
+        // Spark's own map folds case, so no name comes twice but by its alias
+        for (given, text) in without_properties(pairs, is_option).iter().filter(|(name, _)| !is_sparks_own(kind, name))
+        {
+            let (index, name) = canonical(kind, given)?;
+            if options.given.contains(&index) {
+                return Err(Error::argument(format!("option {name}: given twice, the other time as its alias")));
+            }
+            options.given.push(index);
+            options.values[index] = Some(TABLE[index].form.parse(name, text)?);
+        }
+        // before defaults are there: what nobody gave cannot be wrong
+        options.check()?;
+        for (index, row) in rows(kind).filter(|(_, row)| row.default.is_some()) {
+            if options.values[index].is_none() {
+                options.values[index] = row.default.map(|text| row.form.parse(row.name, text)).transpose()?;
+            }
+        }
+        Ok(options)
+    }
+
+    /// Who reads them.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Names of options and aliases, as errors list them.
+    pub fn names(kind: Kind) -> Vec<&'static str> {
+        // nobody types them, so a hint must not name them
+        let listed = rows(kind).filter(|(_, row)| row.of & (LOG_RANGE | PLANNED) == 0);
+        listed.flat_map(|(_, row)| [Some(row.name), row.alias]).flatten().collect()
+    }
+
+    /// Name of each option, and the argument of Python that says the same.
+    pub fn arguments(kind: Kind) -> Vec<(&'static str, &'static str)> {
+        rows(kind).map(|(_, row)| (row.name, row.argument)).collect()
+    }
+
+    /// Each argument of Python with its value, if it has one.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, Option<&Value>)> {
+        rows(self.kind).map(|(index, row)| (row.argument, self.values[index].as_ref()))
+    }
+
+    /// Whether the user gave an option.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|index| TABLE[*index].name == name)
+    }
+
+    /// The text of an option.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether an option is true.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name) == Some(&Value::Flag(true))
+    }
+
+    /// Whether an option is true; `default` where it was not given and the table has no default.
+    pub fn flag_or(&self, name: &str, default: bool) -> bool {
+        if self.get(name).is_some() { self.flag(name) } else { default }
+    }
+
+    /// The number, or the time in milliseconds, of an option.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        match self.get(name) {
+            Some(Value::Number(number) | Value::Time(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The texts of an option.
+    pub fn texts(&self, name: &str) -> Option<&[String]> {
+        match self.get(name) {
+            Some(Value::Texts(texts)) => Some(texts),
+            _ => None,
+        }
+    }
+
+    /// The numbers of queues of an option.
+    pub fn ids(&self, name: &str) -> Option<&[i32]> {
+        match self.get(name) {
+            Some(Value::Ids(ids)) => Some(ids),
+            _ => None,
+        }
+    }
+
+    /// Where a stream of a store begins that has no checkpoint: `earliest` or `latest`, unless a time says.
+    pub fn begin(&self) -> String {
+        let text = self.text("startingOffsets").filter(|_| self.is_given("startingOffsets"));
+        // a stream begins at the latest, as Kafka's does; the table's default is that of a batch
+        text.map_or_else(|| "latest".to_owned(), |text| trim(text).to_lowercase())
+    }
+
+    /// The scan of these messages, without bounds on offsets: what those mean depends on the store.
+    ///
+    /// # Errors
+    /// `tags` or `sql` does not parse.
+    pub fn scan_request(&self, columns: Vec<Column>) -> Result<ScanRequest> {
+        let owned = |name| self.text(name).map(str::to_owned);
+        Ok(ScanRequest {
+            topic: owned("topic"),
+            queue_ids: self.ids("queueIds").map(<[i32]>::to_vec),
+            tags: TagExpression::parse(self.text("tags").unwrap_or("*"))?,
+            sql: self.text("sql").map(Sql92::parse).transpose()?,
+            keys: self.texts("keys").map(<[String]>::to_vec),
+            keys_prefix: owned("keysPrefix"),
+            start_time: self.number("startingTimestamp"),
+            end_time: self.number("endingTimestamp"),
+            columns,
+            property_names: self.texts("propertyNames").map(|names| PropertyNames::of(names.to_vec())).transpose()?,
+            // Spark's timestamps are microseconds
+            time_unit: TimeUnit::Microsecond,
+            broker_name: owned("brokerName"),
+            verify_crc: self.flag("verifyCrc"),
+            max_body_bytes: self.number("maxBodyBytes").unwrap_or_default() as usize,
+            ..ScanRequest::default()
+        })
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        let (index, _) = rows(self.kind).find(|(_, row)| row.name == name)?;
+        self.values[index].as_ref()
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.kind {
+            Kind::StoreBatch | Kind::StoreStream | Kind::Columnar => {
+                if self.text("storePath").is_none() {
+                    return Err(Error::argument("option storePath: expected the directory of a store, got none"));
+                }
+                self.check_times()
+            }
+            Kind::TopicBatch | Kind::TopicStream | Kind::ColumnarTopic => {
+                if self.text("nameServer").is_none() {
+                    return Err(Error::argument("option nameServer: expected host:port of a name server, got none"));
+                }
+                let given: Vec<&str> = TOPICS.into_iter().filter(|name| self.is_given(name)).collect();
+                if given.len() != 1 {
+                    let (names, got) = (TOPICS.join(", "), given.join(", "));
+                    let got = if got.is_empty() { "none" } else { &got };
+                    return Err(Error::argument(format!("options {names}: expected one of them, got {got}")));
+                }
+                if self.is_given("assign") && self.is_given("queueIds") {
+                    return Err(Error::argument("option queueIds: the option assign says which queues are read"));
+                }
+                // the usual group is shared by all reads, which would overwrite each other's offsets
+                if self.flag("commitOffsets") && !self.is_given("group") {
+                    let text = "option commitOffsets: needs the option group, which has no other consumers";
+                    return Err(Error::argument(text));
+                }
+                self.check_mirror()?;
+                self.check_times()
+            }
+            Kind::Sink => Ok(()),
+        }?;
+        if matches!(self.kind, Kind::StoreStream | Kind::TopicStream) { self.check_stream() } else { Ok(()) }
+    }
+
+    fn check_times(&self) -> Result<()> {
+        let names = ("option startingTimestamp", "option endingTimestamp");
+        check_range(self.number("startingTimestamp"), self.number("endingTimestamp"), names)
+    }
+
+    fn check_mirror(&self) -> Result<()> {
+        let (via, path) = (self.text("via").unwrap_or("pull"), self.text("mirrorPath"));
+        if (via == "mirror") == path.is_some() {
+            return Ok(());
+        }
+        let got = path.map_or_else(|| "none".to_owned(), quoted);
+        let text = "expected the directory of rmqfast mirror with the option via=mirror, and only with it";
+        Err(Error::argument(format!("option mirrorPath: {text}; got {got} with via={via}")))
+    }
+
+    fn check_stream(&self) -> Result<()> {
+        for name in ["endingOffsets", "endingTimestamp"] {
+            // a topic's stream may be told that it ends at the latest
+            let is_usual = self.kind == Kind::TopicStream && self.text(name) == Some("latest");
+            if self.is_given(name) && !is_usual {
+                let text = "a stream has no end; read a batch, or use Trigger.AvailableNow";
+                return Err(Error::argument(format!("option {name}: {text}")));
+            }
+        }
+        // no version of Spark pushes filters to a stream
+        if self.kind == Kind::TopicStream && self.flag("pushdown") {
+            let text = "option pushdown: Spark pushes no filters to a stream; use tags, sql, keys or queueIds";
+            return Err(Error::argument(text));
+        }
+        // a stream waits for what comes, and nobody serves a log up to a moment that is to come
+        if self.is_given("via") && self.text("via") != Some("pull") {
+            let text = "option via: a stream pulls; read a batch, or the stream of a store: storePath";
+            return Err(Error::argument(text));
+        }
+        let is_word = matches!(self.begin().as_str(), "earliest" | "latest");
+        if self.kind == Kind::StoreStream && !is_word {
+            let text = "the stream of a store begins at earliest, latest or startingTimestamp";
+            return Err(Error::argument(format!("option startingOffsets: {text}")));
+        }
+        Ok(())
+    }
+}
+
+/// `pairs` with the text of some options replaced.
+pub fn replaced(pairs: &[(String, String)], with: &[(&str, String)]) -> Pairs {
+    // names come in any case, as Spark compares them
+    let is_kept = |given: &str| !with.iter().any(|(name, _)| name.eq_ignore_ascii_case(given));
+    let kept = pairs.iter().filter(|(given, _)| is_kept(given)).cloned();
+    kept.chain(with.iter().map(|(name, text)| ((*name).to_owned(), text.clone()))).collect()
+}
+
+fn rows(kind: Kind) -> impl Iterator<Item = (usize, &'static Row)> {
+    TABLE.iter().enumerate().filter(move |(_, row)| kind.has(row))
+}
+
+/// Whether options are those of a live cluster, not of a store directory.
+pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
+    let pairs = without_properties(pairs, is_option);
+    let has = |names: &[&str]| pairs.iter().any(|(given, _)| names.iter().any(|name| name.eq_ignore_ascii_case(given)));
+    // with both, the store's options refuse `nameServer` and say why
+    has(&["nameServer"]) && !has(&["storePath", "path"])
+}
+
+/// Whether an option of any kind has such a name or alias, in lower case.
+fn is_option(name: &str) -> bool {
+    let names = TABLE.iter().flat_map(|row| [Some(row.name), row.alias]).flatten();
+    names.into_iter().any(|known| known.to_lowercase() == name)
+}
+
+fn is_sparks_own(kind: Kind, name: &str) -> bool {
+    kind == Kind::Sink && SPARKS_OWN.contains(&name.to_lowercase().as_str())
+}
+
+/// The row of an option, and its name or alias as it is documented.
+fn canonical(kind: Kind, given: &str) -> Result<(usize, &'static str)> {
+    let lower = given.to_lowercase();
+    for (index, row) in rows(kind) {
+        if let Some(name) = [Some(row.name), row.alias].into_iter().flatten().find(|name| name.to_lowercase() == lower)
+        {
+            return Ok((index, name));
+        }
+    }
+    // an option of another source is told as such, not as unknown
+    let (others, reason) = kind.others();
+    if let Some(name) = others.iter().find(|name| name.to_lowercase() == lower) {
+        return Err(Error::argument(format!("option {name}: {reason}")));
+    }
+    let names = Options::names(kind);
+    let hint = hint(given, names.iter().copied());
+    Err(Error::argument(format!("unknown option {given}; {hint}the options are {}", names.join(", "))))
+}
+
+impl Form {
+    fn parse(self, name: &str, text: &str) -> Result<Value> {
+        match self {
+            Self::Text => not_blank(name, text),
+            Self::Topic if text.contains(',') => {
+                Err(refused(name, "one topic, or no such option for all of them", text))
+            }
+            Self::OneTopic if text.contains(',') => {
+                let got = quoted(text);
+                let text = format!("option {name}: expected one topic, got {got}; several are the option subscribe");
+                Err(Error::argument(text))
+            }
+            Self::Topic | Self::OneTopic => not_blank(name, trim(text)),
+            Self::Flag => match trim(text).to_lowercase().as_str() {
+                "true" => Ok(Value::Flag(true)),
+                "false" => Ok(Value::Flag(false)),
+                _ => Err(refused(name, "true or false", text)),
+            },
+            Self::Number(least, most) => number(name, text, least, most).map(Value::Number),
+            Self::Time => match milliseconds(trim(text)) {
+                Ok(time) => Ok(Value::Time(time)),
+                Err(error) => Err(Error::argument(format!("option {name}: {error}"))),
+            },
+            Self::Texts => texts(name, text).map(Value::Texts),
+            Self::Ids => {
+                // a JSON array will do, as for other lists
+                let ids = text.trim_matches([' ', '[', ']']).split(',');
+                let ids = ids.map(|word| number(name, word, 0, i32::MAX.into()).map(|id| id as i32));
+                ids.collect::<Result<_>>().map(Value::Ids)
+            }
+            Self::OneOf(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+            Self::OneOf(words) => Err(refused(name, &alternatives(words), text)),
+        }
+    }
+}
+
+/// "a, b or c".
+fn alternatives(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => words.join(", "),
+    }
+}
+
+fn not_blank(name: &str, text: &str) -> Result<Value> {
+    if trim(text).is_empty() { Err(refused(name, "a text", text)) } else { Ok(Value::Text(text.to_owned())) }
+}
+
+fn number(name: &str, text: &str, least: i64, most: i64) -> Result<i64> {
+    let number = integer(text).filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| refused(name, &format!("a number from {least} to {most}"), text))
+}
+
+/// Words between commas, or a JSON array for those that hold commas.
+fn texts(name: &str, text: &str) -> Result<Vec<String>> {
+    let words = if trim_start(text).starts_with('[') {
+        let array: serde_json::Value = serde_json::from_str(text).map_err(|_| refused(name, "a JSON array", text))?;
+        let words = array.as_array().map(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        words.unwrap_or(None)
+    } else {
+        Some(text.split(',').map(|word| trim(word).to_owned()).collect::<Vec<_>>())
+    };
+    let words = words.filter(|words| !words.is_empty() && words.iter().all(|word| !word.is_empty()));
+    words.ok_or_else(|| refused(name, "words between commas, or a JSON array of texts", text))
+}
+
+fn refused(name: &str, expected: &str, got: &str) -> Error {
+    Error::argument(format!("option {name}: expected {expected}, got {}", quoted(got)))
+}

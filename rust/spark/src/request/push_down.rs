@@ -1,0 +1,338 @@
+//! Filters that Spark pushes down: those that a read does exactly are taken out of the query.
+use rmqfast_store::filter::Sql92;
+use rmqfast_store::scan::Column;
+
+/// A condition on one column: a comparison with one value, `in` with some, `null` and `not null` with none.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// `=`, `<`, `<=`, `>`, `>=`, `in`, `null`, `not null`.
+    pub kind: String,
+    /// The column.
+    pub column: String,
+    /// Values; `None` is null.
+    pub values: Vec<Option<Literal>>,
+}
+
+/// A value in a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literal {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Number(i64),
+    /// A time, in microseconds since 1970.
+    Micros(i64),
+    /// What no column that is filtered has.
+    Other,
+}
+
+impl Literal {
+    fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    fn number(&self) -> Option<i64> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
+
+    fn micros(&self) -> Option<i64> {
+        if let Self::Micros(micros) = self { Some(*micros) } else { None }
+    }
+}
+
+/// What is read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// A store directory; its column `broker_name` is one name, or null.
+    #[default]
+    Store,
+    /// Topics of a cluster.
+    Topic,
+}
+
+/// What a read asks for, as far as filters narrow it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// What is read from.
+    pub source: Source,
+    /// The one topic that is read of a store.
+    pub topic: Option<String>,
+    /// Only this topic's rows of a read of all topics of a store, by a filter.
+    pub only_topic: Option<String>,
+    /// Only these topics of a cluster.
+    pub topics: Option<Vec<String>>,
+    /// Whether light queues of a cluster may be read: a record's own topic, queue and offset are another queue's there.
+    pub may_be_light: bool,
+    /// Whether the read asks for tags.
+    pub has_tags: bool,
+    /// Only these tags, by a filter.
+    pub tags: Option<Vec<String>>,
+    /// Only these brokers.
+    pub broker_names: Option<Vec<String>>,
+    /// Only these queues.
+    pub queue_ids: Option<Vec<i32>>,
+    /// Whether the read has a bound of its own in each queue.
+    pub has_offsets_by_queue: bool,
+    /// The first offset in all queues, and the one behind the last.
+    pub offsets: Limits,
+    /// The first store timestamp, and the one behind the last, in milliseconds.
+    pub times: Limits,
+    /// No message can pass.
+    pub is_empty: bool,
+}
+
+/// The first that is left, and the one behind the last; `None` for no bound.
+pub type Limits = (Option<i64>, Option<i64>);
+
+impl Selection {
+    /// Narrows the read filter by filter; tells which were taken: those Spark does not check again.
+    pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
+        let mut taken = vec![false; filters.len()];
+        // "tags is not null" stands before "tags = 'A'", which makes it true
+        for last in [false, true] {
+            for (filter, taken) in filters.iter().zip(&mut taken).filter(|(f, _)| (f.kind == "not null") == last) {
+                *taken = self.takes(filter).is_some();
+            }
+        }
+        taken
+    }
+
+    fn takes(&mut self, filter: &Filter) -> Option<()> {
+        let column = Column::of_name(&filter.column).ok()?;
+        let values = &filter.values;
+        let first = || values.first()?.as_ref();
+        match (column, filter.kind.as_str()) {
+            (_, "not null") => self.takes_not_null(column),
+            (_, "null") => self.takes_null(column),
+            (Column::Tags, "=" | "in") => self.takes_tags(values),
+            // a store has one name or none, which a scan does not filter by
+            (Column::BrokerName, "=" | "in") if self.source == Source::Topic => self.takes_broker_names(values),
+            (Column::StoreTimestamp, kind) => self.takes_time(kind, first()?.micros()?),
+            (Column::Topic | Column::QueueId | Column::QueueOffset, _) if self.may_be_light => None,
+            (Column::Topic, "=" | "in") if self.source == Source::Topic => self.takes_topics(values),
+            (Column::Topic, "=") => self.takes_topic(first()?.text()?),
+            (Column::QueueId, "=" | "in") => self.takes_queue_ids(values),
+            (Column::QueueOffset, kind) => self.takes_offset(kind, first()?.number()?),
+            _ => None,
+        }
+    }
+
+    fn takes_not_null(&mut self, column: Column) -> Option<()> {
+        let is_tagged = column == Column::Tags && (self.has_tags || self.tags.is_some());
+        match column {
+            // one name for all rows, or null in all of them
+            Column::BrokerName if self.source == Source::Store => self.is_empty |= self.broker_names.is_none(),
+            // a read by tags gives no message without one
+            _ if is_tagged || !may_be_null(column) => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn takes_null(&mut self, column: Column) -> Option<()> {
+        match column {
+            Column::BrokerName if self.source == Source::Store => self.is_empty |= self.broker_names.is_some(),
+            _ if !may_be_null(column) => self.is_empty = true,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Rows of a topic among all records: the request for a topic would leave out what no consume queue lists.
+    fn takes_topic(&mut self, topic: &str) -> Option<()> {
+        match self.topic.as_deref().or(self.only_topic.as_deref()) {
+            Some(known) => self.is_empty |= known != topic,
+            None => self.only_topic = Some(topic.to_owned()),
+        }
+        Some(())
+    }
+
+    fn takes_topics(&mut self, values: &[Option<Literal>]) -> Option<()> {
+        self.topics = Some(left(texts(values)?, self.topics.as_deref()));
+        self.is_empty |= self.topics.as_ref().is_some_and(Vec::is_empty);
+        Some(())
+    }
+
+    fn takes_tags(&mut self, values: &[Option<Literal>]) -> Option<()> {
+        // IN (..., NULL) is never true by the NULL
+        let tags: Vec<&str> = values.iter().flatten().map(Literal::text).collect::<Option<_>>()?;
+        // a tag expression has no "and", so a second condition stays Spark's
+        if self.has_tags || self.tags.is_some() || !tags.iter().all(|tag| is_one_tag(tag)) {
+            return None;
+        }
+        if tags.is_empty() {
+            self.is_empty = true;
+        } else {
+            self.tags = Some(tags.into_iter().map(str::to_owned).collect());
+        }
+        Some(())
+    }
+
+    fn takes_broker_names(&mut self, values: &[Option<Literal>]) -> Option<()> {
+        self.broker_names = Some(left(texts(values)?, self.broker_names.as_deref()));
+        self.is_empty |= self.broker_names.as_ref().is_some_and(Vec::is_empty);
+        Some(())
+    }
+
+    fn takes_queue_ids(&mut self, values: &[Option<Literal>]) -> Option<()> {
+        let ids = values.iter().flatten().map(|id| id.number()?.try_into().ok());
+        self.queue_ids = Some(left(ids.collect::<Option<_>>()?, self.queue_ids.as_deref()));
+        self.is_empty |= self.queue_ids.as_ref().is_some_and(Vec::is_empty);
+        Some(())
+    }
+
+    fn takes_offset(&mut self, kind: &str, value: i64) -> Option<()> {
+        // one bound for all queues cannot narrow bounds of each; the largest numbers would overflow by one
+        if self.has_offsets_by_queue || value.checked_abs()? == i64::MAX {
+            return None;
+        }
+        self.offsets = both(self.offsets, range(kind, value, value)?);
+        Some(())
+    }
+
+    /// Stored are whole milliseconds: between two of them, after the one is from the other.
+    fn takes_time(&mut self, kind: &str, micros: i64) -> Option<()> {
+        let (low, high) = (micros.div_euclid(1000), micros.checked_add(999)?.div_euclid(1000));
+        self.times = both(self.times, range(kind, low, high)?);
+        Some(())
+    }
+}
+
+/// The texts of a condition; IN (..., NULL) is never true by the NULL.
+fn texts(values: &[Option<Literal>]) -> Option<Vec<String>> {
+    values.iter().flatten().map(|value| value.text().map(str::to_owned)).collect()
+}
+
+fn may_be_null(column: Column) -> bool {
+    matches!(column, Column::Tags | Column::Keys | Column::Body | Column::Properties)
+}
+
+/// What is left of the values that there were before, sorted, each once.
+fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted.retain(|value| before.is_none_or(|before| before.contains(value)));
+    wanted
+}
+
+/// What a comparison leaves of whole numbers. The value lies between `low` and `high`, the whole numbers around it, which are
+/// the same where it is whole.
+fn range(kind: &str, low: i64, high: i64) -> Option<Limits> {
+    Some(match kind {
+        // between two whole numbers this is empty, as it should be
+        "=" => (Some(high), Some(low + 1)),
+        ">" => (Some(low + 1), None),
+        ">=" => (Some(high), None),
+        "<" => (None, Some(high)),
+        "<=" => (None, Some(low + 1)),
+        _ => return None,
+    })
+}
+
+/// Within both.
+fn both(before: Limits, bound: Limits) -> Limits {
+    let end = match (before.1, bound.1) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    };
+    (before.0.max(bound.0), end)
+}
+
+/// Whether a tag expression of just this tag means just this tag.
+fn is_one_tag(tag: &str) -> bool {
+    tag == crate::request::text::trim(tag) && !matches!(tag, "" | "*") && !tag.contains('|')
+}
+
+/// What to warn of an expression that names a column of the row, as it sees properties alone.
+pub fn column_warning(sql: &str) -> Option<String> {
+    let parsed = Sql92::parse(sql).ok()?;
+    let column = parsed.properties().find(|name| Column::ALL.iter().any(|column| column.name() == *name))?;
+    Some(format!(
+        "sql: {column} is a column, and SQL sees properties alone: it asks for a property of that name; for the column write a filter \
+         of the DataFrame"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Option<Literal> {
+        Some(Literal::Text(text.to_owned()))
+    }
+
+    fn number(number: i64) -> Option<Literal> {
+        Some(Literal::Number(number))
+    }
+
+    fn filter(kind: &str, column: &str, values: &[Option<Literal>]) -> Filter {
+        Filter { kind: kind.to_owned(), column: column.to_owned(), values: values.to_vec() }
+    }
+
+    #[test]
+    fn what_a_scan_does_exactly_is_taken() {
+        let mut selection = Selection::default();
+        let filters = [
+            filter("not null", "tags", &[]),
+            filter("in", "tags", &[text("A"), text("B")]),
+            filter("=", "queue_id", &[number(3)]),
+            filter(">=", "queue_offset", &[number(5)]),
+            filter("<", "queue_offset", &[number(9)]),
+            filter(">", "store_timestamp", &[Some(Literal::Micros(1500))]),
+            filter("=", "topic", &[text("orders")]),
+            filter("not null", "keys", &[]),
+            filter(">", "flag", &[number(1)]),
+        ];
+        assert_eq!(selection.take(&filters), [true, true, true, true, true, true, true, false, false]);
+        assert_eq!(selection.tags, Some(vec!["A".to_owned(), "B".to_owned()]));
+        assert_eq!(selection.queue_ids, Some(vec![3]));
+        assert_eq!((selection.offsets, selection.times), ((Some(5), Some(9)), (Some(2), None)));
+        assert_eq!((selection.only_topic.as_deref(), selection.is_empty), (Some("orders"), false));
+    }
+
+    #[test]
+    fn filters_leave_topics_of_a_cluster_unless_its_queues_are_light() {
+        let filters = [
+            filter("in", "topic", &[text("b"), text("a"), None]),
+            filter("=", "topic", &[text("a")]),
+            filter("in", "topic", &[number(1)]),
+            filter("=", "queue_id", &[number(1)]),
+        ];
+        let read = || Selection { source: Source::Topic, ..Selection::default() };
+        let mut selection = read();
+        assert_eq!(selection.take(&filters), [true, true, false, true]);
+        assert_eq!((selection.topics, selection.is_empty), (Some(vec!["a".to_owned()]), false));
+        let mut named = Selection { topics: Some(vec!["c".to_owned()]), ..read() };
+        assert_eq!((named.take(&filters[..1]), named.is_empty), (vec![true], true));
+        let mut light = Selection { may_be_light: true, ..read() };
+        assert_eq!(light.take(&filters), [false; 4]);
+    }
+
+    #[test]
+    fn what_is_no_single_tag_stays_with_spark() {
+        for tag in ["", "*", " A", "A||B"] {
+            assert_eq!(Selection::default().take(&[filter("=", "tags", &[text(tag)])]), [false], "{tag}");
+        }
+    }
+
+    #[test]
+    fn conditions_that_nothing_meets_read_nothing() {
+        let two_topics = [filter("=", "topic", &[text("a")]), filter("=", "topic", &[text("b")])];
+        let nowhere = [filter("in", "queue_id", &[])];
+        for filters in [&two_topics[..], &nowhere, &[filter("null", "queue_id", &[])], &[filter("in", "tags", &[None])]]
+        {
+            let mut selection = Selection::default();
+            assert!(selection.take(filters).iter().all(|taken| *taken));
+            assert!(selection.is_empty);
+        }
+    }
+
+    #[test]
+    fn an_expression_that_names_a_column_is_warned_of() {
+        let text = column_warning("region = 'eu' AND queue_offset > 5").expect("a warning");
+        assert!(text.starts_with("sql: queue_offset is a column, and SQL sees properties alone"), "{text}");
+        for other in ["region = 'eu'", "queueOffset > 5", "region = 'queue_offset'", "no expression ("] {
+            assert_eq!(column_warning(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The row as Spark types, and the schemas that choose columns of it.
+use crate::error::{Error, Result};
+use crate::request::options::Options;
+use crate::request::text::{hint, quoted};
+use rmqfast_store::scan::Column;
+
+/// The columns that are read unless the user's schema says which.
+///
+/// # Errors
+/// A column that the row does not have, or one twice.
+pub fn row(options: &Options) -> Result<Vec<Column>> {
+    match options.texts("columns") {
+        Some(names) => columns_of(names.iter().map(String::as_str)),
+        None => Ok(Column::ALL.to_vec()),
+    }
+}
+
+/// Columns by name, each once.
+///
+/// # Errors
+/// A name that the row does not have, or one twice.
+pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Column>> {
+    let mut columns: Vec<Column> = Vec::new();
+    for name in names {
+        let column = column_of(name)?;
+        if columns.contains(&column) {
+            let twice = quoted(name);
+            return Err(Error::argument(format!("columns: expected each once, got [{twice}] more often")));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// The column of that name.
+///
+/// # Errors
+/// The row has no such column.
+pub fn column_of(name: &str) -> Result<Column> {
+    Column::of_name(name).map_err(|_| {
+        let all = Column::ALL.map(Column::name);
+        let text = format!("unknown column {}; {}the columns are {}", quoted(name), hint(name, all), all.join(", "));
+        Error::UnknownColumn(text)
+    })
+}
+
+/// Refuses a schema of other columns than the option `columns` says.
+///
+/// # Errors
+/// They differ.
+pub fn check_agreed(wanted: Option<&[String]>, columns: &[&str]) -> Result<()> {
+    let Some(wanted) = wanted.filter(|wanted| *wanted != columns) else { return Ok(()) };
+    let (wanted, got) = (wanted.join(", "), columns.join(", "));
+    Err(Error::argument(format!("schema: expected the columns of the option columns, {wanted}, got {got}")))
+}
+
+/// The columns that a schema of the user's asks for: fields of name, Spark type and `true` where it may be null.
+///
+/// # Errors
+/// A column that the row does not have, one of another type than the row's, NOT NULL, or none at all.
+pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
+    let all = Column::ALL.map(Column::name).join(", ");
+    if fields.is_empty() {
+        return Err(Error::argument(format!("schema: expected at least one column of {all}, got none")));
+    }
+    for field in fields.chunks_exact(3) {
+        let [name, kind, nullable] = field else { continue };
+        let column = column_of(name)?;
+        let expected = spark_type(column);
+        if expected != kind {
+            return Err(Error::argument(format!("schema: column {name}: expected {expected}, got {kind}")));
+        }
+        // Spark would believe NOT NULL, and not look for nulls
+        if nullable != "true" {
+            let text = format!("schema: column {name}: expected nullable, as every column is, got NOT NULL");
+            return Err(Error::argument(text));
+        }
+    }
+    columns_of(fields.chunks_exact(3).map(|field| field[0].as_str()))
+}
+
+/// The name of a column's type in Spark, as `DataType.catalogString` gives it.
+pub fn spark_type(column: Column) -> &'static str {
+    match column {
+        Column::QueueOffset | Column::PhysicalOffset | Column::PreparedTransactionOffset => "bigint",
+        Column::QueueId
+        | Column::Flag
+        | Column::SysFlag
+        | Column::ReconsumeTimes
+        | Column::StoreSize
+        | Column::BodyCrc => "int",
+        // an instant, shown in the time zone of the session
+        Column::BornTimestamp | Column::StoreTimestamp => "timestamp",
+        Column::Body => "binary",
+        Column::Properties => "map<string,string>",
+        _ => "string",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_of_the_user_chooses_columns_and_no_other_types() {
+        let fields = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let columns = columns_of_schema(&fields("tags string true queue_id int true")).expect("columns");
+        assert_eq!(columns, [Column::Tags, Column::QueueId]);
+        let error = |text| columns_of_schema(&fields(text)).expect_err(text).to_string();
+        assert_eq!(error("tags int true"), "schema: column tags: expected string, got int");
+        assert!(error("tags string false").ends_with("expected nullable, as every column is, got NOT NULL"));
+        assert!(error("tag string true").starts_with("unknown column 'tag'; did you mean tags"));
+    }
+}

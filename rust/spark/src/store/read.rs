@@ -1,0 +1,289 @@
+//! What a Spark job reads from a store, and the pieces that its tasks read apart from each other.
+use crate::error::{Error, Result};
+use crate::request::offsets::{StoreOffsets, told};
+use crate::request::options::{Kind, Options, Pairs, replaced};
+use crate::request::push_down::{Filter, Selection};
+use crate::request::schema::{check_agreed, columns_of};
+use crate::request::text::quoted;
+use crate::store::piece::{Cut, PIECE_BYTES};
+use rmqfast_store::file::{Io, local_path};
+use rmqfast_store::filter::TagExpression;
+use rmqfast_store::scan::{Column, Listed, OffsetBound, Piece, Plan, ScanRequest, Way};
+use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What all tasks of a read share: where the store is, and what shall be read.
+#[derive(Debug)]
+pub struct StoreRead {
+    /// The store's directory, as every executor sees it.
+    pub path: PathBuf,
+    /// Which messages, which columns.
+    pub request: ScanRequest,
+    /// Whether damage ends the task that finds it; else it is told.
+    pub fail_on_damage: bool,
+    /// Only this topic's rows of a request for all topics.
+    pub only_topic: Option<String>,
+    /// No message can pass the filters.
+    pub is_empty: bool,
+    commit_log_dirs: Vec<PathBuf>,
+    cut: Cut,
+    /// What the log held when the read was asked for; the maximum where nobody says.
+    log_range: (u64, u64),
+}
+
+impl StoreRead {
+    /// The read that resolved options ask for, of columns by name, narrowed by filters that were taken; [`resolve`] makes
+    /// options so.
+    ///
+    /// # Errors
+    /// As [`Options::of`]; an expression that does not parse, a path that is none.
+    pub fn of(pairs: &[(String, String)], columns: &[String], filters: &[Filter]) -> Result<Self> {
+        let columns = columns_of(columns.iter().map(String::as_str))?;
+        let mut read = Self::new(&Options::of(Kind::Columnar, pairs)?, columns)?;
+        read.take(filters);
+        Ok(read)
+    }
+
+    fn new(options: &Options, columns: Vec<Column>) -> Result<Self> {
+        check_io(options)?;
+        Ok(Self::unbounded(options, columns)?.within(&StoreOffsets::of(options)?))
+    }
+
+    /// The read that options ask for, of all offsets: that of a stream, whose pieces are stretches of the log.
+    ///
+    /// # Errors
+    /// An expression that does not parse, a path that is none.
+    pub fn unbounded(options: &Options, columns: Vec<Column>) -> Result<Self> {
+        let log_edge = |name| options.number(name).map_or(u64::MAX, i64::cast_unsigned);
+        let count = |name| options.number(name).map(i64::cast_unsigned);
+        let directories = options.texts("commitLogDirs").unwrap_or(&[]).iter().map(|d| local("commitLogDirs", d));
+        Ok(Self {
+            path: local("path", options.text("storePath").unwrap_or_default())?,
+            request: options.scan_request(columns)?,
+            fail_on_damage: options.flag("failOnDataLoss"),
+            only_topic: None,
+            is_empty: false,
+            commit_log_dirs: directories.collect::<Result<_>>()?,
+            // tasks inside the JVM begin at once, so no core of a worker counts
+            cut: Cut { least: count("minPartitions"), bytes: count("partitionBytes"), worker_cores: None },
+            log_range: (log_edge("logStart"), log_edge("logEnd")),
+        })
+    }
+
+    /// Bytes of the log that a piece reads, about.
+    pub fn piece_bytes(&self) -> u64 {
+        self.cut.bytes.unwrap_or(PIECE_BYTES)
+    }
+
+    /// Bounds that need no look at the store: those that [`resolve`] wrote.
+    fn within(mut self, offsets: &StoreOffsets) -> Self {
+        let bound = |(known, offsets): (bool, _)| known.then_some(OffsetBound::ByQueue(offsets));
+        // after `resolve` these are numbers; a scan without a bound reads to the edge
+        let (start, end) = offsets.named();
+        self.request.start_offset = bound((!start.is_empty(), start));
+        self.request.end_offset = bound((!end.is_empty(), end));
+        self
+    }
+
+    /// Narrows the read; tells which filters were taken.
+    pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
+        let mut selection = self.selection();
+        let taken = selection.take(filters);
+        let Selection { only_topic, tags, queue_ids, has_offsets_by_queue, offsets, times, is_empty, .. } = selection;
+        (self.only_topic, self.is_empty) = (only_topic, is_empty);
+        let request = &mut self.request;
+        if let Some(tags) = tags {
+            request.tags = TagExpression::of(tags.iter().map(String::as_str));
+        }
+        // otherwise the bounds of each queue stay, and no filter on offsets was taken
+        if !has_offsets_by_queue {
+            request.start_offset = offsets.0.map(OffsetBound::Every);
+            request.end_offset = offsets.1.map(OffsetBound::Every);
+        }
+        (request.start_time, request.end_time) = times;
+        request.queue_ids = queue_ids;
+        taken
+    }
+
+    fn selection(&self) -> Selection {
+        let request = &self.request;
+        let by_queue = |bound: &Option<OffsetBound>| matches!(bound, Some(OffsetBound::ByQueue(_)));
+        let every = |bound: &Option<OffsetBound>| match bound {
+            Some(OffsetBound::Every(offset)) => Some(*offset),
+            _ => None,
+        };
+        Selection {
+            topic: request.topic.clone(),
+            only_topic: self.only_topic.clone(),
+            has_tags: !request.tags.is_all(),
+            broker_names: request.broker_name.clone().map(|name| vec![name]),
+            queue_ids: request.queue_ids.clone(),
+            has_offsets_by_queue: by_queue(&request.start_offset) || by_queue(&request.end_offset),
+            offsets: (every(&request.start_offset), every(&request.end_offset)),
+            times: (request.start_time, request.end_time),
+            is_empty: self.is_empty,
+            ..Selection::default()
+        }
+    }
+
+    /// Opens the store: in the driver to plan, in each task to read, so that new files are seen.
+    ///
+    /// # Errors
+    /// No store there, or none of a kind that is read.
+    pub fn open(&self) -> Result<MessageStore> {
+        // a file that is cut off while it is mapped ends the JVM
+        let options = OpenOptions { commit_log_dirs: self.commit_log_dirs.clone(), io: Io::Pread };
+        Ok(MessageStore::open(&self.path, &options)?)
+    }
+
+    /// Cuts the read into pieces, a task each, for so many `cores`: together they give each message once. In the order of
+    /// the log.
+    ///
+    /// # Errors
+    /// A topic that the store does not have, a store that cannot be read.
+    pub fn partitions(&self, cores: u64) -> Result<Vec<Piece>> {
+        if self.is_empty {
+            return Ok(Vec::new());
+        }
+        let store = self.open()?;
+        self.cut.pieces(|bytes| self.planned(&store, bytes, cores))
+    }
+
+    /// What the consume queues alone tell of the read; `None` where its messages must be looked at.
+    ///
+    /// # Errors
+    /// As [`partitions`](Self::partitions).
+    pub fn listed(&self) -> Result<Option<Listed>> {
+        if self.is_empty {
+            return Ok(Some(Listed::default()));
+        }
+        let store = self.open()?;
+        let (start, end) = self.log_range;
+        // queues do not tell of what is gone, and a count must not pass over a loss
+        let is_whole = (start == u64::MAX || start >= store.log().min_offset()) && self.lost_from(&store) == u64::MAX;
+        // rows of all records are more than those that the queues of a topic list
+        if self.only_topic.is_some() || !is_whole {
+            return Ok(None);
+        }
+        Ok(Listed::of(&store, &self.request, end)?)
+    }
+
+    fn planned(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
+        let mut plan = Plan::new(store, &self.request, None)?;
+        plan.cut(cut, cores)?;
+        let (start, end) = self.log_range;
+        // what came after the read was asked for is not of this read
+        let held = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
+        // What was there and is not: a task that finds nothing of its piece says so.
+        let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
+            .map(|(from, end)| Piece { way: Way::Log, from, end, verify_crc: false });
+        Ok([before].into_iter().chain(held).chain([behind]).collect())
+    }
+
+    /// Where the log now ends, if it has lost its end since the read was asked for; the maximum if not.
+    fn lost_from(&self, store: &MessageStore) -> u64 {
+        let (end, asked) = (store.log().segments().end(), self.log_range.1);
+        if asked != u64::MAX && end < asked { end } else { u64::MAX }
+    }
+}
+
+/// Options with everything in them that depends on the store as it now is: offsets as numbers. Also checks what would
+/// otherwise fail at the first action: that the store, the topic and the columns are there.
+///
+/// # Errors
+/// As [`StoreRead::of`] and [`Plan::new`]; a starting offset that has expired.
+pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs> {
+    let options = Options::of(Kind::Columnar, pairs)?;
+    let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
+    check_agreed(options.texts("columns"), &names)?;
+    let read = StoreRead::new(&options, columns)?;
+    let store = read.open()?;
+    // only to see that it can be planned: topic, tags and the condition
+    Plan::new(&store, &read.request, None)?;
+    let offsets = StoreOffsets::of(&options)?;
+    let Some(topic) = options.text("topic").filter(|_| !offsets.are_whole()) else { return Ok(pairs.to_vec()) };
+    let queues = store.topics()?.remove(topic).unwrap_or_default().into_iter().collect();
+    let (first, last) = offsets.bounds(&queues)?;
+    Ok(replaced(pairs, &[("startingOffsets", told(topic, &first)), ("endingOffsets", told(topic, &last))]))
+}
+
+/// Refuses what would end a JVM.
+///
+/// # Errors
+/// Files shall be mapped.
+pub fn check_io(options: &Options) -> Result<()> {
+    // a handler of SIGBUS would fight the JVM's own
+    if options.text("io") == Some("mmap") {
+        let text = "option io: expected pread (a mapped file that somebody truncates would end the JVM), got 'mmap'";
+        return Err(Error::argument(text));
+    }
+    Ok(())
+}
+
+/// A directory that every executor sees; executors have other working directories, links stay as they are.
+pub(crate) fn local(option: &str, text: &str) -> Result<PathBuf> {
+    let path = local_path(OsStr::new(text)).map_err(|expected| {
+        let got = quoted(text);
+        Error::argument(format!("option {option}: expected {expected}, seen by every executor, got {got}"))
+    })?;
+    // not `canonicalize`: the link may lead elsewhere on an executor
+    std::path::absolute(&path).map_err(|e| rmqfast_store::Error::io(&path, e).into())
+}
+
+const MOST_LISTED: usize = 20;
+
+/// The part of a piece that the log still holds, and what it lost: a broker deletes its oldest files while a job waits.
+pub fn present_part(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) {
+    let segments = store.log().segments();
+    let (first, last) = (segments.start(), segments.end());
+    // clamped, so that a piece that is wholly gone is empty and not backwards
+    let from = piece.from.max(first).min(piece.end);
+    let end = piece.end.min(last).max(from);
+    let reason = format!("the log held this when the read was planned, it now is {first} to {last}");
+    let lost = [(piece.from, from - piece.from), (end, piece.end - end)].into_iter().filter(|(_, length)| *length > 0);
+    let file = store.root();
+    let damage = lost.map(|(offset, length)| Damage { offset, length, reason: reason.clone(), file: file.into() });
+    (Piece { from, end, ..piece }, damage.collect())
+}
+
+/// What a task says of the places of `piece` that are lost or damaged; `None` where there are none.
+pub fn damage_text(path: &Path, piece: Piece, lost: &[Damage], found: &DamageLog) -> Option<String> {
+    let damage: Vec<&Damage> = lost.iter().chain(found.entries()).collect();
+    if damage.is_empty() {
+        return None;
+    }
+    let mut places: Vec<String> = damage.iter().take(MOST_LISTED).map(ToString::to_string).collect();
+    let all = damage.len() as u64 + found.more();
+    if all > places.len() as u64 {
+        places.push(format!("and {} more", all - places.len() as u64));
+    }
+    let at = format!("store {}, commit log {} to {}", path.display(), piece.from, piece.end);
+    Some(format!("{at}: {all} damaged places: {}", places.join("; ")))
+}
+
+/// The same as an error.
+pub fn refusal_text(words: &str) -> String {
+    format!("{words}; on_damage=\"warn\" (failOnDataLoss=false) reads what is left")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_path_is_a_directory_of_this_machine() {
+        let local = |text: &str| local("path", text);
+        assert_eq!(local("file:///data/store").expect("local"), Path::new("/data/store"));
+        assert!(local("store").expect("local").is_absolute());
+        for text in ["s3://bucket/store", ""] {
+            let error = local(text).expect_err("no directory").to_string();
+            assert!(
+                error.contains("option path: expected a path") && error.contains(&format!("got '{text}'")),
+                "{error}"
+            );
+        }
+    }
+}

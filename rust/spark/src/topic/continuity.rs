@@ -1,0 +1,213 @@
+//! Whether the queues of a stream are still those that it has read: decisions from values alone.
+//!
+//! A topic that was deleted and made again has other messages at the same offsets, and so has a broker that lost its last messages and
+//! took new ones. Two facts tell: a master whose queue ends before the stream's offset, and another message before that offset than
+//! the one that was read, by the time at which it was stored.
+use crate::topic::checkpoint::TopicPosition;
+use rmqfast_client::cluster::{FoundMessage, QueueState};
+use rmqfast_client::puller::Queue;
+use std::collections::BTreeMap;
+
+/// Queues as their brokers describe them.
+pub type StreamStates = BTreeMap<Queue, QueueState>;
+
+/// A queue that does not go on where the stream is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Break {
+    /// The queue.
+    pub queue: Queue,
+    /// Where the stream is.
+    pub offset: i64,
+    /// What is wrong.
+    pub what: String,
+    /// Where the stream goes on, if it may lose messages.
+    pub next: i64,
+    /// Whether it stays so; what a slave does not have yet may come.
+    pub is_certain: bool,
+}
+
+const REASON: &str = "its broker lost its last messages, or the topic was made anew";
+
+/// The queues that end before the stream's offset.
+pub fn ended(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
+    let ended = position.offsets.iter().filter_map(|(queue, offset)| {
+        let QueueState { bounds: (first, last), is_of_master, .. } = *states.get(queue)?;
+        let what = format!("the checkpoint is at offset {offset}, and the queue ends at {last}: {REASON}");
+        let found = Break { queue: queue.clone(), offset: *offset, what, next: first, is_certain: is_of_master };
+        (last < *offset).then_some(found)
+    });
+    ended.collect()
+}
+
+/// The queues that are not read any more, as the topic has fewer of them, and have messages that the stream did not read.
+pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
+    let unread = states.iter().filter_map(|(queue, state)| {
+        let (offset, last) = (*position.offsets.get(queue)?, state.bounds.1);
+        let what = format!(
+            "the checkpoint is at offset {offset}, and the queue, which has messages up to {last}, cannot be \
+                            read any more: the topic has fewer queues"
+        );
+        let found = Break { queue: queue.clone(), offset, what, next: offset, is_certain: state.is_of_master };
+        (last > offset).then_some(found)
+    });
+    unread.chain(ended(position, states)).collect()
+}
+
+/// The last messages that were read of queues, where only a look at them tells whether they are still there.
+pub fn doubtful(position: &TopicPosition, states: &StreamStates) -> Vec<(Queue, i64)> {
+    let doubtful = position.stored.iter().filter_map(|(queue, stored)| {
+        let (offset, state) = (*position.offsets.get(queue)?, states.get(queue)?);
+        let (first, last) = state.bounds;
+        // nothing is new, and the last message is the one that was read
+        let is_same = last == offset && state.last_stored == Some(*stored);
+        let is_there = (first + 1..=last).contains(&offset);
+        (is_there && !is_same).then(|| (queue.clone(), offset - 1))
+    });
+    doubtful.collect()
+}
+
+/// The queues that have another message where the stream read its last one; `found` are the messages of [`doubtful`] ones.
+pub fn replaced(
+    position: &TopicPosition,
+    states: &StreamStates,
+    found: &BTreeMap<Queue, Option<FoundMessage>>,
+) -> Vec<Break> {
+    let replaced = found.iter().filter_map(|(queue, message)| {
+        let stored = *position.stored.get(queue)?;
+        let message = message.filter(|message| message.is_own && message.store_timestamp != stored)?;
+        let (offset, next) = (*position.offsets.get(queue)?, states.get(queue)?.bounds.0);
+        let now = message.store_timestamp;
+        let what = format!(
+            "the checkpoint is at offset {offset}, and the message before it is another one than was read, stored at \
+                            {now} and not at {stored}: {REASON}"
+        );
+        Some(Break { queue: queue.clone(), offset, what, next, is_certain: true })
+    });
+    replaced.collect()
+}
+
+/// The queues that have no more the first message that a batch read of them; `first` is the position behind each, and `found` are the
+/// messages of [`doubtful`] ones.
+pub fn begun_anew(
+    first: &TopicPosition,
+    states: &StreamStates,
+    found: &BTreeMap<Queue, Option<FoundMessage>>,
+) -> Vec<Break> {
+    let breaks = ended(first, states).into_iter().chain(replaced(first, states, found));
+    let what = |offset: i64| {
+        format!("the first message that the batch read, at offset {offset}, is not there any more: {REASON}")
+    };
+    let certain = breaks.filter(|found| found.is_certain);
+    certain.map(|found| Break { what: what(found.offset - 1), ..found }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(queue_id: i32) -> Queue {
+        Queue { topic: "orders".into(), broker_name: "b".into(), queue_id }
+    }
+
+    fn position(queues: &[(i32, i64, Option<i64>)]) -> TopicPosition {
+        let stored = queues.iter().filter_map(|(id, _, stored)| Some((queue(*id), (*stored)?)));
+        TopicPosition {
+            offsets: queues.iter().map(|(id, at, _)| (queue(*id), *at)).collect(),
+            stored: stored.collect(),
+        }
+    }
+
+    fn state(first: i64, last: i64, last_stored: i64) -> QueueState {
+        QueueState { bounds: (first, last), last_stored: Some(last_stored), is_of_master: true }
+    }
+
+    fn states(queues: &[(i32, QueueState)]) -> StreamStates {
+        queues.iter().map(|(id, state)| (queue(*id), *state)).collect()
+    }
+
+    fn message(store_timestamp: i64) -> FoundMessage {
+        FoundMessage { store_timestamp, physical_offset: 0, len: 100, body_crc: 0, is_own: true }
+    }
+
+    #[test]
+    fn a_queue_that_ends_before_the_stream_is_certain_of_a_master_only() {
+        let at = position(&[(0, 20, None), (1, 20, None), (2, 20, Some(5)), (3, 20, None)]);
+        let slave = QueueState { is_of_master: false, ..state(0, 19, 5) };
+        let all = states(&[(0, state(0, 3, 9)), (1, state(0, 20, 9)), (2, slave)]);
+        let found: Vec<_> = ended(&at, &all).into_iter().map(|b| (b.queue, b.offset, b.next, b.is_certain)).collect();
+        assert_eq!(found, [(queue(0), 20, 0, true), (queue(2), 20, 0, false)]);
+        let text = "the checkpoint is at offset 20, and the queue ends at 3: its broker lost its last messages, or the topic was \
+                    made anew";
+        assert_eq!(ended(&at, &all)[0].what, text);
+    }
+
+    #[test]
+    fn a_queue_that_is_read_no_more_is_a_loss_if_it_has_messages_that_were_not_read() {
+        let at = position(&[(0, 20, None), (1, 20, None), (2, 20, None)]);
+        let all = states(&[(0, state(0, 20, 9)), (1, state(0, 25, 9)), (2, state(0, 0, 0))]);
+        let found: Vec<_> = withdrawn(&at, &all).into_iter().map(|b| (b.queue, b.next)).collect();
+        assert_eq!(found, [(queue(1), 20), (queue(2), 0)]);
+    }
+
+    #[test]
+    fn only_what_the_bounds_do_not_tell_is_looked_at() {
+        let at = position(&[
+            (0, 20, Some(5)),
+            (1, 20, Some(5)),
+            (2, 20, Some(5)),
+            (3, 20, None),
+            (4, 20, Some(5)),
+            (5, 0, None),
+        ]);
+        let unknown = QueueState { last_stored: None, ..state(0, 20, 0) };
+        let all = states(&[
+            // nothing came
+            (0, state(0, 20, 5)),
+            // made anew, with as many messages
+            (1, state(0, 20, 9)),
+            // something came
+            (2, state(0, 25, 9)),
+            // nobody knows when its last message was stored
+            (3, state(0, 25, 9)),
+            // the last message has expired
+            (4, state(20, 25, 9)),
+            (5, state(0, 5, 9)),
+        ]);
+        assert_eq!(doubtful(&at, &all), [(queue(1), 19), (queue(2), 19)]);
+        assert_eq!(doubtful(&at, &states(&[(0, unknown)])), [(queue(0), 19)]);
+        assert_eq!(doubtful(&at, &states(&[(0, state(0, 3, 9))])), []);
+    }
+
+    #[test]
+    fn a_batch_whose_first_message_is_not_there_any_more_is_a_break() {
+        // behind the first messages that a batch read
+        let first = position(&[(0, 1, Some(5)), (1, 1, Some(5)), (2, 1, Some(5)), (3, 1, Some(5)), (4, 1, None)]);
+        let slave = QueueState { is_of_master: false, ..state(0, 0, 0) };
+        let all =
+            states(&[(0, state(0, 9, 9)), (1, state(0, 9, 9)), (2, state(0, 0, 0)), (3, slave), (4, state(0, 9, 9))]);
+        let found = BTreeMap::from([(queue(0), Some(message(5))), (queue(1), Some(message(8)))]);
+        let found: Vec<_> = begun_anew(&first, &all, &found).into_iter().map(|b| (b.queue, b.next, b.what)).collect();
+        let text = "the first message that the batch read, at offset 0, is not there any more: its broker lost its last messages, \
+                    or the topic was made anew";
+        assert_eq!(found, [(queue(2), 0, text.to_owned()), (queue(1), 0, text.to_owned())]);
+    }
+
+    #[test]
+    fn another_message_than_the_one_that_was_read_is_a_break() {
+        let at = position(&[(0, 20, Some(5)), (1, 20, Some(5)), (2, 20, Some(5)), (3, 20, Some(5))]);
+        let all = states(&[(0, state(0, 25, 9)), (1, state(0, 25, 9)), (2, state(0, 25, 9)), (3, state(3, 25, 9))]);
+        // of a light queue, or one that is compacted, another message may stand there
+        let other = FoundMessage { is_own: false, ..message(9) };
+        let found = BTreeMap::from([
+            (queue(0), Some(message(5))),
+            (queue(1), None),
+            (queue(2), Some(other)),
+            (queue(3), Some(message(8))),
+        ]);
+        let breaks = replaced(&at, &all, &found);
+        let text = "the checkpoint is at offset 20, and the message before it is another one than was read, stored at 8 and not at \
+                    5: its broker lost its last messages, or the topic was made anew";
+        let expected = Break { queue: queue(3), offset: 20, what: text.into(), next: 3, is_certain: true };
+        assert_eq!(breaks, [expected]);
+    }
+}
