@@ -18,10 +18,9 @@ _MEMBER = re.compile(r"^        - (\w+)$", re.MULTILINE)
 
 _HEAD = """# rmqfast
 
-What `import rmqfast` gives. Importing it loads no third-party package and starts no thread. Each name is described
-where it comes from.
+Names in `rmqfast`. Importing it loads no third-party package and starts no thread. Each name links to its description.
 
-| name | of | what it is |
+| name | from | description |
 | --- | --- | --- |
 """
 

@@ -24,19 +24,19 @@ class MirrorOptions:
     """How a broker is mirrored.
 
     Args:
-        topics: The topics that a mirror keeps; all that the broker has unless given.
-        start: Where a new mirror begins, at the start of a file of the master's log: "earliest", "latest", an offset
-            of the log, or a time. One that is there goes on where it ended.
-        retention: How long files of the mirror stay, whatever the master keeps; for ever without.
-        if_broken: What to do where the mirror cannot go on as it is. "stop" fails. "withdraw" removes the messages
-            that the master has lost since they were copied, and goes on; where retention overtook the mirror it
-            fails, and a mirror of some topics has no such thing. "anew" begins a new directory beside the old one, with
-            `.2` behind its name, then `.3`.
-        let_sends_time_out: Follow a SYNC_MASTER of RocketMQ 4.x itself where it has no slave: each send waits for
-            `slaveTimeout`, 3 seconds, then, as the connection counts as a slave that is never done.
-        cold_rate: Bytes a second for what is older than the last two files of the log: the master reads it from its
-            disk, and its consumers lose their cache. 0 for no limit.
-        max_record: Bytes of a record at most.
+        topics: Topics to keep. Default: all.
+        start: Start of a new mirror, rounded to the start of a log file: "earliest", "latest", an offset of the log, or
+            a time. An existing mirror resumes.
+        retention: How long files of the mirror are kept, whatever the master's retention. Default: forever.
+        if_broken: Action if the mirror cannot be continued. "stop" fails. "withdraw" removes messages that the master
+            lost after they were copied, and continues; it fails if the master's retention overtook the mirror, and for
+            a mirror of selected topics. "anew" starts a new directory beside the old one, with the suffix `.2`, then
+            `.3`.
+        let_sends_time_out: Follow a SYNC_MASTER of RocketMQ 4.x that has no slave. Each send then waits for
+            `slaveTimeout` (3 seconds), because the connection counts as a slave that never catches up.
+        cold_rate: Bytes per second for data older than the log's last two files, which the master reads from its disk
+            at the expense of its consumers' cache. 0: no limit.
+        max_record: Largest record in bytes.
 
     Raises:
         ArgumentError: A value out of range.

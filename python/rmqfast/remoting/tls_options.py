@@ -40,14 +40,14 @@ class TlsOptions:
     client reads them for each connection.
 
     Attributes:
-        mode: Of a server; unless given `enforcing` with a certificate, `permissive` without.
-        certificate: Who this side is, and after it the authorities between it and the root. A server without makes
-            itself one that nobody can verify: it protects from those who listen, not from those who stand in between.
+        mode: For servers. Default: `enforcing` with a certificate, `permissive` without.
+        certificate: This side's certificate, followed by its intermediate authorities. A server without one creates a
+            self-signed certificate, which stops eavesdropping but not man-in-the-middle attacks.
         key: The key of the certificate, without a password.
-        trust: The authorities whose certificates are taken.
-        client_auth: Of a server: whether clients show a certificate.
-        verify: Whether `trust` decides whose certificates are taken; otherwise everybody's are.
-        check_host: Of a client: whether the server's certificate has to be for the host that is asked for.
+        trust: The authorities whose certificates are accepted.
+        client_auth: For servers: whether clients must show a certificate.
+        verify: Whether to verify the peer's certificate against `trust`; False accepts any certificate.
+        check_host: For clients: whether the certificate must be valid for the requested host.
 
     Raises:
         ArgumentError: A certificate without a key, a key without a certificate, or nobody who is trusted.

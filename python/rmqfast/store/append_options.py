@@ -20,28 +20,28 @@ class AppendOptions:
     """Sizes and limits of a store that is appended to. Sizes are for a new store: one that has files keeps theirs.
 
     Args:
-        flush: "async" or "sync": see `open_store`.
+        flush: "async" or "sync", see `open_store`.
         file_size: Bytes of a commit-log file (`mappedFileSizeCommitLog`).
         queue_file_size: Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`).
         index_slots: Hash slots of an index file (`maxHashSlotNum`).
         index_entries: Entries of an index file (`maxIndexNum`).
-        max_message_size: Bytes of a body, at most (`maxMessageSize`).
-        store_host: `ip:port` or `[ip6]:port` that records name as their broker, and as the host they come from.
-        long_topics: Retry topics of 128 to 255 bytes make V2 records, which 5.x reads (`autoMessageVersionOnTopicLen`):
-            4.9.4 takes such a record for the log's end.
-        property_crc: Properties end in a CRC of the whole record, as 5.x can do (`enabledAppendPropCRC`).
-        multi_dispatch: A property INNER_MULTI_DISPATCH lists a message in further queues, as `%LMQ%a,%LMQ%b`
-            (`enableMultiDispatch`, `enableLmq`).
-        max_lmq_queues: Light message queues, at most (`maxLmqConsumeQueueNum`).
-        sync_flush_timeout: Seconds that a sync append waits for a flush that another began (`syncFlushTimeout`).
-        busy_after: Seconds after which an append that holds the log has others refused (`osPageCacheBusyTimeOutMills`);
-            None has them wait.
-        delay_levels: Seconds that each delay level waits, from level 1 (`messageDelayLevel`), 1 to 32 of them. Readers
-            that list the end of a log by themselves know the levels only that RocketMQ ships with.
-        zone_offset_ms: The local time's distance from UTC in milliseconds, as index files are named after the local
-            time; that of the system unless given.
-        file_permission: The mode of new files, whatever the umask; whoever may read one may enter its directory. Files
-            that are there keep theirs.
+        max_message_size: Largest body in bytes (`maxMessageSize`).
+        store_host: `ip:port` or `[ip6]:port` that records name as broker and as sending host.
+        long_topics: Write V2 records for retry topics of 128 to 255 bytes, which 5.x reads
+            (`autoMessageVersionOnTopicLen`). 4.9.4 takes such a record for the end of the log.
+        property_crc: End properties with a CRC of the record, as 5.x can do (`enabledAppendPropCRC`).
+        multi_dispatch: List a message in the further queues of its property INNER_MULTI_DISPATCH, such as
+            `%LMQ%a,%LMQ%b` (`enableMultiDispatch`, `enableLmq`).
+        max_lmq_queues: Most light message queues (`maxLmqConsumeQueueNum`).
+        sync_flush_timeout: Seconds that a sync append waits for a flush (`syncFlushTimeout`).
+        busy_after: Seconds after which other appends are refused while one holds the log
+            (`osPageCacheBusyTimeOutMills`). None: they wait.
+        delay_levels: Seconds of each delay level, from level 1 (`messageDelayLevel`), 1 to 32 levels. Readers that list
+            the end of a log themselves only know RocketMQ's default levels.
+        zone_offset_ms: Offset of local time from UTC in milliseconds, used in names of index files. Default: the
+            system's.
+        file_permission: Mode of new files, regardless of the umask; directories also get the matching execute bits.
+            Existing files keep theirs.
 
     Example:
         >>> AppendOptions(file_size=64 << 20).flush

@@ -20,12 +20,12 @@ class GetLimits:
     disk alone.
 
     Args:
-        count_in_memory: Messages at most (`maxTransferCountOnMessageInMemory`).
-        bytes_in_memory: Bytes of records at most (`maxTransferBytesOnMessageInMemory`); the first one always fits.
-        count_in_disk: Messages at most, from the disk (`maxTransferCountOnMessageInDisk`).
-        bytes_in_disk: Bytes at most, from the disk (`maxTransferBytesOnMessageInDisk`).
-        access_ratio: Per cent of the memory (`accessMessageInMemoryMaxRatio`).
-        physical_memory: Bytes of memory of the broker's machine; those of this one unless given.
+        count_in_memory: Most messages (`maxTransferCountOnMessageInMemory`).
+        bytes_in_memory: Most bytes of records (`maxTransferBytesOnMessageInMemory`); the first record always fits.
+        count_in_disk: Most messages that come from the disk (`maxTransferCountOnMessageInDisk`).
+        bytes_in_disk: Most bytes that come from the disk (`maxTransferBytesOnMessageInDisk`).
+        access_ratio: Percent of memory assumed to cache the log's end (`accessMessageInMemoryMaxRatio`).
+        physical_memory: Bytes of memory of the broker's machine. Default: this machine's.
 
     Raises:
         ArgumentError: A value out of range.

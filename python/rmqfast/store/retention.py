@@ -20,13 +20,14 @@ class RetentionOptions:
     """How long the files of a store stay, and how full its disk may be.
 
     Args:
-        file_reserved_hours: Hours that a file of the commit log stays after it was last written (`fileReservedTime`).
-        delete_when: Hours of the day, in local time, at which files go by age (`deleteWhen`): "04", or "04;16".
-        disk_max_used_ratio: Percent of the disk; when more is used, files go by age at any hour
-            (`diskMaxUsedSpaceRatio`). It is taken for 10 below 10, for 95 above 95.
-        force_ratio: When more is used, the oldest files go however young (`diskSpaceCleanForciblyRatio`).
-        warning_ratio: When more is used, nothing can be appended (`diskSpaceWarningLevelRatio`).
-        clean_forcibly: Whether files that are too young may go at all (`cleanFileForciblyEnable`).
+        file_reserved_hours: Hours that a commit-log file is kept after its last write (`fileReservedTime`).
+        delete_when: Hours of the day, local time, at which old files are deleted (`deleteWhen`): "04" or "04;16".
+        disk_max_used_ratio: Percent of the disk in use above which old files are deleted at any hour
+            (`diskMaxUsedSpaceRatio`); limited to 10 to 95.
+        force_ratio: Percent above which the oldest files are deleted whatever their age
+            (`diskSpaceCleanForciblyRatio`).
+        warning_ratio: Percent above which appends are refused (`diskSpaceWarningLevelRatio`).
+        clean_forcibly: Whether files younger than their retention may be deleted at all (`cleanFileForciblyEnable`).
 
     Example:
         >>> RetentionOptions(file_reserved_hours=24, delete_when="03;15").disk_max_used_ratio

@@ -21,11 +21,11 @@ class ActiveOptions:
 
     Attributes:
         message_model: `CLUSTERING`: members share the messages; `BROADCASTING`: each gets all.
-        strategy: Allocates the queues.
-        offset_store: Keeps the offsets; by default the brokers do, or for `BROADCASTING` a file.
-        broker_suspend: How long a broker holds a pull that finds nothing: Java's `brokerSuspendMaxTimeMillis`.
-        suspend_timeout: How long to wait for the answer of such a pull: Java's `consumerTimeoutMillisWhenSuspend`.
-        pull_timeout: How long to wait for any other pull: Java's `consumerPullTimeoutMillis`.
+        strategy: Distributes queues among members.
+        offset_store: Stores the offsets. Default: the brokers, or a local file with `BROADCASTING`.
+        broker_suspend: Longest time that a broker holds a pull without messages (Java's `brokerSuspendMaxTimeMillis`).
+        suspend_timeout: Longest wait for the answer of such a pull (Java's `consumerTimeoutMillisWhenSuspend`).
+        pull_timeout: Longest wait for other pulls (Java's `consumerPullTimeoutMillis`).
 
     Raises:
         ArgumentError: A number out of range, or no such model.

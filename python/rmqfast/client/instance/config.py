@@ -34,32 +34,32 @@ class ClientConfig:
     Intervals and timeouts are seconds, or timedeltas. Name servers are never looked up by HTTP.
 
     Attributes:
-        name_server: `host:port`, several separated by `;` or as a sequence; by default the environment's
+        name_server: `host:port`; several as a sequence or separated by `;`. Default: the environment variable
             `NAMESRV_ADDR`.
-        instance_name: Tells clients of one process apart; most kinds of clients replace `DEFAULT` by a unique one.
-        client_ip: The address in client ids; by default that of an interface.
+        instance_name: Distinguishes clients of one process; most kinds of clients replace `DEFAULT` by a unique name.
+        client_ip: The address in client ids. Default: the address of a network interface.
         unit_name: The unit, a part of client ids.
-        namespace: Prefixes topics and groups; by default that of an endpoint `http://MQ_INST_...`.
-        tls: TLS options; without, connections are plain.
+        namespace: Prefix of topics and groups. Default: the namespace of an endpoint `http://MQ_INST_...`.
+        tls: TLS options; None for plain connections.
         access_key: The account, if brokers require one.
-        secret_key: The secret of the account, which signs requests.
+        secret_key: The secret that signs the account's requests.
         security_token: A token that is sent with the signature.
-        heartbeat_interval: Between heartbeats.
-        poll_name_server_interval: Between updates of the routes.
-        missing_route_interval: Between lookups of subscribed topics that do not exist yet; ten times as long after a
-            minute.
-        persist_offset_interval: Between commits of consumers' offsets.
-        rebalance_interval: Between regular rebalances.
-        request_timeout: How long to wait for an answer.
-        connect_timeout: How long to wait for a connection.
-        start_timeout: How long `start` waits for the first answer of a name server, and fails without one; unless
-            given, a client starts whether one answers or not, and warns.
-        translate_address: Maps a broker's address in a route to the one that is reachable from here.
-        local_offset_dir: Where broadcasting consumers keep their offsets.
+        heartbeat_interval: Time between heartbeats.
+        poll_name_server_interval: Time between updates of routes.
+        missing_route_interval: Time between lookups of subscribed topics that do not exist yet; ten times longer after
+            a minute.
+        persist_offset_interval: Time between commits of consumers' offsets.
+        rebalance_interval: Time between regular rebalances.
+        request_timeout: Longest wait for an answer.
+        connect_timeout: Longest wait for a connection.
+        start_timeout: Longest wait of `start` for a name server's first answer, after which it fails. None: start in
+            any case, and warn if no name server answers.
+        translate_address: Maps a broker's address in a route to one that is reachable from here.
+        local_offset_dir: Directory of broadcasting consumers' offsets.
         callback_threads: Threads that run the callbacks of asynchronous requests.
         is_unit_mode: Whether the client belongs to a unit.
-        verify_crc: Whether consumers compare each body with its CRC, which neither brokers nor Java's consumers do. A
-            body that differs raises `CorruptError` on access, and is null in Arrow.
+        verify_crc: Whether consumers check each body's CRC; brokers and Java's consumers do not. A body that differs
+            raises `CorruptError` on access, and is null in Arrow.
 
     Raises:
         ArgumentError: An address without a port, an interval that is not positive, or half of an account.

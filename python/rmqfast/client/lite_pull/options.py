@@ -38,21 +38,21 @@ class LitePullOptions(ActiveOptions):
     With a filter, how many messages a stretch of a queue has is not known before.
 
     Attributes:
-        auto_commit: Whether `poll` notes now and then what it gave before.
-        auto_commit_interval: How often, one second at least.
-        pull_batch_size: Messages that a pull asks for; brokers give 32 or 256 KiB at most, as they are shipped.
-        pulls_in_flight: Pulls of one broker without an answer, beside those that wait at queues' ends.
-        pull_threads: Threads that look up where to begin, at most.
-        pull_threshold_for_all: Messages that wait or are in flight, of all queues.
-        pull_threshold_for_queue: The same of one queue.
-        pull_threshold_size_for_queue: Bytes of them.
-        consume_max_span: Between the offsets of the first and the last of them.
-        poll_timeout: How long `poll` waits unless told otherwise.
-        topic_metadata_check_interval: Between looks at the queues of topics that a listener wants to know of.
-        consume_from_where: Where a new group begins: at the last offset, at the first, or at a time.
-        consume_timestamp: That time, `yyyyMMddHHmmss`, local.
-        pull_time_delay_when_exception: How long a queue is left alone of which a pull failed.
-        message_queue_listener: Called when this member got or gave up queues.
+        auto_commit: Whether `poll` regularly commits what it returned before.
+        auto_commit_interval: Time between these commits, at least one second.
+        pull_batch_size: Messages per pull; brokers return at most 32 messages or 256 KiB by default.
+        pulls_in_flight: Pulls in flight per broker, not counting long polls at queue ends.
+        pull_threads: Most threads that look up starting positions.
+        pull_threshold_for_all: Most messages buffered or in flight over all queues.
+        pull_threshold_for_queue: Most messages buffered or in flight per queue.
+        pull_threshold_size_for_queue: Most bytes buffered or in flight per queue.
+        consume_max_span: Largest span of queue offsets among a queue's buffered messages.
+        poll_timeout: Default timeout of `poll`.
+        topic_metadata_check_interval: Time between checks of topics whose queue changes a listener follows.
+        consume_from_where: Starting position of a new group: last offset, first offset or a time.
+        consume_timestamp: Starting time: `yyyyMMddHHmmss`, local time.
+        pull_time_delay_when_exception: Pause of a queue after a failed pull.
+        message_queue_listener: Called when this member gains or loses queues.
 
     Raises:
         ArgumentError: A number out of range, or a time that is none.

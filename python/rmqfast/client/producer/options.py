@@ -31,18 +31,18 @@ class ProducerOptions:
     """How a producer sends.
 
     Attributes:
-        create_topic_key: The topic after which a broker makes one that is not there.
-        default_topic_queue_nums: How many queues such a topic gets.
-        compress_over: Bodies of so many bytes or more are compressed.
-        retries: How often a send is tried once more, within its timeout.
-        async_retries: As above, for asynchronous sends, where the connection failed.
-        retry_response_codes: Answers after which a send is tried once more.
-        retry_another_broker: Whether a message that is stored, but not as safely as asked for, is sent to another
+        create_topic_key: The topic whose settings a broker uses when it creates a missing topic.
+        default_topic_queue_nums: Queues of a topic created this way.
+        compress_over: Bodies of at least this many bytes are compressed.
+        retries: Retries of a synchronous send, within its timeout.
+        async_retries: Retries of an asynchronous send after a failed connection.
+        retry_response_codes: Response codes that cause a retry.
+        retry_another_broker: Whether a message that is stored, but not as durably as requested, is sent to another
             broker as well.
-        max_message_size: Bytes that a body may have.
-        leaves_slow_brokers: Whether brokers that are slow are left alone for a while: Java's `sendLatencyFaultEnable`.
-        max_in_flight: Asynchronous sends on their way at once; a further one waits.
-        max_in_flight_bytes: Bytes of their bodies.
+        max_message_size: Largest body in bytes.
+        leaves_slow_brokers: Whether to avoid slow brokers for a while (Java's `sendLatencyFaultEnable`).
+        max_in_flight: Most asynchronous sends in flight; further sends wait.
+        max_in_flight_bytes: Most body bytes of asynchronous sends in flight.
 
     Raises:
         ArgumentError: A number that is too small.

@@ -23,8 +23,8 @@ class PullOptions(ActiveOptions):
     """How a consumer pulls by hand; times are seconds.
 
     Attributes:
-        max_reconsume_times: After how many times a message that is sent back goes to the dead letters.
-        message_queue_listener: Called when this member got or gave up queues of a registered topic.
+        max_reconsume_times: Failed consumptions after which a message that is sent back becomes a dead letter.
+        message_queue_listener: Called when this member gains or loses queues of a registered topic.
 
     Raises:
         ArgumentError: A number out of range.

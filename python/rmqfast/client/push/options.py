@@ -25,15 +25,15 @@ class PushTimings:
     """What a push consumer waits for, in seconds, as Java's has it; tests have less patience.
 
     Attributes:
-        illegal_offset: After an offset outside of a queue, until it is given up and taken anew.
-        resubmit: Until messages are consumed once more that no broker took back.
-        lock_interval: Between confirmations of the locks of queues.
-        first_lock: Until the first one.
-        lock_retry: Until a queue that could not be locked is tried again.
-        unlock_patience: How long giving up a queue waits for its listener, before it is put off.
-        unlock_delay: Until the lock of a queue is given up of which there still are messages.
-        longest_continuously: How long a queue is consumed in order without giving others their turn.
-        reset: How long nothing is consumed before offsets are reset.
+        illegal_offset: From an offset outside the queue until the queue is dropped and started again.
+        resubmit: Until messages that no broker took back are consumed again.
+        lock_interval: Between renewals of queue locks.
+        first_lock: Until the first renewal.
+        lock_retry: Until the next attempt to lock a queue.
+        unlock_patience: Longest wait for a queue's listener before giving up the queue is postponed.
+        unlock_delay: Until the lock of a queue with unfinished messages is released.
+        longest_continuously: Longest orderly consumption of one queue before other queues get their turn.
+        reset: Pause of consumption before offsets are reset.
     """
 
     illegal_offset: float = 10.0
@@ -56,30 +56,31 @@ class PushOptions:
     """How a push consumer consumes: Java's parameters, their values checked at the start.
 
     Attributes:
-        message_model: Whether members share the messages, or get all of them each.
-        consume_from_where: Where a group begins that has no offset.
-        consume_timestamp: With CONSUME_FROM_TIMESTAMP: `yyyyMMddHHmmss`, in local time.
-        allocate_strategy: Shares queues out; unless given, averagely.
-        offset_store: Where offsets are kept; unless given, at brokers, or with BROADCASTING in a file.
-        consume_thread_min: How many listeners are called at a time.
+        message_model: `CLUSTERING`: members share the messages; `BROADCASTING`: each gets all.
+        consume_from_where: Starting position of a group without offsets.
+        consume_timestamp: Starting time for CONSUME_FROM_TIMESTAMP: `yyyyMMddHHmmss`, local time.
+        allocate_strategy: Distributes queues among members. Default: evenly, in ranges.
+        offset_store: Stores the offsets. Default: the brokers, or a local file with BROADCASTING.
+        consume_thread_min: Threads that call the listener.
         consume_thread_max: Has no effect, as in Java.
-        consume_concurrently_max_span: From the first message that is not done to the last that is pulled, in a queue.
-        pull_threshold_for_queue: Messages of a queue beyond which no more are pulled.
-        pull_threshold_for_topic: As above, of all queues of a topic together; -1 for no such limit.
-        pull_threshold_size_for_queue: MiB of messages of a queue beyond which no more are pulled.
-        pull_threshold_size_for_topic: As above, of all queues of a topic together; -1 for no such limit.
-        pull_interval: Milliseconds from one pull that found something to the next.
-        pull_batch_size: Messages of a pull, at most.
-        consume_message_batch_max_size: Messages that a listener is given at once, at most.
-        post_subscription_when_pull: Whether pulls carry the tags, so that the group's subscription does not count.
-        max_reconsume_times: How often a message is consumed in vain before it is a dead letter; -1 for 16, and for
-            no limit where queues are consumed in order.
-        suspend_current_queue_time_millis: How long a queue waits after a message was consumed in vain, in order.
-        consume_timeout: Minutes after which a message that a listener has not done goes back to its broker.
-        await_termination_millis_when_shutdown: How long a shutdown waits for listeners.
-        pull_time_delay_millis_when_exception: Until a pull that failed is tried again.
-        pull_suspend_millis: How long a broker waits for messages.
-        pull_timeout_millis: How long a pull is waited for.
+        consume_concurrently_max_span: Largest span of queue offsets between a queue's first unfinished and last pulled
+            message.
+        pull_threshold_for_queue: Most messages buffered per queue.
+        pull_threshold_for_topic: Most messages buffered per topic; -1: no limit.
+        pull_threshold_size_for_queue: Most MiB buffered per queue.
+        pull_threshold_size_for_topic: Most MiB buffered per topic; -1: no limit.
+        pull_interval: Milliseconds between successful pulls of a queue.
+        pull_batch_size: Most messages per pull.
+        consume_message_batch_max_size: Most messages per call of the listener.
+        post_subscription_when_pull: Whether pulls carry the tags, which then override the group's subscription.
+        max_reconsume_times: Failed consumptions before a message becomes a dead letter; -1: 16, or no limit for orderly
+            consumption.
+        suspend_current_queue_time_millis: Pause of a queue after a failed orderly consumption.
+        consume_timeout: Minutes after which an unfinished message is sent back to its broker.
+        await_termination_millis_when_shutdown: Longest wait for listeners at shutdown.
+        pull_time_delay_millis_when_exception: Pause after a failed pull.
+        pull_suspend_millis: Longest time that a broker holds a pull without messages.
+        pull_timeout_millis: Longest wait for the answer of a pull.
 
     Example:
         >>> from rmqfast import ConsumeFromWhere, PushConsumer
