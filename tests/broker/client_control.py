@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from rmqfast._native import check_sql92
+from rmqfast._native import DataPlane
 from rmqfast.broker.clients.change_notifier import ChangeNotifier
 from rmqfast.broker.clients.client_call_processor import ClientCallProcessor
 from rmqfast.broker.clients.client_processor import ClientProcessor
@@ -15,7 +15,6 @@ from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_locks import QueueLockManager, QueueLockProcessor
-from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor
@@ -39,18 +38,12 @@ class Control:
         time: Milliseconds since 1970.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        store: LiveStore | None = None,
-        check_sql: Callable[[str], str | None] = check_sql92,
-        data_plane: DataPlane | None = None,
-    ) -> None:
+    def __init__(self, root: Path, store: LiveStore | None = None, data_plane: DataPlane | None = None) -> None:
         store = store or QueuesByHand({})
         self.tables = Tables()
-        self.data_plane = data_plane or self.tables
+        self.data_plane = data_plane or self.tables.data_plane
         self.metadata = Metadata(root)
-        self.filters = ConsumerFilterManager(self.metadata, check_sql)
+        self.filters = ConsumerFilterManager(self.metadata)
         self.consumers = ConsumerManager(self.data_plane, self.filters)
         self.producers = ProducerManager()
         self.locks = QueueLockManager()
@@ -60,7 +53,6 @@ class Control:
         self.is_creating_groups = True
         self.created: dict[str, tuple[int, int]] = {}
         self.topics: dict[str, TopicConfig] = {}
-        self.is_property_filter_enabled = True
         self.time = 1_800_000_000_000
         self.notifier = ChangeNotifier()
         self.clients = self._client_processor()
@@ -92,6 +84,7 @@ class Control:
 
     def _client_processor(self) -> ClientProcessor:
         return ClientProcessor(
+            self.data_plane,
             consumers=self.consumers,
             producers=self.producers,
             filters=self.filters,
@@ -100,7 +93,6 @@ class Control:
             is_known=lambda name: name in self.groups,
             names=NameQuota(10_000, 100),
             create_retry_topics=self._create_retry_topics,
-            is_property_filter_enabled=lambda: self.is_property_filter_enabled,
             now=lambda: self.time,
         )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+from rmqfast._native import DataPlane, check_sql92
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.statistics.broker_stats import Counter
 from rmqfast.errors import ChannelClosedError
@@ -57,10 +58,15 @@ class Line:
 class Tables:
     """A data plane that is its tables, and nothing else."""
 
+    @property
+    def data_plane(self) -> DataPlane:
+        """Itself, for those who take a data plane in Rust."""
+        return cast("DataPlane", self)
+
     topics: dict[str, TopicConfig] = field(default_factory=dict)
     groups: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
-    subscriptions: dict[tuple[str, str], tuple[str, str, int, list[int]]] = field(default_factory=dict)
-    online: dict[str, str] = field(default_factory=dict)
+    subscriptions: dict[tuple[str, str], SubscriptionData] = field(default_factory=dict)
+    online: dict[str, str | None] = field(default_factory=dict)
     committed: dict[str, dict[int, int]] = field(default_factory=dict)
     changed: dict[str, None] = field(default_factory=dict)
     permission: int | None = None
@@ -78,15 +84,20 @@ class Tables:
     def remove_group(self, name: str) -> None:
         self.groups.pop(name, None)
 
-    def put_subscription(  # noqa: PLR0917 - the protocol's
-        self, group: str, topic: str, expression_type: str, sub_string: str, sub_version: int, codes: list[int]
-    ) -> None:
-        self.subscriptions[group, topic] = (expression_type, sub_string, sub_version, codes)
+    def put_subscription(self, group: str, subscription: SubscriptionData) -> str | None:
+        self.subscriptions[group, subscription.topic] = subscription
+        if subscription.is_tag_type:
+            return None
+        return check_sql92(subscription.sub_string) if subscription.expression_type == "SQL92" else "no such filter"
+
+    def check_filter(self, _expression_type: str, expression: str) -> tuple[int, str] | None:
+        problem = check_sql92(expression)
+        return None if problem is None else (23, problem)
 
     def remove_subscription(self, group: str, topic: str) -> None:
         self.subscriptions.pop((group, topic), None)
 
-    def put_consumer_group(self, group: str, message_model: str) -> None:
+    def put_consumer_group(self, group: str, message_model: str | None) -> None:
         self.online[group] = message_model
 
     def remove_consumer_group(self, group: str) -> None:

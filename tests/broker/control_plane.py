@@ -64,14 +64,14 @@ class ControlPlane:
         self.topics = TopicManager(
             self.metadata,
             self.config,
-            self.tables,
+            self.tables.data_plane,
             now=self.clock,
             on_change=lambda topics: self.registered.extend(names_of(topics)),
         )
-        self.groups = SubscriptionGroupManager(self.metadata, self.config, self.tables, now=self.clock)
-        self.filters = ConsumerFilterManager(self.metadata, lambda _: None)
-        self.consumers = ConsumerManager(self.tables, self.filters)
-        self.offsets = ConsumerOffsetManager(self.metadata, self.tables, self.store.live)
+        self.groups = SubscriptionGroupManager(self.metadata, self.config, self.tables.data_plane, now=self.clock)
+        self.filters = ConsumerFilterManager(self.metadata)
+        self.consumers = ConsumerManager(self.tables.data_plane, self.filters)
+        self.offsets = ConsumerOffsetManager(self.metadata, self.tables.data_plane, self.store.live)
         self.clients = self._clients()
         self.lines: defaultdict[str, Line] = defaultdict(Line)
         self.stats = BrokerStats(self.tables.counters)
@@ -129,6 +129,7 @@ class ControlPlane:
 
     def _clients(self) -> ClientProcessor:
         return ClientProcessor(
+            self.tables.data_plane,
             consumers=self.consumers,
             producers=ProducerManager(),
             filters=self.filters,
@@ -136,7 +137,6 @@ class ControlPlane:
             is_known=lambda name: self.groups.get(name) is not None,
             names=NameQuota(10_000, 100),
             create_retry_topics=self.topics.create_missing,
-            is_property_filter_enabled=lambda: True,
             now=self.clock,
         )
 
@@ -146,7 +146,7 @@ class ControlPlane:
             TopicProcessor(self.topics, offsets, self.store, self.stats, self.config),
             SubscriptionGroupProcessor(self.groups, offsets, self.stats, self.config),
             ConfigProcessor(
-                self.configuration, self.topics, self.tables, now=self.clock, on_update=self.changed.append
+                self.configuration, self.topics, self.tables.data_plane, now=self.clock, on_update=self.changed.append
             ),
             RuntimeInfoProcessor(
                 self.config,
@@ -169,7 +169,7 @@ class ControlPlane:
                 stats=self.stats,
                 now=self.clock,
             ),
-            ConsumeQueueProcessor(self.topics, live, self.consumers, lambda topic, group: f"{group} of {topic}"),
+            ConsumeQueueProcessor(self.topics, live, self.consumers),
             CleanProcessor(self.store, self.topics),
             QueueBoundsProcessor(live),
             QueryMessageProcessor(live, self.config),

@@ -1,4 +1,4 @@
-"""What stands around the control plane: topics, groups and offsets in a dict."""
+"""What stands around the control plane: topics and groups in a dict."""
 
 from __future__ import annotations
 
@@ -36,16 +36,3 @@ class Groups:
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
         return self.table.get(name)
-
-
-class Offsets:
-    """Consumer offsets as the data plane has them."""
-
-    def __init__(self) -> None:
-        self.table: dict[tuple[str, str, int], int] = {}
-
-    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        self.table[group, topic, queue_id] = offset
-
-    def offset(self, group: str, topic: str, queue_id: int) -> int:
-        return self.table.get((group, topic, queue_id), -1)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast._native import check_sql92
-from rmqfast.remoting import RequestCode, Response
+from rmqfast.remoting import Response
 from rmqfast.remoting.fastjson import encode
 from rmqfast.store.config import SubscriptionGroupConfig
 
@@ -137,43 +136,6 @@ def test_who_is_silent_for_120_seconds_is_closed(control: Control) -> None:
     assert alive.sent == [], "a scan notifies nobody"
 
 
-SQL = {"topic": "t", "expressionType": "SQL92", "subString": "a > 1", "subVersion": 1}
-
-
-@pytest.mark.parametrize(
-    ("wanted", "is_enabled", "code", "remark"),
-    [
-        ({"topic": "t", "subString": "A", "expressionType": "TAG"}, False, 0, None),
-        ({"topic": "t", "subString": "A"}, False, 0, None),
-        (SQL, True, 0, None),
-        (SQL, False, 1, "The broker does not support consumer to filter message by SQL92"),
-        (SQL | {"expressionType": "LUA"}, False, 1, "The broker does not support consumer to filter message by LUA"),
-        (SQL | {"expressionType": "LUA"}, True, 23, "no filter is called LUA"),
-    ],
-)
-def test_a_client_asks_whether_it_can_filter(
-    control: Control, wanted: dict[str, Any], is_enabled: bool, code: int, remark: str | None
-) -> None:
-    control.is_property_filter_enabled = is_enabled
-    body = encode({"clientId": "c", "group": "g", "subscriptionData": wanted})
-    answer = control.answer(request(RequestCode.CHECK_CLIENT_CONFIG, body=body))
-    assert (answer.code, answer.remark) == (code, remark)
-
-
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"clientId":"c","subscriptionData":null}'])
 def test_nothing_to_check_is_sound(control: Control, body: bytes) -> None:
     assert control.answer(request(46, body=body)) == Response()
-
-
-@pytest.mark.parametrize("expression", ["(" * 100_000, "NOT " * 100_000 + "a", "-" * 100_000 + "1", "'" * 100_001])
-def test_an_expression_that_no_person_wrote_is_refused_in_few_words(control: Control, expression: str) -> None:
-    answer = control.answer(request(46, body=encode({"subscriptionData": SQL | {"subString": expression}})))
-    assert answer.code == 23
-    assert 0 < len(answer.remark or "") <= 1000
-
-
-def test_what_does_not_compile_is_told(control: Control) -> None:
-    why = check_sql92("a >")
-    assert why
-    answer = control.answer(request(46, body=encode({"subscriptionData": SQL | {"subString": "a >"}})))
-    assert (answer.code, answer.remark) == (23, why)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rmqfast
+from rmqfast._native import DataPlane, check_sql92
 from rmqfast._native import RemotingServer as Listener
-from rmqfast.broker.data_plane.data_plane import NativeDataPlane
-from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
+from rmqfast.broker.options_of_config import DataPlaneOptions
 from rmqfast.remoting import Channel, RemotingServer, ServerOptions
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.store.config import ConsumerOffsetTable, SubscriptionGroupConfig, TopicConfig
@@ -24,6 +24,8 @@ from .pulled import body_of, records_of
 from .socket_client import SocketClient
 
 GROUP, TOPIC = "conflict", "orders"
+FILTERS = DataPlaneOptions("broker-a", "c", "127.0.0.1:10911", property_filter=True)
+SQL = {"topic": TOPIC, "expressionType": "SQL92", "subString": "a > 1", "subVersion": 1}
 SMALL = rmqfast.AppendOptions(file_size=1 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000)
 
 
@@ -53,13 +55,12 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         for number in range(8):
             store.append(rmqfast.Message(TOPIC, b"%d" % number, tags="AB"[number % 2], queue_id=number // 2))
         processors: dict[int, Any] = {}
-        options = DataPlaneOptions("broker-a", "c", "127.0.0.1:10911", property_filter=True)
         with RemotingServer(processors, closed=closed) as server:
-            plane = NativeDataPlane(store.appender, server.mailbox, options)
+            plane = DataPlane.open(store.appender, server.mailbox, FILTERS)
             control = Control(root, store.live, data_plane=plane)
             processors |= control.processors
             plane.put_topic(TopicConfig(topic_name=TOPIC, read_queue_nums=5, write_queue_nums=5))
-            listener = Listener.bind("127.0.0.1:0", plane.native, ServerOptions())
+            listener = Listener.bind("127.0.0.1:0", plane, ServerOptions())
             broker = Broker(control, listener.address, root)
             yield broker
             for connection in broker.connections:
@@ -214,3 +215,29 @@ def test_an_offset_that_makes_no_sense_does_not_harm_the_file(broker: Broker, fi
     restarted.offsets.load()
     assert restarted.tables.offset("g", TOPIC, 0) == 1
     assert json.dumps(saved.to_json())
+
+
+def check_filter(broker: Broker, wanted: dict[str, Any]) -> tuple[int, str | None]:
+    """Code and remark of the answer to CHECK_CLIENT_CONFIG."""
+    body = encode({"clientId": "c", "group": "g", "subscriptionData": wanted})
+    header, _ = broker.connected().ask(46, body)
+    return header["code"], header.get("remark")
+
+
+def test_a_client_asks_whether_it_can_filter(broker: Broker) -> None:
+    lua = SQL | {"expressionType": "LUA"}
+    assert check_filter(broker, SQL) == (0, None)
+    assert check_filter(broker, SQL | {"subString": "a >"}) == (23, check_sql92("a >"))
+    assert check_filter(broker, lua) == (23, "no filter is called LUA")
+    broker.control.data_plane.set_options(replace(FILTERS, property_filter=False))
+    for tags in ({"topic": "t", "subString": "A", "expressionType": "TAG"}, {"topic": "t", "subString": "A"}):
+        assert check_filter(broker, tags) == (0, None)
+    assert check_filter(broker, SQL) == (1, "The broker does not support consumer to filter message by SQL92")
+    assert check_filter(broker, lua) == (1, "The broker does not support consumer to filter message by LUA")
+
+
+@pytest.mark.parametrize("expression", ["(" * 100_000, "NOT " * 100_000 + "a", "-" * 100_000 + "1", "'" * 100_001])
+def test_an_expression_that_no_person_wrote_is_refused_in_few_words(broker: Broker, expression: str) -> None:
+    code, remark = check_filter(broker, SQL | {"subString": expression})
+    assert code == 23
+    assert 0 < len(remark or "") <= 1000

@@ -8,6 +8,7 @@ from rmqfast.broker.clients.client_channel import GroupChange
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.metadata import Metadata
+from rmqfast.store.config import ConsumerFilterTable
 
 from .client_doubles import Line, Tables, client, consumer, subscription
 
@@ -21,12 +22,12 @@ def tables() -> Tables:
 
 @pytest.fixture
 def filters(metadata: Metadata) -> ConsumerFilterManager:
-    return ConsumerFilterManager(metadata, lambda _: None)
+    return ConsumerFilterManager(metadata)
 
 
 @pytest.fixture
 def consumers(tables: Tables, filters: ConsumerFilterManager) -> ConsumerManager:
-    return ConsumerManager(tables, filters)
+    return ConsumerManager(tables.data_plane, filters)
 
 
 def test_all_are_told_of_a_newcomer_and_the_newcomer_too(consumers: ConsumerManager) -> None:
@@ -40,7 +41,7 @@ def test_newer_tags_are_kept_in_silence(consumers: ConsumerManager, tables: Tabl
     line = Line()
     consumers.register(client(line), consumer("g", WANTS_T))
     assert consumers.register(client(line), consumer("g", subscription("t", "B", 6))) is None
-    assert tables.subscriptions == {("g", "t"): ("TAG", "B", 6, [66])}
+    assert tables.subscriptions == {("g", "t"): subscription("t", "B", 6)}
 
 
 def test_a_topic_more_and_a_topic_less_are_told(consumers: ConsumerManager, tables: Tables) -> None:
@@ -62,7 +63,7 @@ def test_two_clients_with_other_topics_erase_each_others(consumers: ConsumerMana
 
 
 def test_the_broker_may_forbid_all_notices(tables: Tables, filters: ConsumerFilterManager) -> None:
-    consumers = ConsumerManager(tables, filters, is_notifying=lambda: False)
+    consumers = ConsumerManager(tables.data_plane, filters, is_notifying=lambda: False)
     line = Line()
     assert consumers.register(client(line), consumer("g", WANTS_T)) is None
     consumers.register(client(Line(), "other"), consumer("g", WANTS_T))
@@ -94,7 +95,7 @@ def test_subscriptions_survive_the_client_that_brought_them(consumers: ConsumerM
     consumers.register(client(stays, "stays"), consumer("g", WANTS_T))
     consumers.register(client(gone, "gone"), consumer("g", subscription("t", "B", 9)))
     consumers.disconnect(gone, now=1)
-    assert tables.subscriptions["g", "t"] == ("TAG", "B", 9, [66])
+    assert tables.subscriptions["g", "t"] == subscription("t", "B", 9)
 
 
 def test_who_says_good_bye_leaves_one_group(consumers: ConsumerManager, tables: Tables) -> None:
@@ -110,7 +111,7 @@ def test_who_says_good_bye_leaves_one_group(consumers: ConsumerManager, tables: 
 
 
 def test_who_is_silent_for_more_than_120_seconds_is_removed_without_notice(
-    consumers: ConsumerManager, tables: Tables, filters: ConsumerFilterManager
+    consumers: ConsumerManager, tables: Tables, filters: ConsumerFilterManager, metadata: Metadata
 ) -> None:
     silent, alive = Line("1:1"), Line("2:2")
     by_sql = subscription("t", "a > 1", 5, "SQL92")
@@ -122,20 +123,9 @@ def test_who_is_silent_for_more_than_120_seconds_is_removed_without_notice(
     assert consumers.client_ids("g") == ["alive"]
     assert set(tables.online) == {"g"}
     assert consumers.disconnect(silent, now=120_012) == []
-    left = filters.get("t", "alone")
-    assert left is not None
+    filters.persist(now=120_012)
+    left = metadata.load(ConsumerFilterTable)["t", "alone"]
     assert not left.dead, "the scan sends no UNREGISTER event"
-
-
-def test_a_group_that_ends_makes_its_expressions_dead(
-    consumers: ConsumerManager, filters: ConsumerFilterManager
-) -> None:
-    line = Line()
-    consumers.register(client(line, now=10), consumer("g", subscription("t", "a > 1", 5, "SQL92")))
-    consumers.disconnect(line, now=20)
-    left = filters.get("t", "g")
-    assert left is not None
-    assert left.dead_time == 20
 
 
 def test_what_others_ask_of_the_registry(consumers: ConsumerManager) -> None:

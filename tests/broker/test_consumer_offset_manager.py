@@ -20,7 +20,7 @@ MEMORY = GetLimits(physical_memory=1000)
 
 
 def _offsets(metadata: Metadata, tables: Tables | None = None, store: LiveStore | None = None) -> ConsumerOffsetManager:
-    return ConsumerOffsetManager(metadata, tables or Tables(), store or QueuesByHand({}), limits=MEMORY)
+    return ConsumerOffsetManager(metadata, (tables or Tables()).data_plane, store or QueuesByHand({}), limits=MEMORY)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_where_a_group_begins(
 
 def test_a_new_group_begins_at_the_start_of_a_real_store(metadata: Metadata, offsets_store: WritableStore) -> None:
     live = offsets_store.live
-    in_memory = ConsumerOffsetManager(metadata, Tables(), live, limits=GetLimits(physical_memory=1 << 30))
-    on_disk = ConsumerOffsetManager(metadata, Tables(), live, limits=GetLimits(physical_memory=1))
+    in_memory = ConsumerOffsetManager(metadata, Tables().data_plane, live, limits=GetLimits(physical_memory=1 << 30))
+    on_disk = ConsumerOffsetManager(metadata, Tables().data_plane, live, limits=GetLimits(physical_memory=1))
     assert in_memory.query("new", "fx_plain", 0) == 0
     assert on_disk.query("new", "fx_plain", 0) is None
 

@@ -291,7 +291,7 @@ def test_pulls_that_wait_for_ever_cost_little(cluster: EmbeddedCluster) -> None:
         fields = pull_fields("sound", "g", queue_id=1, offset=0, sys_flag=6) | {"suspendTimeoutMillis": str(2**63 - 1)}
         for opaque in range(200):
             wire.socket.sendall(json_frame(11, fields, bytes(1 << 20), opaque=opaque))
-        plane = cluster.brokers[0].tables.data_plane.native
+        plane = cluster.brokers[0].tables.data_plane
         until(lambda: plane.parked_pulls == 200)
         assert _memory() - before < 100 << 20
 

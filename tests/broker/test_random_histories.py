@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -79,7 +80,7 @@ def test_transactions_are_asked_for_until_they_end_and_never_again(steps: list[t
     broker = TransactionBroker()
     # the place of the newest half message of each transaction that is open; its producer knows it from the last check
     open_at: dict[str, int] = {}
-    saved = dict(broker.offsets.table)
+    saved = deepcopy(broker.offsets.committed)
     for number, (what, value) in enumerate(steps):
         if what == "prepare":
             open_at[f"U{number}"] = broker.prepare(age=value, UNIQ_KEY=f"U{number}").physical_offset
@@ -87,7 +88,7 @@ def test_transactions_are_asked_for_until_they_end_and_never_again(steps: list[t
             key = sorted(open_at)[value % len(open_at)]
             broker.half.remove(StoredMessage.parse(broker.store.records[open_at.pop(key)]))
         elif what == "run":
-            saved = dict(broker.offsets.table)
+            saved = deepcopy(broker.offsets.committed)
             already = len(broker.channel.sent)
             broker.run(after=value)
             for _, fields, _ in broker.channel.sent[already:]:
@@ -95,7 +96,7 @@ def test_transactions_are_asked_for_until_they_end_and_never_again(steps: list[t
                 open_at[fields["msgId"]] = int(fields["commitLogOffset"])
         elif what == "crash" and not broker.channel.sent:
             # offsets of the last seconds are lost
-            broker.offsets.table = dict(saved)
+            broker.offsets.committed = deepcopy(saved)
     for _ in range(3):
         already = len(broker.channel.sent)
         broker.run(after=60_000)

@@ -131,10 +131,7 @@ def test_the_broker_makes_topics_of_its_own(plane: ControlPlane) -> None:
     assert (retry.read_queue_nums, retry.perm, retry.topic_sys_flag) == (3, 6, 0)
     assert plane.topics.create_for_send_back("%RETRY%g", 9) is retry
     assert plane.topics.create_for_send_back("%RETRY%../x", 1) is None
-    check = plane.topics.create_for_trans_check_max_time()
-    assert check is not None
-    assert (check.topic_name, check.write_queue_nums) == ("TRANS_CHECK_MAX_TIME_TOPIC", 1)
-    assert plane.registered == ["%RETRY%g", "TRANS_CHECK_MAX_TIME_TOPIC"]
+    assert plane.registered == ["%RETRY%g"]
 
 
 def test_topics_are_there_again_after_a_restart(tmp_path: Path) -> None:

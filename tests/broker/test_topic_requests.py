@@ -9,7 +9,7 @@ import pytest
 
 import rmqfast
 from rmqfast.remoting.fastjson import decode
-from rmqfast.store.config import SubscriptionGroupTable, TopicConfig, TopicConfigTable
+from rmqfast.store.config import SubscriptionGroupConfig, SubscriptionGroupTable, TopicConfig, TopicConfigTable
 from tests.broker.control_plane import ControlPlane
 
 NEW_TOPIC = {
@@ -235,6 +235,45 @@ def test_a_deleted_group_takes_its_offsets_along_if_asked(
     assert "g" not in plane.tables.groups
     assert (plane.tables.offset("g", "t", 0) == -1) is is_gone
     assert plane.tables.offset("other", "t", 0) == 5
+
+
+def test_a_heartbeat_makes_its_group_once(plane: ControlPlane) -> None:
+    for _ in range(2):
+        plane.come_online("orders", "t")
+        assert plane.json(352, {"group": "orders"})["groupName"] == "orders"
+        assert plane.groups.data_version.counter == 1
+    plane.metadata.flush()
+    saved = plane.metadata.load(SubscriptionGroupTable)["orders"]
+    assert saved == plane.tables.groups["orders"] == SubscriptionGroupConfig(group_name="orders")
+
+
+def test_only_groups_of_the_system_are_made_where_none_is_to_be_made(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path / "store", {"autoCreateSubscriptionGroup": "false"})
+    plane.come_online("orders", "t")
+    plane.come_online("CID_RMQ_SYS_TRANS", "t")
+    assert plane.answer(352, {"group": "orders"}).code == 26
+    for name in ("CID_RMQ_SYS_TRANS", "TOOLS_CONSUMER"):
+        assert plane.answer(352, {"group": name}).code == 0
+    plane.close()
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a b", "a@b", "grüppe", "g" * 256])
+def test_a_name_that_no_group_may_have_makes_none(still: ControlPlane, name: str) -> None:
+    assert still.groups.find(name) is None
+    assert name not in still.tables.groups
+
+
+def test_a_group_that_is_deleted_is_gone_after_a_restart(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path / "store")
+    for name in ("a", "b"):
+        assert plane.answer(200, body=json.dumps({"groupName": name}).encode()).code == 0
+    assert plane.answer(207, {"groupName": "a"}).code == 0
+    plane.close()
+    again = ControlPlane(tmp_path / "store")
+    assert [again.answer(352, {"group": name}).code for name in ("a", "b")] == [26, 0]
+    assert {"a", "b"} & set(again.tables.groups) == {"b"}
+    assert again.groups.data_version.counter == 3
+    again.close()
 
 
 def test_deleting_a_group_that_is_not_there_is_no_error(plane: ControlPlane) -> None:

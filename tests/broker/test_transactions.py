@@ -16,8 +16,8 @@ from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import CHECK_GROUP, TransactionService
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.remoting import Channel
-from tests.broker.client_doubles import Line
-from tests.broker.doubles import Offsets, Topics
+from tests.broker.client_doubles import Line, Tables
+from tests.broker.doubles import Topics
 from tests.broker.memory_store import MemoryStore, records_of
 from tests.broker.recorded import recorded
 
@@ -35,7 +35,7 @@ class Broker:
         self.now = START
         self.seconds = 0.0
         self.store = store or MemoryStore(lambda: self.now)
-        self.offsets = Offsets()
+        self.offsets = Tables()
         self.channel = Line()
         self.groups: list[str] = []
         live, append = (self.store, self.store.append) if real is None else (real.live, real.append)
@@ -43,7 +43,7 @@ class Broker:
         self.topics = Topics()
         self.service = TransactionService(
             self.half,
-            self.offsets,
+            self.offsets.data_plane,
             available_channel=self.find,
             make_topic=self.topics.make,
             options=TransactionCheckOptions(timeout=timeout),

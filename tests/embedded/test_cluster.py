@@ -42,7 +42,7 @@ def test_what_is_sent_is_pulled_and_a_held_pull_is_woken() -> None:
         address = address_of(cluster)
         assert send(address, "orders", b"first").code == 0
         assert b"first" in pull(address, "orders").body
-        plane = cluster.brokers[0].tables.data_plane.native
+        plane = cluster.brokers[0].tables.data_plane
 
         def send_once_it_waits() -> None:
             until(lambda: plane.parked_pulls == 1)
@@ -167,7 +167,7 @@ def test_a_broker_under_load_closes(tmp_path: Path) -> None:
         sender.start()
     for _ in range(40):
         assert at_work.acquire(timeout=PATIENCE)
-    until(lambda: broker.tables.data_plane.native.parked_pulls == 20)
+    until(lambda: broker.tables.data_plane.parked_pulls == 20)
     broker.stop()
     for sender in senders:
         sender.join(PATIENCE)

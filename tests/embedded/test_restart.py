@@ -14,7 +14,6 @@ import pytest
 
 from rmqfast import AppendOptions, EmbeddedCluster, Message, WritableStore, open_store
 from rmqfast.broker import Broker
-from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.remoting.fastjson import decode
 from rmqfast.store import AppendResult
@@ -153,17 +152,6 @@ def test_delay_levels_of_ones_own_count_when_queues_are_listed_anew(tmp_path: Pa
         assert unit[2] == store.live.store_time("SCHEDULE_TOPIC_XXXX", 1, 0) + 7_000
 
 
-class NoCounts:
-    def count(self, name: str, key: str, size: int) -> None:
-        pass
-
-    def note_put(self, millis: int) -> None:
-        pass
-
-    def count_failed_put(self) -> None:
-        pass
-
-
 def test_what_the_broker_itself_stores_does_not_wait_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,8 +163,8 @@ def test_what_the_broker_itself_stores_does_not_wait_for_the_disk(
         return append(store, *args, **sent)
 
     monkeypatch.setattr(WritableStore, "append", noted)
-    with open_store(tmp_path, mode="a", options=AppendOptions(flush="sync", file_size=1 << 20)) as store:
-        own = InternalAppends(store, NoCounts(), cluster_name="c")
+    with EmbeddedCluster(tmp_path, config=SMALL | {"flushDiskType": "SYNC_FLUSH"}) as cluster:
+        own = cluster.brokers[0].tables.appends
         for append_one in (own.append, own.append_due, own.append_reply):
             append_one(Message("orders", b"x"))
     assert waits == [False] * 3

@@ -14,6 +14,7 @@ from rmqfast import EmbeddedCluster
 from rmqfast.acl import AccessValidator, AclFiles
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, Effect
+from rmqfast.broker.statistics.broker_stats import counters_of
 from rmqfast.errors import ArgumentError, MissingExtraError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RemotingClient, RequestCode, Response, ResponseCode
@@ -235,7 +236,7 @@ def test_what_the_broker_stores_and_gets_is_in_its_figures(tmp_path: Path) -> No
         address, plane = broker.address, broker.tables.data_plane
 
         def counted() -> dict[tuple[str, str], int]:
-            return {(name, key): amount for name, key, _, amount in plane.counters()}
+            return {(name, key): amount for name, key, _, amount in counters_of(plane)}
 
         assert send(address, "orders", b"1").code == 0
         assert send(address, "orders", b"late", DELAY="1").code == 0
@@ -262,7 +263,7 @@ def test_what_the_broker_makes_of_its_own_accord_counts_in_no_topic(cluster: Emb
         assert client.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body).code == 0
         assert client.request(RequestCode.CONSUMER_SEND_MSG_BACK, back).code == 0
         assert client.request(RequestCode.CONSUMER_SEND_MSG_BACK, back | {"delayLevel": "-1"}).code == 0
-    counted = {(name, key): amount for name, key, _, amount in plane.counters()}
+    counted = {(name, key): amount for name, key, _, amount in counters_of(plane)}
     assert counted["STORE_PUT_NUMS", "SCHEDULE_TOPIC_XXXX"] == 1
     assert counted["STORE_PUT_SIZE", "SCHEDULE_TOPIC_XXXX"] > 100
     assert counted["STORE_PUT_SIZE", "%DLQ%G"] > 100

@@ -262,7 +262,7 @@ class Broker:
 
     def _listen(self) -> None:
         # the data plane gets each request first, and hands over what it does not answer
-        host, plane = bracketed(self.config.text("bindAddress")), self.tables.data_plane.native
+        host, plane = bracketed(self.config.text("bindAddress")), self.tables.data_plane
         options = self._options()
         self._listeners.append(Listener.bind(f"{host}:{self.config.text('listenPort')}", plane, options))
         if self._vip_port is None:
@@ -283,7 +283,7 @@ class Broker:
         is_checked = self._access is not None or self._check is not None
         address = f"{bracketed(config.text('bindAddress'))}:{port}"
         try:
-            self.tables.data_plane.native.serve_log(address, **ha_options(config, is_checked=is_checked))
+            self.tables.data_plane.serve_log(address, **ha_options(config, is_checked=is_checked))
         except RemotingError as error:
             # no send would ever find a slave
             if config.is_sync_master:
@@ -319,7 +319,7 @@ class Broker:
     def _again(self, call: Call, target: tuple[str, int] | None) -> None:
         tables = self._tables
         if tables is not None:
-            tables.data_plane.native.handle_again(call, target)
+            tables.data_plane.handle_again(call, target)
 
     def _closed(self, channel: Channel) -> None:
         self._clients.closed(channel)

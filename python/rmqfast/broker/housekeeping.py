@@ -64,7 +64,7 @@ def _scans(tables: BrokerTables, clients: ClientProcessor) -> list[Job]:
         # as often as `ClientHousekeepingService`: every 10 seconds, for 120 seconds of silence
         Job(clients.scan, 10, lambda: 10),
         Job(lambda: tables.locks.scan(tables.now()), 60, lambda: 60),
-        Job(tables.data_plane.native.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
+        Job(tables.data_plane.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
     ]
 
 

@@ -91,6 +91,7 @@ def _refuse_end(_request: Request) -> NoReturn:
 
 def _clients(tables: BrokerTables) -> ClientProcessor:
     return ClientProcessor(
+        tables.data_plane,
         consumers=tables.consumers,
         producers=tables.producers,
         filters=tables.filters,
@@ -98,7 +99,6 @@ def _clients(tables: BrokerTables) -> ClientProcessor:
         is_known=lambda name: tables.groups.get(name) is not None,
         names=tables.names,
         create_retry_topics=tables.topics.create_missing,
-        is_property_filter_enabled=lambda: tables.config().flag("enablePropertyFilter"),
         now=tables.now,
         notify=tables.notifier.take,
     )

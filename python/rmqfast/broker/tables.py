@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from rmqfast._native import Mailbox, check_sql92
+from rmqfast._native import DataPlane, Mailbox
 from rmqfast.broker.clients.change_notifier import ChangeNotifier
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
@@ -19,11 +19,10 @@ from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_locks import QueueLockManager
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.configuration import Configuration
-from rmqfast.broker.data_plane.data_plane import NativeDataPlane
-from rmqfast.broker.data_plane.integrity import Integrity
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import ScheduleMessageService
 from rmqfast.broker.delay.time_of_day import TimeOfDay
+from rmqfast.broker.integrity import Integrity
 from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
 from rmqfast.broker.metadata import Metadata
@@ -35,7 +34,7 @@ from rmqfast.broker.options_of_config import (
     transaction_options,
 )
 from rmqfast.broker.queries.runtime_info_processor import used_ratio
-from rmqfast.broker.statistics.broker_stats import BrokerStats
+from rmqfast.broker.statistics.broker_stats import BrokerStats, counters_of
 from rmqfast.broker.statistics.store_stats import StoreStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.broker.topics.topic_manager import TopicManager
@@ -103,16 +102,16 @@ class BrokerTables:
 
     def count_sent_back(self, group: str, topic: str) -> None:
         """Counts a message that a group sent back."""
-        self.data_plane.native.count_sent_back(f"{topic}@{group}")
+        self.data_plane.count_sent_back(f"{topic}@{group}")
 
     def unflushed(self) -> int:
         """Bytes of the log that are not on the disk yet."""
-        return self.data_plane.native.unflushed
+        return self.data_plane.unflushed
 
     def note_disk_usage(self) -> None:
         """Tells the data plane how full the disks are, for the answer to a send that is refused for it."""
         log, queues, index = (used_ratio(self.root / name) for name in ("commitlog", "consumequeue", "index"))
-        self.data_plane.native.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
+        self.data_plane.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
 
     def persist(self) -> None:
         """Saves what is saved now and then: offsets, delays, filters; then RocketMQ's files are up to date."""
@@ -131,7 +130,7 @@ class BrokerTables:
 
     def take(self, config: BrokerConfig) -> None:
         """Lets a configuration take effect that was changed while the broker runs."""
-        self.data_plane.native.set_options(self._options(config))
+        self.data_plane.set_options(self._options(config))
         self.transactions.options = transaction_options(config)
 
     def _give_up(self) -> None:
@@ -149,12 +148,12 @@ class BrokerTables:
 
     def _open_data_plane(self, mailbox: Mailbox, config: BrokerConfig) -> None:
         self.live: LiveStore = self.store.live
-        self.data_plane: NativeDataPlane = NativeDataPlane(self.store.appender, mailbox, self._options(config))
-        self.integrity: Integrity = Integrity(self.data_plane.native)
+        self.data_plane: DataPlane = DataPlane.open(self.store.appender, mailbox, self._options(config))
+        self.integrity: Integrity = Integrity(self.data_plane)
         self.data_plane.set_permission(config.number("brokerPermission"))
         self.appends: InternalAppends = InternalAppends(
             self.store,
-            self.data_plane.native,
+            self.data_plane,
             cluster_name=config.text("brokerClusterName"),
             counts_due=config.flag("enableScheduleMessageStats"),
         )
@@ -172,7 +171,7 @@ class BrokerTables:
             physical_memory=physical_memory(),
             access_ratio=config.number("accessMessageInMemoryMaxRatio"),
         )
-        self.filters: ConsumerFilterManager = ConsumerFilterManager(self.metadata, check_sql92)
+        self.filters: ConsumerFilterManager = ConsumerFilterManager(self.metadata)
         # before consumers can come: a heartbeat brings expressions back to life
         self.filters.load(now=self.now())
         self.consumers: ConsumerManager = ConsumerManager(
@@ -186,8 +185,9 @@ class BrokerTables:
             self.metadata, self.data_plane, self.live, limits=limits
         )
         self.offsets.load()
-        self.stats: BrokerStats = BrokerStats(self.data_plane.counters)
-        self.store_stats: StoreStats = StoreStats(self.data_plane.counters, now=self.now())
+        counters = partial(counters_of, self.data_plane)
+        self.stats: BrokerStats = BrokerStats(counters)
+        self.store_stats: StoreStats = StoreStats(counters, now=self.now())
 
     def _open_services(self, config: BrokerConfig) -> None:
         self.schedule: ScheduleMessageService = ScheduleMessageService(

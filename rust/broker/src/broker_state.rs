@@ -11,6 +11,7 @@ use crate::pull_header::PullHeader;
 use crate::put_times::PutTimes;
 use crate::quota::Quota;
 use crate::skipped_messages::SkippedMessages;
+use crate::subscription::Subscription;
 use crate::tables::Tables;
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Answer, Command, Connection, Mailbox, json_text};
@@ -196,6 +197,32 @@ impl BrokerState {
         format!(
             "service not available now. It may be caused by one of the following reasons: the broker's disk is full [{usage}], messages are put to the slave, message store has been shut down, etc."
         )
+    }
+
+    /// Refuses a filter other than by tags, unless `enablePropertyFilter` is set.
+    ///
+    /// # Errors
+    /// The code of the answer and its remark.
+    pub fn check_filter_type(&self, expression_type: &str) -> Result<(), (i32, String)> {
+        if self.settings().property_filter {
+            return Ok(());
+        }
+        let remark = format!("The broker does not support consumer to filter message by {expression_type}");
+        Err((response::SYSTEM_ERROR, remark))
+    }
+
+    /// Refuses an expression that pulls could not use.
+    ///
+    /// # Errors
+    /// The code of the answer and its remark.
+    ///
+    /// Source: `ClientManageProcessor.checkClientConfig`.
+    pub fn check_filter(&self, expression_type: &str, expression: &str) -> Result<(), (i32, String)> {
+        self.check_filter_type(expression_type)?;
+        match Subscription::compile(expression_type, expression, 0).problem() {
+            Some(problem) => Err((response::SUBSCRIPTION_PARSE_FAILED, problem.into())),
+            None => Ok(()),
+        }
     }
 
     /// Stores a message which says that a consumer's offset was out of range, and where it goes on.

@@ -198,9 +198,8 @@ impl Pulling<'_> {
         }
         // pull and lite pull consumers bring theirs along; those of push consumers came with heartbeats
         let subscription = if header.has_subscription() { of_request(header) } else { self.of_group(header) }?;
-        if subscription.is_sql() && !self.state.settings().property_filter {
-            let remark = "The broker does not support consumer to filter message by SQL92";
-            return Err((response::SYSTEM_ERROR, remark.into()));
+        if let Some(filter_type) = &subscription.filter_type {
+            self.state.check_filter_type(filter_type)?;
         }
         Ok(subscription)
     }
@@ -220,7 +219,7 @@ impl Pulling<'_> {
         if subscription.version < header.sub_version {
             return of_early_pull(header);
         }
-        if subscription.is_broken() {
+        if subscription.problem().is_some() {
             let remark = "The broker's consumer filter data is not exist!Your expression may be wrong!";
             return Err((response::FILTER_DATA_NOT_EXIST, remark.into()));
         }

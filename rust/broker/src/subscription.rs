@@ -7,17 +7,21 @@ use rmqfast_store::format::message::Message;
 use rmqfast_store::format::properties;
 use rmqfast_store::store::serve::{PullFilter, TagCodes};
 
-/// Expressions of this type are SQL92; all others are tags.
-pub const SQL92: &str = "SQL92";
+const SQL92: &str = "SQL92";
 
 /// Parts of an expression that anybody's thread may evaluate for a message: some 50 µs.
 const HEAVY: usize = 512;
+
+/// Characters that are kept of a filter's name, and of why an expression does not compile.
+const MAX_TEXT: usize = 1000;
 
 /// A group's subscription to a topic.
 #[derive(Debug)]
 pub struct Subscription {
     /// Milliseconds: a later one is newer.
     pub version: i64,
+    /// What filters, where it is not tags: `SQL92`, or a name that no filter has.
+    pub filter_type: Option<Box<str>>,
     filter: Filter,
 }
 
@@ -26,46 +30,55 @@ enum Filter {
     All,
     Codes(TagCodes),
     Sql(Box<Sql92>),
-    /// It does not compile: where it is asked for by a request, everything matches.
-    BrokenSql,
+    /// Does not compile, for this reason: a request that brings it along gets everything.
+    Invalid(Box<str>),
 }
 
 impl Subscription {
     /// As a heartbeat registers it: by the codes of its tags, or by an SQL92 expression.
     pub fn new(expression_type: &str, sub_string: &str, version: i64, codes: &[i32]) -> Self {
-        let filter = match expression_type {
-            SQL92 => sql(sub_string),
-            _ if sub_string == "*" => Filter::All,
+        if !is_tag_type(expression_type) {
+            return Self::compile(expression_type, sub_string, version);
+        }
+        let filter = match sub_string {
+            "*" => Filter::All,
             _ => Filter::Codes(TagCodes::new(codes.iter().copied())),
         };
-        Self { version, filter }
+        Self { version, filter_type: None, filter }
+    }
+
+    /// By an expression of the filter that has this name.
+    pub fn compile(filter_type: &str, expression: &str, version: i64) -> Self {
+        let filter = match filter_type {
+            SQL92 => compile_sql(expression),
+            _ => Filter::Invalid(clip(&format!("no filter is called {filter_type}"))),
+        };
+        Self { version, filter_type: Some(clip(filter_type)), filter }
     }
 
     /// Each message.
     pub fn all(version: i64) -> Self {
-        Self { version, filter: Filter::All }
+        Self { version, filter_type: None, filter: Filter::All }
     }
 
     /// As a pull brings it along; `None` for tags that cannot be read.
     pub fn parse(expression_type: Option<&str>, text: &str, version: i64) -> Option<Self> {
-        let filter = match expression_type {
-            Some(SQL92) => sql(text),
-            _ => match TagExpression::parse(text).ok()? {
-                tags if tags.is_all() => Filter::All,
-                tags => Filter::Codes(TagCodes::new(tags.codes().iter().copied())),
-            },
+        if let Some(filter_type) = expression_type.filter(|name| !is_tag_type(name)) {
+            return Some(Self::compile(filter_type, text, version));
+        }
+        let filter = match TagExpression::parse(text).ok()? {
+            tags if tags.is_all() => Filter::All,
+            tags => Filter::Codes(TagCodes::new(tags.codes().iter().copied())),
         };
-        Some(Self { version, filter })
+        Some(Self { version, filter_type: None, filter })
     }
 
-    /// Whether it is an expression of SQL92.
-    pub fn is_sql(&self) -> bool {
-        matches!(self.filter, Filter::Sql(_) | Filter::BrokenSql)
-    }
-
-    /// Whether it is an expression of SQL92 that does not compile.
-    pub fn is_broken(&self) -> bool {
-        matches!(self.filter, Filter::BrokenSql)
+    /// Why its expression does not compile.
+    pub fn problem(&self) -> Option<&str> {
+        match &self.filter {
+            Filter::Invalid(problem) => Some(problem),
+            _ => None,
+        }
     }
 
     /// Whether its pulls are answered aside from the threads of the sockets.
@@ -87,8 +100,22 @@ impl Subscription {
     }
 }
 
-fn sql(text: &str) -> Filter {
-    Sql92::parse_dialect(text, Dialect::V4).map_or(Filter::BrokenSql, |sql| Filter::Sql(sql.into()))
+/// Source: `ExpressionType.isTagType`.
+fn is_tag_type(expression_type: &str) -> bool {
+    matches!(expression_type, "" | "TAG")
+}
+
+fn compile_sql(expression: &str) -> Filter {
+    // readers of stores take more than a broker of 4.9 does, as which this one answers
+    match Sql92::parse_dialect(expression, Dialect::V4) {
+        Ok(sql) => Filter::Sql(sql.into()),
+        Err(error) => Filter::Invalid(clip(&error.to_string())),
+    }
+}
+
+/// Shortens a text that a client may have made as long as a frame.
+fn clip(text: &str) -> Box<str> {
+    text.chars().take(MAX_TEXT).collect()
 }
 
 impl PullFilter for Subscription {

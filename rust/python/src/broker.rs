@@ -73,6 +73,37 @@ pub struct PyDataPlaneOptions {
     sync_replication: Option<(f64, u64)>,
 }
 
+/// The members of `TopicConfig` that the data plane uses.
+#[derive(FromPyObject)]
+struct PyTopicConfig {
+    topic_name: String,
+    read_queue_nums: i32,
+    write_queue_nums: i32,
+    perm: i32,
+    topic_filter_type: String,
+    order: bool,
+}
+
+/// The members of `SubscriptionGroupConfig` that the data plane uses.
+#[derive(FromPyObject)]
+struct PyGroupConfig {
+    group_name: String,
+    consume_enable: bool,
+    consume_broadcast_enable: bool,
+    broker_id: i64,
+    which_broker_when_consume_slowly: i64,
+}
+
+/// The members of `SubscriptionData` that the data plane uses.
+#[derive(FromPyObject)]
+struct PySubscriptionData {
+    topic: String,
+    expression_type: String,
+    sub_string: String,
+    sub_version: i64,
+    code_set: Vec<i32>,
+}
+
 impl PyDataPlaneOptions {
     fn flush(&self) -> (Flush, Duration) {
         (if self.sync_flush { Flush::Sync } else { Flush::Async }, seconds(self.sync_flush_timeout))
@@ -190,41 +221,58 @@ impl DataPlane {
         self.inner.state().parked_pulls.len()
     }
 
-    fn put_topic(&self, name: &str, queues: (i32, i32), perm: i32, is_multi_tag: bool, is_ordered: bool) {
-        let topic = Topic { read_queues: queues.0, write_queues: queues.1, perm, is_multi_tag, is_ordered };
-        self.inner.state().tables.put_topic(name, topic);
+    fn put_topic(&self, config: PyTopicConfig) {
+        let topic = Topic {
+            read_queues: config.read_queue_nums,
+            write_queues: config.write_queue_nums,
+            perm: config.perm,
+            is_multi_tag: config.topic_filter_type == "MULTI_TAG",
+            is_ordered: config.order,
+        };
+        self.inner.state().tables.put_topic(&config.topic_name, topic);
     }
 
     fn remove_topic(&self, name: &str) {
         self.inner.state().tables.remove_topic(name);
     }
 
-    /// `enabled`: to consume, and to broadcast; `broker_ids`: that of a group's consumers, and that of slow ones.
-    fn put_group(&self, name: &str, enabled: (bool, bool), broker_ids: (i64, i64)) {
+    fn put_group(&self, config: PyGroupConfig) {
         let group = Group {
-            consume_enable: enabled.0,
-            broadcast_enable: enabled.1,
-            broker_id: broker_ids.0,
-            slow_broker_id: broker_ids.1,
+            consume_enable: config.consume_enable,
+            broadcast_enable: config.consume_broadcast_enable,
+            broker_id: config.broker_id,
+            slow_broker_id: config.which_broker_when_consume_slowly,
         };
-        self.inner.state().tables.put_group(name, group);
+        self.inner.state().tables.put_group(&config.group_name, group);
     }
 
     fn remove_group(&self, name: &str) {
         self.inner.state().tables.remove_group(name);
     }
 
-    fn put_subscription(&self, group: &str, topic: &str, expression: (&str, &str), version: i64, codes: Vec<i32>) {
-        let subscription = Subscription::new(expression.0, expression.1, version, &codes);
-        self.inner.state().tables.put_subscription(group, topic, subscription);
+    /// Returns why its expression does not compile; `None` where it does.
+    fn put_subscription(&self, py: Python<'_>, group: &str, subscription: PySubscriptionData) -> Option<String> {
+        let PySubscriptionData { topic, expression_type, sub_string, sub_version, code_set } = subscription;
+        // an expression may be megabytes long
+        py.detach(|| {
+            let subscription = Subscription::new(&expression_type, &sub_string, sub_version, &code_set);
+            let problem = subscription.problem().map(str::to_owned);
+            self.inner.state().tables.put_subscription(group, &topic, subscription);
+            problem
+        })
+    }
+
+    /// Refuses an expression that pulls could not use: the code of the answer and its remark.
+    fn check_filter(&self, py: Python<'_>, expression_type: &str, expression: &str) -> Option<(i32, String)> {
+        py.detach(|| self.inner.state().check_filter(expression_type, expression).err())
     }
 
     fn remove_subscription(&self, group: &str, topic: &str) {
         self.inner.state().tables.remove_subscription(group, topic);
     }
 
-    fn put_consumer_group(&self, group: &str, is_broadcasting: bool) {
-        self.inner.state().tables.put_online(group, is_broadcasting);
+    fn put_consumer_group(&self, group: &str, message_model: Option<&str>) {
+        self.inner.state().tables.put_online(group, message_model == Some("BROADCASTING"));
     }
 
     fn remove_consumer_group(&self, group: &str) {
@@ -235,12 +283,13 @@ impl DataPlane {
         self.inner.state().offsets.commit(group, topic, queue_id, offset);
     }
 
-    fn offset(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
-        self.inner.state().offsets.get(group, topic, queue_id)
+    /// The committed offset; -1 where there is none, as RocketMQ has it.
+    fn offset(&self, group: &str, topic: &str, queue_id: i32) -> i64 {
+        self.inner.state().offsets.get(group, topic, queue_id).unwrap_or(-1)
     }
 
     /// By `topic@group`, then by queue; of a group, of a topic, or of all.
-    #[pyo3(signature = (group, topic))]
+    #[pyo3(signature = (*, group = None, topic = None))]
     fn offsets(&self, py: Python<'_>, group: Option<&str>, topic: Option<&str>) -> HashMap<String, HashMap<i32, i64>> {
         let row = |(group, topic, queues): (String, String, std::collections::BTreeMap<i32, i64>)| {
             (format!("{topic}@{group}"), queues.into_iter().collect())
@@ -256,7 +305,7 @@ impl DataPlane {
         changed.into_iter().map(|changed| (changed.key, changed.json)).collect()
     }
 
-    #[pyo3(signature = (group, topic))]
+    #[pyo3(signature = (group, topic = None))]
     fn remove_offsets(&self, group: &str, topic: Option<&str>) {
         self.inner.state().offsets.remove(group, topic);
     }

@@ -46,7 +46,7 @@ def until_pulls_have_ended(cluster: EmbeddedCluster, one: PushConsumer) -> None:
     """Waits until no pull of a consumer that is suspended is in flight, and what came is handled."""
 
     def have_ended() -> bool:
-        cluster.brokers[0].tables.data_plane.native.check_parked_pulls()  # by itself every five seconds
+        cluster.brokers[0].tables.data_plane.check_parked_pulls()  # by itself every five seconds
         return member_of(one).queues.is_handled
 
     until(have_ended)

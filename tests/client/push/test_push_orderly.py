@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -28,6 +29,10 @@ SUCCESS, SUSPEND = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CU
 COMMIT, ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
 
 
+def milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def by_queue(messages: Sequence[MessageView]) -> dict[int, list[int]]:
     """The offsets that came, queue by queue."""
     found: dict[int, list[int]] = {}
@@ -40,15 +45,14 @@ def test_each_queue_comes_in_its_order_and_its_lock_is_given_up_at_the_end(
     cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     queues = send(producer, "ordered", [b"%d" % number for number in range(60)], queues=4)
-    locks = cluster.brokers[0].tables.locks
+    lock = functools.partial(cluster.brokers[0].tables.locks.lock, "g-ordered", "another", queues)
     seen = Seen(lambda *_: SUCCESS)
-    with make(cluster, "g-ordered", seen, "ordered", orderly=True, consume_message_batch_max_size=3) as one:
+    with make(cluster, "g-ordered", seen, "ordered", orderly=True, consume_message_batch_max_size=3):
         seen.wait(60)
-        holders = [locks.holder("g-ordered", queue) for queue in queues]
-        assert [holder.client_id for holder in holders if holder] == [one.client_id] * 4
+        assert lock(now=milliseconds()) == []
     assert by_queue(seen.messages) == {queue: list(range(15)) for queue in range(4)}
     until_committed(cluster, "g-ordered", "ordered", dict.fromkeys(range(4), 15))
-    until(lambda: not any(locks.holder("g-ordered", queue) for queue in queues))
+    until(lambda: lock(now=milliseconds()) == queues)
 
 
 def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
@@ -156,7 +160,8 @@ def test_a_broadcast_in_order_needs_no_locks(
             running.enter_context(one)
         for seen in members:
             seen.wait(3)
-        assert cluster.brokers[0].tables.locks.holder("g-played", queue) is None
+        now = milliseconds()
+        assert cluster.brokers[0].tables.locks.lock("g-played", "another", [queue], now=now) == [queue]
     assert [seen.bodies for seen in members] == [[b"0", b"1", b"2"]] * 2
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rmqfast._native import DataPlane
 from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.errors import ResponseError
-from rmqfast.remoting import Channel, Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting import Channel, Header, Processor, Request, RequestCode, Response
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData, HeartbeatData
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -21,8 +22,6 @@ from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 #: Bit of a topic's system flag: subscribed to by a unit (`TopicSysFlag.FLAG_UNIT_SUB`).
 UNIT_SUB = 2
-#: Characters that an answer cites of why an expression does not compile, which may cite the expression.
-MAX_REMARK = 1000
 
 #: The configuration of a group, made where that is allowed; None where there is none.
 FindGroup = Callable[[str], SubscriptionGroupConfig | None]
@@ -35,6 +34,7 @@ class ClientProcessor:
 
     def __init__(
         self,
+        data_plane: DataPlane,
         *,
         consumers: ConsumerManager,
         producers: ProducerManager,
@@ -43,7 +43,6 @@ class ClientProcessor:
         is_known: Callable[[str], bool],
         names: NameQuota,
         create_retry_topics: CreateRetryTopics,
-        is_property_filter_enabled: Callable[[], bool],
         now: Callable[[], int],
         notify: Callable[[GroupChange], object] = GroupChange.notify,
     ) -> None:
@@ -54,7 +53,7 @@ class ClientProcessor:
         self._is_known = is_known
         self._names = names
         self._create_retry_topics = create_retry_topics
-        self._is_property_filter_enabled = is_property_filter_enabled
+        self._data_plane = data_plane
         self._now = now
         self._notify_clients = notify
 
@@ -121,14 +120,9 @@ class ClientProcessor:
         subscription = SubscriptionData.from_json(members, now=self._now())
         if subscription.is_tag_type:
             return Response()
-        if not self._is_property_filter_enabled():
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"The broker does not support consumer to filter message by {subscription.expression_type}",
-            )
-        error = self._filters.compile_error(subscription.expression_type, subscription.sub_string)
-        if error is not None:
-            raise ResponseError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, error[:MAX_REMARK])
+        refusal = self._data_plane.check_filter(subscription.expression_type, subscription.sub_string)
+        if refusal is not None:
+            raise ResponseError(*refusal)
         return Response()
 
     def closed(self, channel: Channel) -> None:

@@ -5,7 +5,7 @@ Source: `ConsumerFilterManager`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from rmqfast.broker.clients.bloom_filter import BITS, bit_positions
@@ -17,9 +17,6 @@ from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFilterTable
 
-#: Says what is wrong with an SQL92 expression, in the words that a client is told; None where it compiles.
-CheckSql = Callable[[str], str | None]
-
 _log = limited(logger_of("rmqfast.broker"))
 #: Characters of all expressions, at most: compiled, they take ten times as much memory.
 MAX_EXPRESSIONS = 64 << 20
@@ -28,9 +25,8 @@ MAX_EXPRESSIONS = 64 << 20
 class ConsumerFilterManager:
     """The subscriptions of groups by expression, with their consumers and without."""
 
-    def __init__(self, metadata: Metadata, check_sql: CheckSql) -> None:
+    def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
-        self._check_sql = check_sql
         self._lock = QuietLock()
         self._table = ConsumerFilterTable()
         self._topics_by_group: dict[str, set[str]] = {}
@@ -70,17 +66,19 @@ class ConsumerFilterManager:
             self._changed.clear()
         self._metadata.flush()
 
-    def register(self, group: str, subscriptions: Iterable[SubscriptionData], *, now: int) -> None:
-        """Takes what a heartbeat says a group wants; topics that it does not want by expression any more are dead.
+    def register(
+        self, group: str, subscriptions: Iterable[SubscriptionData], problems: Mapping[str, str | None], *, now: int
+    ) -> None:
+        """Takes the subscriptions of a heartbeat; the group's other topics are dead.
 
-        Source: `ConsumerFilterManager.register`.
+        `problems` says of each subscription that is new to the group why its expression does not compile, or None.
         """
         topics = set()
         with self._lock:
             for subscription in subscriptions:
                 topics.add(subscription.topic)
                 if not subscription.is_tag_type and subscription.sub_string:
-                    self._register(group, subscription, now)
+                    self._register(group, subscription, problems, now)
             for topic in self._topics_by_group.get(group, set()) - topics:
                 self._die(group, topic, now)
 
@@ -115,27 +113,12 @@ class ConsumerFilterManager:
             for topic in list(self._topics_by_group.get(group, ())):
                 self._die(group, topic, now)
 
-    def get(self, topic: str, group: str) -> ConsumerFilterData | None:
-        """What a group wants of a topic by expression; None where it does not, or where that does not compile.
-
-        Source: `ConsumerFilterManager.get`.
-        """
-        with self._lock:
-            return self._table.get((topic, group))
-
-    def compile_error(self, expression_type: str, expression: str) -> str | None:
-        """What is wrong with an expression; None where it compiles.
-
-        Source: `FilterFactory`, `SqlFilter.compile`.
-        """
-        if expression_type != "SQL92":
-            return f"no filter is called {expression_type}"
-        return self._check_sql(expression)
-
-    def _register(self, group: str, subscription: SubscriptionData, now: int) -> None:
+    def _register(
+        self, group: str, subscription: SubscriptionData, problems: Mapping[str, str | None], now: int
+    ) -> None:
         old = self._table.get((subscription.topic, group))
         if old is None:
-            self._build(group, subscription, now)
+            self._build(group, subscription, problems, now)
         elif subscription.sub_version < old.client_version:
             _log.info("group %s: an older expression of topic %s is ignored", group, subscription.topic)
         elif subscription.sub_version == old.client_version:
@@ -145,12 +128,15 @@ class ConsumerFilterManager:
         elif _is_other(old, subscription):
             # a new expression that does not compile leaves none: the client is told by its next pull
             self._remove(subscription.topic, group)
-            self._build(group, subscription, now)
+            self._build(group, subscription, problems, now)
         else:
             self._put(replace(old, client_version=subscription.sub_version, dead_time=0))
 
-    def _build(self, group: str, subscription: SubscriptionData, now: int) -> None:
-        error = self.compile_error(subscription.expression_type, subscription.sub_string)
+    def _build(self, group: str, subscription: SubscriptionData, problems: Mapping[str, str | None], now: int) -> None:
+        # the data plane compiles what is new to the group; what it knows already was kept or refused then
+        if subscription.topic not in problems:
+            return
+        error = problems[subscription.topic]
         if error is not None:
             names = (group[:200], subscription.topic[:200], subscription.sub_string[:200])
             _log.error("group %r, topic %r: %r: %s", *names, error[:200])

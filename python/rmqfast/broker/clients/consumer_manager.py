@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rmqfast._native import DataPlane
 from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange, check_room
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_group import ConsumerGroup, SubscriptionChange
-from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.logs import QuietLock
 from rmqfast.remoting import Channel
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
@@ -59,10 +59,9 @@ class ConsumerManager:
             self._names_by_channel.setdefault(client.channel, set()).add(group.name)
             change = group.update_subscriptions(data.subscriptions)
             if is_new_group or group.message_model != old_model:
-                self._data_plane.put_consumer_group(group.name, group.message_model or "CLUSTERING")
-            self._push(group.name, change)
-            # SQL92 expressions are compiled here, so that a pull finds them, or its answer 27 says that they are none
-            self._filters.register(group.name, data.subscriptions, now=client.last_update)
+                self._data_plane.put_consumer_group(group.name, group.message_model)
+            problems = self._push(group.name, change)
+            self._filters.register(group.name, data.subscriptions, problems, now=client.last_update)
             # the sender, too: the first assignment of a lite pull consumer depends on this notice
             if (is_new or change.has_other_topics) and is_notify_enabled:
                 return self._change(group)
@@ -202,18 +201,12 @@ class ConsumerManager:
             self._data_plane.remove_subscription(group.name, topic)
         self._data_plane.remove_consumer_group(group.name)
 
-    def _push(self, name: str, change: SubscriptionChange) -> None:
-        for subscription in change.updated:
-            self._data_plane.put_subscription(
-                name,
-                subscription.topic,
-                subscription.expression_type,
-                subscription.sub_string,
-                subscription.sub_version,
-                list(subscription.code_set),
-            )
+    def _push(self, name: str, change: SubscriptionChange) -> dict[str, str | None]:
+        """Tells the data plane. Returns why the expression of each updated topic does not compile."""
+        problems = {it.topic: self._data_plane.put_subscription(name, it) for it in change.updated}
         for topic in change.removed:
             self._data_plane.remove_subscription(name, topic)
+        return problems
 
     def _change(self, group: ConsumerGroup) -> GroupChange | None:
         if not group.clients or not self._is_notifying():

@@ -96,11 +96,6 @@ class QueueLockManager:
                 if not locks:
                     del self._groups[group]
 
-    def holder(self, group: str, queue: MessageQueue) -> QueueLock | None:
-        """The lock of a queue, which may have run out."""
-        with self._lock:
-            return self._groups.get(group, {}).get(queue)
-
 
 #: Queues that one request may name.
 MAX_QUEUES = 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypedDict, Unpack
 
+from rmqfast._native import DataPlane
 from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
@@ -51,19 +52,6 @@ def status_of(error: Exception) -> str:
 _SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 
 
-class PutCounts(Protocol):
-    """What counts puts: the part of the data plane that is needed here."""
-
-    def count(self, name: str, key: str, size: int) -> None:
-        """Counts a message."""
-
-    def note_put(self, millis: int) -> None:
-        """Notes how long one took."""
-
-    def count_failed_put(self) -> None:
-        """Counts one that was not stored."""
-
-
 class InternalAppends:
     """Stores messages and counts them; never waits for the disk: RocketMQ does so only before it answers a send.
 
@@ -71,9 +59,11 @@ class InternalAppends:
     delayed count in their topics, too.
     """
 
-    def __init__(self, store: WritableStore, counts: PutCounts, *, cluster_name: str, counts_due: bool = True) -> None:
+    def __init__(
+        self, store: WritableStore, data_plane: DataPlane, *, cluster_name: str, counts_due: bool = True
+    ) -> None:
         self._store = store
-        self._counts = counts
+        self._data_plane = data_plane
         self._cluster_name = cluster_name
         self._counts_due = counts_due
 
@@ -83,8 +73,8 @@ class InternalAppends:
         Source: `ScheduleMessageService.PutResultProcess.onSuccess`.
         """
         if self._counts_due:
-            self._counts.count("QUEUE_GET", f"{SCHEDULE_TOPIC}@{level - 1}@{_SCHEDULE_CONSUMER}", size)
-            self._counts.count("GROUP_GET", f"{SCHEDULE_TOPIC}@{_SCHEDULE_CONSUMER}", size)
+            self._data_plane.count("QUEUE_GET", f"{SCHEDULE_TOPIC}@{level - 1}@{_SCHEDULE_CONSUMER}", size)
+            self._data_plane.count("GROUP_GET", f"{SCHEDULE_TOPIC}@{_SCHEDULE_CONSUMER}", size)
             self._count_sent(topic, size)
 
     def append_reply(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
@@ -99,19 +89,19 @@ class InternalAppends:
     def append(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores a message: see `WritableStore.append`."""
         place, topic, size = self._append(message, origin)
-        self._counts.count("STORE_PUT", topic, size)
+        self._data_plane.count("STORE_PUT", topic, size)
         return place
 
     def append_due(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores a message whose delay is over: see `WritableStore.append`."""
         place, topic, size = self._append(message, origin, is_due=True)
         if not self._counts_due:
-            self._counts.count("STORE_PUT", topic, size)
+            self._data_plane.count("STORE_PUT", topic, size)
         return place
 
     def _count_sent(self, topic: str, size: int) -> None:
-        self._counts.count("TOPIC_PUT", topic, size)
-        self._counts.count("BROKER_PUT", self._cluster_name, size)
+        self._data_plane.count("TOPIC_PUT", topic, size)
+        self._data_plane.count("BROKER_PUT", self._cluster_name, size)
 
     def _append(
         self, message: Message, origin: MessageOrigin, *, is_due: bool = False
@@ -121,11 +111,11 @@ class InternalAppends:
         try:
             place = self._store.append(message, **origin, is_due=is_due, waits=False)
         except RmqError:
-            self._counts.count_failed_put()
+            self._data_plane.count_failed_put()
             raise
         # a dead letter says DELAY 0, which delays nothing
         is_delayed = not is_due and int(message.properties.get("DELAY", "0")) > 0
         topic = SCHEDULE_TOPIC if is_delayed else message.topic
         unit = self._store.live.unit(topic, place.queue_id, place.queue_offset)
-        self._counts.note_put(int((monotonic() - start) * 1000))
+        self._data_plane.note_put(int((monotonic() - start) * 1000))
         return place, topic, 0 if unit is None else unit[1]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from rmqfast.broker.topics.topic_names import DLQ_PREFIX, FAQ, RETRY_PREFIX
 from rmqfast.errors import ResponseError
@@ -22,16 +21,8 @@ FIRST_VERSION_WITH_LIMIT = 121
 
 #: A consumer group's configuration by its name, made on the way where the broker makes groups.
 FindGroup = Callable[[str], SubscriptionGroupConfig | None]
-
-
-class MakeTopic(Protocol):
-    """The configuration of a topic, which is made where there is none; None where it cannot be.
-
-    Source: `TopicConfigManager.createTopicInSendMessageBackMethod`.
-    """
-
-    def __call__(self, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig | None:
-        """The topic; the arguments behind the name are those of a new one."""
+#: A topic by its name; a new one gets these queues, permission and system flag. None where it cannot be made.
+MakeTopic = Callable[[str, int, int, int], TopicConfig | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rmqfast.broker.data_plane.data_plane import DataPlane
+from rmqfast._native import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store import GetLimits, LiveStore

@@ -5,7 +5,6 @@ Source: `AdminBrokerProcessor.queryConsumeQueue`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
@@ -23,17 +22,10 @@ _NO_CODE_SET = "not set any response code"
 class ConsumeQueueProcessor:
     """Request 321."""
 
-    def __init__(
-        self,
-        topics: TopicManager,
-        live: LiveStore,
-        consumers: ConsumerManager,
-        filter_data: Callable[[str, str], str] = lambda _topic, _group: "null",
-    ) -> None:
+    def __init__(self, topics: TopicManager, live: LiveStore, consumers: ConsumerManager) -> None:
         self._topics = topics
         self._live = live
         self._consumers = consumers
-        self._filter_data = filter_data
 
     def processors(self) -> dict[int, Processor]:
         """Who answers, by request code."""
@@ -81,4 +73,4 @@ class ConsumeQueueProcessor:
         subscription = self._consumers.subscription(group, topic)
         if subscription is None:
             return {"filterData": f"{group}@{topic} is not online!"}
-        return {"subscriptionData": subscription.to_json(), "filterData": self._filter_data(topic, group)}
+        return {"subscriptionData": subscription.to_json(), "filterData": "null"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rmqfast._native import DataPlane
 from rmqfast.broker.statistics.stats_item import DAY_PERIOD, HOUR_PERIOD, MINUTE_PERIOD, StatsItem
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
@@ -15,6 +16,11 @@ from rmqfast.threads import new_lock
 
 #: Name of a statistic, its key, times and amount since the start.
 Counter = tuple[str, str, int, int]
+
+#: What RocketMQ counts of what the data plane counts: messages and bytes, messages, or calls.
+_WITH_SIZE = frozenset({"TOPIC_PUT", "STORE_PUT", "GROUP_GET", "QUEUE_PUT", "QUEUE_GET"})
+_WITHOUT_SIZE = frozenset({"BROKER_PUT", "BROKER_GET", "SNDBCK_PUT"})
+_CALLS = {"BROKER_PUT_FAILED": "STORE_PUT_FAILED", "BROKER_GET_MISS": "STORE_GET_MISS"}
 
 _BY_TOPIC = ("TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE")
 _BY_TOPIC_AND_GROUP = (
@@ -27,6 +33,21 @@ _BY_TOPIC_AND_GROUP = (
 _BY_QUEUE = ("QUEUE_PUT_NUMS", "QUEUE_PUT_SIZE", "QUEUE_GET_NUMS", "QUEUE_GET_SIZE", "GROUP_GET_LATENCY")
 _OF_BROKER = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS", "BROKER_GET_FROM_DISK_NUMS", "BROKER_GET_FROM_DISK_SIZE")
 STATS_NAMES = frozenset((*_BY_TOPIC, *_BY_TOPIC_AND_GROUP, *_BY_QUEUE, *_OF_BROKER))
+
+
+def counters_of(data_plane: DataPlane) -> list[Counter]:
+    """Returns the counters of a data plane under RocketMQ's names."""
+    put_max, get_max, ranges = data_plane.times()
+    counters = [("STORE_PUT_TIME_MAX", "", 1, put_max), ("STORE_GET_TIME_MAX", "", 1, get_max)]
+    counters += [("STORE_PUT_TIME", name, count, count) for name, count in ranges]
+    for name, key, calls, messages, size in data_plane.counters():
+        if name in _WITH_SIZE:
+            counters += [(f"{name}_NUMS", key, calls, messages), (f"{name}_SIZE", key, calls, size)]
+        elif name in _WITHOUT_SIZE:
+            counters.append((f"{name}_NUMS", key, calls, messages))
+        elif name in _CALLS:
+            counters.append((_CALLS[name], key, calls, calls))
+    return counters
 
 
 class BrokerStats:

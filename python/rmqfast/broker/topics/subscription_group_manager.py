@@ -6,12 +6,10 @@ Source: `SubscriptionGroupManager`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from rmqfast._native import name_problem
+from rmqfast._native import DataPlane, name_problem
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import TABLE_BUCKETS
 from rmqfast.errors import ResponseError
@@ -125,17 +123,6 @@ class SubscriptionGroupManager:
             self._data_plane.remove_group(name)
             self._metadata.put(SubscriptionGroupTable, name, None)
             self._put_version()
-        self._metadata.flush_or_log()
-
-    def disable_consume(self, name: str) -> None:
-        """Lets a group consume no more; one that is not there is no change.
-
-        Source: `SubscriptionGroupManager.disableConsume`.
-        """
-        with self._lock:
-            group = self.get(name)
-            if group is not None:
-                self._put(replace(group, consume_enable=False))
         self._metadata.flush_or_log()
 
     def wrapper(self) -> dict[str, Any]:

@@ -9,15 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from rmqfast._native import is_legal_name
+from rmqfast._native import DataPlane, is_legal_name
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import (
     FAQ,
     RETRY_PREFIX,
     TABLE_BUCKETS,
-    TRANS_CHECK_MAX_TIME_TOPIC,
     refuse_not_allowed_send,
     system_topics,
     validate_topic,
@@ -194,13 +192,6 @@ class TopicManager:
             self._stage(new_topics)
         self._settle(new_topics)
         self._on_change(new_topics)
-
-    def create_for_trans_check_max_time(self) -> TopicConfig | None:
-        """The topic of transactions that nobody ended.
-
-        Source: `TopicConfigManager.createTopicOfTranCheckMaxTime`.
-        """
-        return self.create_for_send_back(TRANS_CHECK_MAX_TIME_TOPIC, 1)
 
     def update_order_topics(self, names: Collection[str]) -> None:
         """Makes these ordered topics, and no others.

@@ -6,8 +6,8 @@ Source: `TransactionalMessageServiceImpl.check`, `AbstractTransactionalMessageCh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
+from rmqfast._native import DataPlane
 from rmqfast.broker.messages.appending import status_of
 from rmqfast.broker.messages.retry_rule import MakeTopic
 from rmqfast.broker.messages.stored_message import StoredMessage
@@ -38,16 +38,6 @@ CHECK_GROUP = "CID_RMQ_SYS_TRANS"
 _SECONDS_OF_A_QUEUE = 60
 
 
-class ConsumerOffsets(Protocol):
-    """How far groups have consumed: the part of the data plane that is needed here."""
-
-    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Notes the next queue offset that a group consumes."""
-
-    def offset(self, group: str, topic: str, queue_id: int) -> int:
-        """The next queue offset that a group consumes; -1 where it has committed none."""
-
-
 class TransactionService:
     """Asks producers; its owner calls `run_once` each 60 seconds (`transactionCheckInterval`).
 
@@ -60,7 +50,7 @@ class TransactionService:
     def __init__(
         self,
         half: HalfMessages,
-        offsets: ConsumerOffsets,
+        data_plane: DataPlane,
         *,
         available_channel: Callable[[str], Channel | None],
         make_topic: MakeTopic,
@@ -68,7 +58,7 @@ class TransactionService:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._half = half
-        self._offsets = offsets
+        self._data_plane = data_plane
         self._available_channel = available_channel
         self._make_topic = make_topic
         self.options: TransactionCheckOptions = options or TransactionCheckOptions()
@@ -92,7 +82,7 @@ class TransactionService:
         offset, ask_count = self._walk(check_round, first, now)
         for topic, before, after in ((HALF_TOPIC, first, offset), (OP_TOPIC, op_first, check_round.operations_done())):
             if after != before:
-                self._offsets.commit_offset(CHECK_GROUP, topic, queue_id, after)
+                self._data_plane.commit_offset(CHECK_GROUP, topic, queue_id, after)
         return ask_count
 
     def _walk(self, check_round: CheckRound, offset: int, now: int) -> tuple[int, int]:
@@ -180,5 +170,5 @@ class TransactionService:
         channel.send_oneway(RequestCode.CHECK_TRANSACTION_STATE, header, copy.encode())
 
     def _consumed(self, topic: str, queue_id: int) -> int:
-        offset = self._offsets.offset(CHECK_GROUP, topic, queue_id)
+        offset = self._data_plane.offset(CHECK_GROUP, topic, queue_id)
         return self._half.low(topic, queue_id) if offset == -1 else offset

@@ -54,8 +54,10 @@ fn checks_come_in_javas_order_with_javas_words() {
     check(&fields, 24, &format!("the consumer's subscription not exist{FAQ}"));
     tables.put_subscription("g", "T", Subscription::new("SQL92", "a >", 5, &[]));
     check(&fields, 25, "the consumer's subscription not latest");
-    tables.put_subscription("g", "T", Subscription::new("SQL92", "a >", 6, &[]));
-    check(&fields, 27, "The broker's consumer filter data is not exist!Your expression may be wrong!");
+    for (filter_type, expression) in [("SQL92", "a >"), ("LUA", "a")] {
+        tables.put_subscription("g", "T", Subscription::new(filter_type, expression, 6, &[]));
+        check(&fields, 27, "The broker's consumer filter data is not exist!Your expression may be wrong!");
+    }
     tables.put_subscription("g", "T", Subscription::new("SQL92", "a > 1", 7, &[]));
     check(&fields, 1, "The broker does not support consumer to filter message by SQL92");
     tables.put_subscription("g", "T", Subscription::new("TAG", "*", 7, &[]));
