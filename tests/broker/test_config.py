@@ -7,16 +7,15 @@ import logging
 import pytest
 
 from rmqfast.broker.configuration.config import BrokerConfig, may_change
-from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, Effect
+from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, UNUSED_KEYS, Effect
 from rmqfast.broker.configuration.configuration import Configuration
 from rmqfast.broker.options_of_config import retention_options
 from rmqfast.errors import ArgumentError
 from tests.wire_traffic import exchanges
 
-#: Of RocketMQ these have no default, so that a broker does not show them unless they are set.
-NO_DEFAULT = {
-    "rocketmqHome",
-    "namesrvAddr",
+#: Of RocketMQ's keys these have no default, so that a broker does not show them unless they are set.
+NO_DEFAULT = {"rocketmqHome", "namesrvAddr"}
+UNUSED_WITHOUT_DEFAULT = {
     "storePathCommitLog",
     "storePathDLedgerCommitLog",
     "readOnlyCommitLogStorePaths",
@@ -35,7 +34,9 @@ def recorded() -> dict[str, str]:
 
 
 def test_the_keys_are_those_of_a_real_broker() -> None:
-    assert recorded().keys() | NO_DEFAULT | OWN_KEYS | JVM_KEYS == CONFIG_KEYS.keys()
+    of_rocketmq = recorded().keys() | NO_DEFAULT | UNUSED_WITHOUT_DEFAULT
+    assert of_rocketmq | OWN_KEYS | JVM_KEYS == CONFIG_KEYS.keys() | UNUSED_KEYS
+    assert not CONFIG_KEYS.keys() & UNUSED_KEYS
     without = {key for key, known in CONFIG_KEYS.items() if known.default is None}
     assert without - OWN_KEYS == NO_DEFAULT | JVM_KEYS
 
@@ -44,9 +45,12 @@ def test_a_configuration_shows_a_default_for_each_key_that_has_one() -> None:
     assert BrokerConfig().keys() == CONFIG_KEYS.keys() - NO_DEFAULT - OWN_KEYS - JVM_KEYS
 
 
-def test_all_that_a_real_broker_shows_can_be_read_again() -> None:
+def test_all_that_a_real_broker_shows_can_be_read_again(caplog: pytest.LogCaptureFixture) -> None:
     text = "".join(f"{key}={value}\n" for key, value in recorded().items())
-    assert dict(BrokerConfig.parse(text)) == recorded()
+    with caplog.at_level(logging.WARNING):
+        assert dict(BrokerConfig.parse(text)) == recorded()
+    unused = ", ".join(sorted(UNUSED_KEYS & recorded().keys()))
+    assert caplog.messages == [f"broker configuration: keys of RocketMQ that have no effect here: {unused}"]
 
 
 def test_the_bytes_for_mqadmin_are_lines_of_keys_and_values() -> None:

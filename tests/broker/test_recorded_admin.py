@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rmqfast.broker.configuration.config_keys import UNUSED_KEYS
 from rmqfast.remoting import RequestCode, Response
 from rmqfast.remoting.fastjson import decode
 from tests.broker.control_plane import ControlPlane
@@ -117,7 +118,7 @@ def shown_fields(code: int, fields: Any) -> Any:
 def shown_body(code: int, body: bytes) -> Any:
     if code == RequestCode.GET_BROKER_CONFIG:
         values = dict(line.split("=", 1) for line in body.decode().splitlines())
-        return {key: value for key, value in values.items() if key not in MASKED_KEYS}
+        return {key: value for key, value in values.items() if key not in MASKED_KEYS | UNUSED_KEYS}
     if code == RequestCode.GET_BROKER_RUNTIME_INFO:  # figures of a machine and of times: the names count
         return {name.split("/")[0] for name in decode(body)["table"] if "scheduleMessageOffset" not in name}
     if code == RequestCode.GET_CONSUME_STATS:  # rates are of the seconds in which they are asked for

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
-from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, ConfigKey, Effect
+from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, UNUSED_KEYS, ConfigKey, Effect
 from tests.marked import with_part
 
 DOC = Path(__file__).parents[2] / "docs" / "broker.md"
@@ -14,11 +15,13 @@ OF_THE_MACHINE = {"rocketmqHome": "`$ROCKETMQ_HOME`", "brokerName": "the host's 
 
 
 def tables() -> str:
-    """The keys that take effect, by when they do."""
+    """The keys by when they take effect, then those that do not."""
     parts = []
     for effect, title in ((Effect.START, "At the start"), (Effect.LIVE, "At once, also while the broker runs")):
         rows = [row(key) for key in CONFIG_KEYS.values() if key.effect is effect]
         parts.append(f"**{title}**\n\n| key | value | default |\n| --- | --- | --- |\n" + "".join(rows))
+    unused = ", ".join(f"`{key}`" for key in sorted(UNUSED_KEYS, key=str.lower))
+    parts.append(textwrap.fill(f"Accepted, without effect here: {unused}.", 140, break_on_hyphens=False) + "\n")
     return "\n".join(parts)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, Effect
+from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, UNUSED_KEYS, Effect
 from rmqfast.broker.ports import HA_DISTANCE
 from rmqfast.errors import ArgumentError
 from rmqfast.logs import logger_of
@@ -56,9 +56,12 @@ class BrokerConfig(Mapping[str, str]):
             ArgumentError: A value that is not of its key's kind, or a text that is no properties file.
         """
         values = properties.loads(text)
-        unknown = sorted(values.keys() - CONFIG_KEYS.keys() - TLS_KEYS)
+        unknown = sorted(values.keys() - CONFIG_KEYS.keys() - TLS_KEYS - UNUSED_KEYS)
         if unknown:
             _log.warning("broker configuration: unknown keys, which have no effect: %s", ", ".join(unknown))
+        unused = sorted(values.keys() & UNUSED_KEYS)
+        if unused:
+            _log.warning("broker configuration: keys of RocketMQ that have no effect here: %s", ", ".join(unused))
         return cls(values)
 
     def replaced(self, values: Mapping[str, str]) -> Self:

@@ -1,4 +1,4 @@
-"""The keys of `broker.conf`: what kind of value each has, RocketMQ's default, and whether it takes effect here.
+"""The keys of `broker.conf`: what kind of value each has, RocketMQ's default, and when it takes effect.
 
 Source: `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`.
 """
@@ -15,7 +15,6 @@ from rmqfast.errors import ArgumentError
 from rmqfast.paths import local_path
 from rmqfast.system import home_directory
 
-_CPUS = os.cpu_count() or 1
 _HOST_NAME = socket.gethostname() or "DEFAULT_BROKER"
 _HOME = home_directory()
 #: Nothing for an account without a home: whoever opens the store says so.
@@ -25,7 +24,6 @@ _STORE = "" if _HOME is None else str(_HOME / "store")
 class Effect(Enum):
     """What a key does here."""
 
-    UNUSED = "read, checked and shown; without effect"
     START = "takes effect when the broker starts"
     LIVE = "takes effect at once, also when it is changed while the broker runs"
 
@@ -88,7 +86,7 @@ def _fits(kind: Kind, text: str) -> bool:
 _BITS = {Kind.INT: 32, Kind.LONG: 64}
 #: A longer text is no number of 64 bits, and `int` refuses very long ones with an error of its own.
 _LONGEST = 20
-UNUSED, START, LIVE = Effect.UNUSED, Effect.START, Effect.LIVE
+START, LIVE = Effect.START, Effect.LIVE
 TEXT, PATH, INT, LONG, FLAG = Kind.TEXT, Kind.PATH, Kind.INT, Kind.LONG, Kind.FLAG
 ROLE, FLUSH, ACL_MODE = Kind.ROLE, Kind.FLUSH, Kind.ACL_MODE
 RATIO, PERMISSION = Kind.RATIO, Kind.PERMISSION
@@ -105,152 +103,55 @@ _TABLE = (
     ConfigKey("brokerPermission", INT, "6", LIVE),
     ConfigKey("defaultTopicQueueNums", INT, "8", START),
     ConfigKey("autoCreateTopicEnable", FLAG, "true", LIVE),
-    ConfigKey("clusterTopicEnable", FLAG, "true", UNUSED),
-    ConfigKey("brokerTopicEnable", FLAG, "true", UNUSED),
     ConfigKey("autoCreateSubscriptionGroup", FLAG, "true", LIVE),
-    ConfigKey("messageStorePlugIn", TEXT, "", UNUSED),
     ConfigKey("msgTraceTopicName", TEXT, "RMQ_SYS_TRACE_TOPIC", START),
     ConfigKey("traceTopicEnable", FLAG, "false", START),
-    ConfigKey("sendMessageThreadPoolNums", INT, str(min(_CPUS, 4)), UNUSED),
-    ConfigKey("putMessageFutureThreadPoolNums", INT, str(min(_CPUS, 4)), UNUSED),
-    ConfigKey("pullMessageThreadPoolNums", INT, str(16 + _CPUS * 2), UNUSED),
-    ConfigKey("processReplyMessageThreadPoolNums", INT, str(16 + _CPUS * 2), UNUSED),
-    ConfigKey("queryMessageThreadPoolNums", INT, str(8 + _CPUS), UNUSED),
-    ConfigKey("adminBrokerThreadPoolNums", INT, "16", UNUSED),
-    ConfigKey("clientManageThreadPoolNums", INT, "32", UNUSED),
-    ConfigKey("consumerManageThreadPoolNums", INT, "32", UNUSED),
-    ConfigKey("heartbeatThreadPoolNums", INT, str(min(32, _CPUS)), UNUSED),
-    ConfigKey("endTransactionThreadPoolNums", INT, str(8 + _CPUS * 2), UNUSED),
     ConfigKey("flushConsumerOffsetInterval", INT, "5000", LIVE),
-    ConfigKey("flushConsumerOffsetHistoryInterval", INT, "60000", UNUSED),
     ConfigKey("rejectTransactionMessage", FLAG, "false", LIVE),
-    ConfigKey("fetchNamesrvAddrByAddressServer", FLAG, "false", UNUSED),
-    ConfigKey("sendThreadPoolQueueCapacity", INT, "10000", UNUSED),
-    ConfigKey("putThreadPoolQueueCapacity", INT, "10000", UNUSED),
-    ConfigKey("pullThreadPoolQueueCapacity", INT, "100000", UNUSED),
-    ConfigKey("replyThreadPoolQueueCapacity", INT, "10000", UNUSED),
-    ConfigKey("queryThreadPoolQueueCapacity", INT, "20000", UNUSED),
-    ConfigKey("clientManagerThreadPoolQueueCapacity", INT, "1000000", UNUSED),
-    ConfigKey("consumerManagerThreadPoolQueueCapacity", INT, "1000000", UNUSED),
-    ConfigKey("heartbeatThreadPoolQueueCapacity", INT, "50000", UNUSED),
-    ConfigKey("endTransactionPoolQueueCapacity", INT, "100000", UNUSED),
-    ConfigKey("filterServerNums", INT, "0", UNUSED),
     ConfigKey("longPollingEnable", FLAG, "true", LIVE),
     ConfigKey("shortPollingTimeMills", LONG, "1000", LIVE),
     ConfigKey("notifyConsumerIdsChangedEnable", FLAG, "true", LIVE),
-    ConfigKey("highSpeedMode", FLAG, "false", UNUSED),
-    ConfigKey("commercialEnable", FLAG, "true", UNUSED),
-    ConfigKey("commercialTimerCount", INT, "1", UNUSED),
-    ConfigKey("commercialTransCount", INT, "1", UNUSED),
-    ConfigKey("commercialBigCount", INT, "1", UNUSED),
-    ConfigKey("commercialBaseCount", INT, "1", UNUSED),
-    ConfigKey("transferMsgByHeap", FLAG, "true", UNUSED),
-    ConfigKey("maxDelayTime", INT, "40", UNUSED),
     ConfigKey("regionId", TEXT, "DefaultRegion", START),
     ConfigKey("registerBrokerTimeoutMills", INT, "6000", START),
     ConfigKey("slaveReadEnable", FLAG, "false", LIVE),
-    ConfigKey("disableConsumeIfConsumerReadSlowly", FLAG, "false", UNUSED),
-    ConfigKey("consumerFallbehindThreshold", LONG, "17179869184", UNUSED),
     ConfigKey("brokerFastFailureEnable", FLAG, "true", START),
-    ConfigKey("waitTimeMillsInSendQueue", LONG, "200", UNUSED),
-    ConfigKey("waitTimeMillsInPullQueue", LONG, "5000", UNUSED),
     ConfigKey("waitTimeMillsInHeartbeatQueue", LONG, "31000", START),
     ConfigKey("waitTimeMillsInTransactionQueue", LONG, "3000", START),
     ConfigKey("startAcceptSendRequestTimeStamp", LONG, "0", LIVE),
     ConfigKey("traceOn", FLAG, "true", START),
-    ConfigKey("enableCalcFilterBitMap", FLAG, "false", UNUSED),
-    ConfigKey("expectConsumerNumUseFilter", INT, "32", UNUSED),
-    ConfigKey("maxErrorRateOfBloomFilter", INT, "20", UNUSED),
-    ConfigKey("filterDataCleanTimeSpan", LONG, "86400000", UNUSED),
-    ConfigKey("filterSupportRetry", FLAG, "false", UNUSED),
     ConfigKey("enablePropertyFilter", FLAG, "false", LIVE),
-    ConfigKey("compressedRegister", FLAG, "false", UNUSED),
-    ConfigKey("forceRegister", FLAG, "true", UNUSED),
     ConfigKey("registerNameServerPeriod", INT, "30000", LIVE),
     ConfigKey("transactionTimeOut", LONG, "6000", LIVE),
     ConfigKey("transactionCheckMax", INT, "15", LIVE),
     ConfigKey("transactionCheckInterval", LONG, "60000", LIVE),
     ConfigKey("aclEnable", FLAG, "false", START),
     ConfigKey("storeReplyMessageEnable", FLAG, "true", START),
-    ConfigKey("enableDetailStat", FLAG, "true", UNUSED),
     ConfigKey("autoDeleteUnusedStats", FLAG, "false", LIVE),
-    ConfigKey("isolateLogEnable", FLAG, "false", UNUSED),
     # NettyServerConfig
     ConfigKey("listenPort", INT, "10911", START),
-    ConfigKey("serverWorkerThreads", INT, "8", UNUSED),
-    ConfigKey("serverCallbackExecutorThreads", INT, "0", UNUSED),
-    ConfigKey("serverSelectorThreads", INT, "3", UNUSED),
-    ConfigKey("serverOnewaySemaphoreValue", INT, "256", UNUSED),
-    ConfigKey("serverAsyncSemaphoreValue", INT, "64", UNUSED),
     ConfigKey("serverChannelMaxIdleTimeSeconds", INT, "120", START),
-    ConfigKey("serverSocketSndBufSize", INT, "0", UNUSED),
-    ConfigKey("serverSocketRcvBufSize", INT, "0", UNUSED),
-    ConfigKey("writeBufferHighWaterMark", INT, "0", UNUSED),
-    ConfigKey("writeBufferLowWaterMark", INT, "0", UNUSED),
-    ConfigKey("serverSocketBacklog", INT, "1024", UNUSED),
-    ConfigKey("serverPooledByteBufAllocatorEnable", FLAG, "true", UNUSED),
-    ConfigKey("useEpollNativeSelector", FLAG, "false", UNUSED),
     # NettyClientConfig
-    ConfigKey("clientWorkerThreads", INT, "4", UNUSED),
-    ConfigKey("clientCallbackExecutorThreads", INT, "2", UNUSED),
-    ConfigKey("clientOnewaySemaphoreValue", INT, "65535", UNUSED),
-    ConfigKey("clientAsyncSemaphoreValue", INT, "65535", UNUSED),
-    ConfigKey("connectTimeoutMillis", INT, "3000", UNUSED),
-    ConfigKey("channelNotActiveInterval", LONG, "60000", UNUSED),
-    ConfigKey("clientChannelMaxIdleTimeSeconds", INT, "120", UNUSED),
-    ConfigKey("clientSocketSndBufSize", INT, "0", UNUSED),
-    ConfigKey("clientSocketRcvBufSize", INT, "0", UNUSED),
-    ConfigKey("clientPooledByteBufAllocatorEnable", FLAG, "false", UNUSED),
-    ConfigKey("clientCloseSocketIfTimeout", FLAG, "true", UNUSED),
     ConfigKey("useTLS", FLAG, "false", START),
     # MessageStoreConfig
     ConfigKey("storePathRootDir", PATH, _STORE, START),
-    ConfigKey("storePathCommitLog", TEXT, None, UNUSED),
-    ConfigKey("storePathDLedgerCommitLog", TEXT, None, UNUSED),
-    ConfigKey("readOnlyCommitLogStorePaths", TEXT, None, UNUSED),
     ConfigKey("mappedFileSizeCommitLog", INT, "1073741824", START),
     ConfigKey("mappedFileSizeConsumeQueue", INT, "6000000", START),
-    ConfigKey("enableConsumeQueueExt", FLAG, "false", UNUSED),
-    ConfigKey("mappedFileSizeConsumeQueueExt", INT, "50331648", UNUSED),
-    ConfigKey("bitMapLengthConsumeQueueExt", INT, "112", UNUSED),
-    ConfigKey("flushIntervalCommitLog", INT, "500", UNUSED),
-    ConfigKey("commitIntervalCommitLog", INT, "200", UNUSED),
-    ConfigKey("useReentrantLockWhenPutMessage", FLAG, "true", UNUSED),
-    ConfigKey("flushCommitLogTimed", FLAG, "true", UNUSED),
-    ConfigKey("flushIntervalConsumeQueue", INT, "1000", UNUSED),
-    ConfigKey("cleanResourceInterval", INT, "10000", UNUSED),
-    ConfigKey("deleteCommitLogFilesInterval", INT, "100", UNUSED),
-    ConfigKey("deleteConsumeQueueFilesInterval", INT, "100", UNUSED),
-    ConfigKey("destroyMapedFileIntervalForcibly", INT, "120000", UNUSED),
-    ConfigKey("redeleteHangedFileInterval", INT, "120000", UNUSED),
     ConfigKey("deleteWhen", TEXT, "04", START),
     ConfigKey("diskMaxUsedSpaceRatio", INT, "75", START),
     ConfigKey("fileReservedTime", INT, "72", START),
-    ConfigKey("putMsgIndexHightWater", INT, "600000", UNUSED),
     ConfigKey("maxMessageSize", INT, "4194304", START),
-    ConfigKey("checkCRCOnRecover", FLAG, "true", UNUSED),
-    ConfigKey("flushCommitLogLeastPages", INT, "4", UNUSED),
-    ConfigKey("commitCommitLogLeastPages", INT, "4", UNUSED),
-    ConfigKey("flushLeastPagesWhenWarmMapedFile", INT, "4096", UNUSED),
-    ConfigKey("flushConsumeQueueLeastPages", INT, "2", UNUSED),
-    ConfigKey("flushCommitLogThoroughInterval", INT, "10000", UNUSED),
-    ConfigKey("commitCommitLogThoroughInterval", INT, "200", UNUSED),
-    ConfigKey("flushConsumeQueueThoroughInterval", INT, "60000", UNUSED),
     ConfigKey("maxTransferBytesOnMessageInMemory", INT, "262144", LIVE),
     ConfigKey("maxTransferCountOnMessageInMemory", INT, "32", LIVE),
     ConfigKey("maxTransferBytesOnMessageInDisk", INT, "65536", LIVE),
     ConfigKey("maxTransferCountOnMessageInDisk", INT, "8", LIVE),
     ConfigKey("accessMessageInMemoryMaxRatio", INT, "40", START),
-    ConfigKey("messageIndexEnable", FLAG, "true", UNUSED),
     ConfigKey("maxHashSlotNum", INT, "5000000", START),
     ConfigKey("maxIndexNum", INT, "20000000", START),
     ConfigKey("maxMsgsNumBatch", INT, "64", LIVE),
-    ConfigKey("messageIndexSafe", FLAG, "false", UNUSED),
     ConfigKey("haListenPort", INT, "10912", START),
     ConfigKey("haSendHeartbeatInterval", INT, "5000", START),
     ConfigKey("haHousekeepingInterval", INT, "20000", START),
     ConfigKey("haTransferBatchSize", INT, "32768", START),
-    ConfigKey("haMasterAddress", TEXT, None, UNUSED),
     ConfigKey("haSlaveFallbehindMax", INT, "268435456", START),
     ConfigKey("brokerRole", ROLE, "ASYNC_MASTER", START),
     ConfigKey("flushDiskType", FLUSH, "ASYNC_FLUSH", START),
@@ -259,29 +160,13 @@ _TABLE = (
     ConfigKey("messageDelayLevel", TEXT, "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h", START),
     ConfigKey("flushDelayOffsetInterval", LONG, "10000", LIVE),
     ConfigKey("cleanFileForciblyEnable", FLAG, "true", START),
-    ConfigKey("warmMapedFileEnable", FLAG, "false", UNUSED),
     ConfigKey("offsetCheckInSlave", FLAG, "false", LIVE),
-    ConfigKey("debugLockEnable", FLAG, "false", UNUSED),
-    ConfigKey("duplicationEnable", FLAG, "false", UNUSED),
-    ConfigKey("diskFallRecorded", FLAG, "true", UNUSED),
     ConfigKey("osPageCacheBusyTimeOutMills", LONG, "1000", START),
     ConfigKey("defaultQueryMaxNum", INT, "32", LIVE),
-    ConfigKey("transientStorePoolEnable", FLAG, "false", UNUSED),
-    ConfigKey("transientStorePoolSize", INT, "5", UNUSED),
-    ConfigKey("fastFailIfNoBufferInStorePool", FLAG, "false", UNUSED),
-    ConfigKey("enableDLegerCommitLog", FLAG, "false", UNUSED),
-    ConfigKey("dLegerGroup", TEXT, None, UNUSED),
-    ConfigKey("dLegerPeers", TEXT, None, UNUSED),
-    ConfigKey("dLegerSelfId", TEXT, None, UNUSED),
-    ConfigKey("preferredLeaderId", TEXT, None, UNUSED),
-    ConfigKey("isEnableBatchPush", FLAG, "false", UNUSED),
     ConfigKey("enableScheduleMessageStats", FLAG, "true", START),
     ConfigKey("enableLmq", FLAG, "false", START),
     ConfigKey("enableMultiDispatch", FLAG, "false", START),
     ConfigKey("maxLmqConsumeQueueNum", INT, "20000", START),
-    ConfigKey("enableScheduleAsyncDeliver", FLAG, "false", UNUSED),
-    ConfigKey("scheduleAsyncDeliverMaxPendingLimit", INT, "2000", UNUSED),
-    ConfigKey("scheduleAsyncDeliverMaxResendNum2Blocked", INT, "3", UNUSED),
     # properties of the JVM, there
     ConfigKey("rocketmq.broker.diskSpaceWarningLevelRatio", RATIO, None, START),
     ConfigKey("rocketmq.broker.diskSpaceCleanForciblyRatio", RATIO, None, START),
@@ -303,6 +188,38 @@ _OWN_TABLE = (
     ConfigKey("newNamesBurst", INT, "10000", START),
     ConfigKey("newNamesPerSecond", INT, "100", START),
 )
+
+_UNUSED = """
+clusterTopicEnable brokerTopicEnable messageStorePlugIn sendMessageThreadPoolNums putMessageFutureThreadPoolNums
+pullMessageThreadPoolNums processReplyMessageThreadPoolNums queryMessageThreadPoolNums adminBrokerThreadPoolNums
+clientManageThreadPoolNums consumerManageThreadPoolNums heartbeatThreadPoolNums endTransactionThreadPoolNums
+flushConsumerOffsetHistoryInterval fetchNamesrvAddrByAddressServer sendThreadPoolQueueCapacity
+putThreadPoolQueueCapacity pullThreadPoolQueueCapacity replyThreadPoolQueueCapacity queryThreadPoolQueueCapacity
+clientManagerThreadPoolQueueCapacity consumerManagerThreadPoolQueueCapacity heartbeatThreadPoolQueueCapacity
+endTransactionPoolQueueCapacity filterServerNums highSpeedMode commercialEnable commercialTimerCount
+commercialTransCount commercialBigCount commercialBaseCount transferMsgByHeap maxDelayTime
+disableConsumeIfConsumerReadSlowly consumerFallbehindThreshold waitTimeMillsInSendQueue waitTimeMillsInPullQueue
+enableCalcFilterBitMap expectConsumerNumUseFilter maxErrorRateOfBloomFilter filterDataCleanTimeSpan filterSupportRetry
+compressedRegister forceRegister enableDetailStat isolateLogEnable serverWorkerThreads serverCallbackExecutorThreads
+serverSelectorThreads serverOnewaySemaphoreValue serverAsyncSemaphoreValue serverSocketSndBufSize
+serverSocketRcvBufSize writeBufferHighWaterMark writeBufferLowWaterMark serverSocketBacklog
+serverPooledByteBufAllocatorEnable useEpollNativeSelector clientWorkerThreads clientCallbackExecutorThreads
+clientOnewaySemaphoreValue clientAsyncSemaphoreValue connectTimeoutMillis channelNotActiveInterval
+clientChannelMaxIdleTimeSeconds clientSocketSndBufSize clientSocketRcvBufSize clientPooledByteBufAllocatorEnable
+clientCloseSocketIfTimeout storePathCommitLog storePathDLedgerCommitLog readOnlyCommitLogStorePaths
+enableConsumeQueueExt mappedFileSizeConsumeQueueExt bitMapLengthConsumeQueueExt flushIntervalCommitLog
+commitIntervalCommitLog useReentrantLockWhenPutMessage flushCommitLogTimed flushIntervalConsumeQueue
+cleanResourceInterval deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval destroyMapedFileIntervalForcibly
+redeleteHangedFileInterval putMsgIndexHightWater checkCRCOnRecover flushCommitLogLeastPages commitCommitLogLeastPages
+flushLeastPagesWhenWarmMapedFile flushConsumeQueueLeastPages flushCommitLogThoroughInterval
+commitCommitLogThoroughInterval flushConsumeQueueThoroughInterval messageIndexEnable messageIndexSafe haMasterAddress
+warmMapedFileEnable debugLockEnable duplicationEnable diskFallRecorded transientStorePoolEnable transientStorePoolSize
+fastFailIfNoBufferInStorePool enableDLegerCommitLog dLegerGroup dLegerPeers dLegerSelfId preferredLeaderId
+isEnableBatchPush enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit
+scheduleAsyncDeliverMaxResendNum2Blocked
+"""
+#: Keys of RocketMQ 4.9.4 that have no effect here: any value is accepted, kept and shown.
+UNUSED_KEYS = frozenset(_UNUSED.split())
 
 #: Keys that RocketMQ takes from the command line of the JVM: it does not show them.
 JVM_KEYS = frozenset(key.name for key in _TABLE if key.name.startswith("rocketmq."))

@@ -93,11 +93,12 @@ class RuntimeInfoProcessor:
     def _queue_info(self) -> dict[str, str]:
         """Requests do not wait for a pool of threads here, so that nothing ever stands in the queues before them."""
         config = self._config()
+        # RocketMQ's defaults: dashboards divide by them
         capacities = {
-            "sendThreadPoolQueueCapacity": config["sendThreadPoolQueueCapacity"],
-            "pullThreadPoolQueueCapacity": config["pullThreadPoolQueueCapacity"],
-            "queryThreadPoolQueueCapacity": config["queryThreadPoolQueueCapacity"],
-            "EndTransactionThreadPoolQueueCapacity": config["endTransactionPoolQueueCapacity"],
+            "sendThreadPoolQueueCapacity": config.get("sendThreadPoolQueueCapacity", "10000"),
+            "pullThreadPoolQueueCapacity": config.get("pullThreadPoolQueueCapacity", "100000"),
+            "queryThreadPoolQueueCapacity": config.get("queryThreadPoolQueueCapacity", "20000"),
+            "EndTransactionThreadPoolQueueCapacity": config.get("endTransactionPoolQueueCapacity", "100000"),
         }
         sizes = [f"{pool}ThreadPoolQueueSize" for pool in ("send", "pull", "query")]
         waits = [f"{pool}ThreadPoolQueueHeadWaitTimeMills" for pool in ("send", "pull", "query")]
