@@ -26,7 +26,7 @@ AT_LOAD: dict[str, tuple[dict[str, str], str]] = {
     "value": ({"failOnDataLoss": "no"}, "option failOnDataLoss: expected true or false, got 'no'"),
     "topic": ({"topic": "fx_q"}, "UnknownTopicError: unknown topic 'fx_q'; did you mean fx_q1"),
     "column": ({"columns": "bdy"}, "UnknownColumnError: unknown column 'bdy'"),
-    "tags": ({"tags": "||"}, "ExpressionError: expected a tag"),
+    "tags": ({"tags": "||"}, "ExpressionError: subString split error"),
     "sql": ({"sql": "a >"}, "ExpressionError: expected a property, a value"),
     "offsets": ({"startingOffsets": "latest"}, "startingOffsets and endingOffsets need the option topic"),
     "queue": ({"topic": "fx_q1", "endingOffsets": '{"fx_q1":{"*":{"7":1}}}'}, "endingOffsets: no queue 7; the topic's"),

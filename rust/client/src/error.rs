@@ -28,9 +28,6 @@ pub enum Error {
     /// An argument that cannot be.
     #[error("{0}")]
     Argument(String),
-    /// An expression that does not parse.
-    #[error("{0}")]
-    Expression(String),
     /// A body that is of no use.
     #[error("{0}")]
     Corrupt(String),

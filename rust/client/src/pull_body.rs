@@ -71,7 +71,7 @@ pub fn messages(body: &[u8], tags: Option<&Tags>) -> Result<Vec<Row>> {
 
 /// Whether a row has one of `tags`; without tags every row does.
 pub fn has_tag(body: &[u8], row: &Row, tags: Option<&Tags>) -> bool {
-    let Some(tags) = tags.filter(|tags| !tags.is_empty()) else { return true };
+    let Some(tags) = tags else { return true };
     // compared as texts, as Java does: what is no UTF-8 was replaced on both sides
     row.tags.of(body).is_some_and(|tag| tags.contains(lossy(tag).as_ref()))
 }

@@ -58,7 +58,6 @@ impl From<rmqfast_client::Error> for Failure {
         let kind = match error {
             Client::Store(error) => return error.into(),
             Client::Argument(_) => "ArgumentError",
-            Client::Expression(_) => "ExpressionError",
             Client::Corrupt(_) => "CorruptError",
             Client::UnknownTopic(_) => "UnknownTopicError",
             Client::DataLoss { .. } => "DataLossError",

@@ -107,7 +107,6 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
         rmqfast_client::Error::Store(error) => to_python(error),
         rmqfast_client::Error::Closed => ChannelClosedError::new_err(text),
         rmqfast_client::Error::Argument(_) => ArgumentError::new_err(text),
-        rmqfast_client::Error::Expression(_) => ExpressionError::new_err(text),
         rmqfast_client::Error::Corrupt(_) => CorruptError::new_err(text),
         rmqfast_client::Error::Response { code, remark, address } => ResponseError::new_err((code, remark, address)),
         rmqfast_client::Error::UnknownTopic(_) => UnknownTopicError::new_err(text),

@@ -117,6 +117,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(config::save_config, module)?)?;
     module.add_function(wrap_pyfunction!(retain::plan_clean, module)?)?;
     module.add_function(wrap_pyfunction!(retain::used_percent, module)?)?;
+    module.add_function(wrap_pyfunction!(request::parse_tags, module)?)?;
     module.add_function(wrap_pyfunction!(request::sql_properties, module)?)?;
     // with the import, before anything can fork
     process::forget_in_forks(module)?;

@@ -93,6 +93,13 @@ pub fn time_unit(microseconds: bool) -> TimeUnit {
     if microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond }
 }
 
+/// The tags of a tag expression and their hashes; none for all messages.
+#[pyfunction]
+pub fn parse_tags(expression: &str) -> PyResult<(Vec<String>, Vec<i32>)> {
+    let parsed = TagExpression::parse(expression).map_err(to_python)?;
+    Ok((parsed.tags().to_vec(), parsed.codes().to_vec()))
+}
+
 /// The names of the properties that an expression of SQL92 asks for.
 #[pyfunction]
 pub fn sql_properties(expression: &str) -> PyResult<Vec<String>> {

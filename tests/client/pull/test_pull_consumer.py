@@ -80,6 +80,7 @@ def test_what_a_pull_brings_is_said_by_its_status(cluster: EmbeddedCluster, cons
     assert told(consumer.pull(queue, "t2 || t4", 0, 32)) == ("FOUND", 5, 0, 5, ["p2", "p4"])
     assert told(consumer.pull(queue, MessageSelector.by_tag("t1"), 0, 32)) == ("FOUND", 5, 0, 5, ["p6"])
     assert told(consumer.pull(queue, "none", 0, 32)) == ("NO_MATCHED_MSG", 5, 0, 5, [])
+    assert told(consumer.pull(queue, " ", 0, 32)) == ("NO_MATCHED_MSG", 5, 0, 5, [])
     found = consumer.pull(queue, None, 0, 2)
     assert found.size == sum(message.store_size for message in found.messages)
     message = found.messages[0]

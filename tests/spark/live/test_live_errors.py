@@ -31,7 +31,7 @@ AT_LOAD: dict[str, tuple[dict[str, str], str]] = {
     "a store's option": ({"commitLogDirs": "/data"}, "option commitLogDirs: is of a store directory; this read has"),
     "unknown topic": ({"topic": "order"}, "UnknownTopicError: unknown topic 'order' at the name server; did you mean"),
     "column": ({"columns": "bdy"}, "UnknownColumnError: unknown column 'bdy'"),
-    "tags": ({"tags": "||"}, "expected tags between ||, got '||'"),
+    "tags": ({"tags": "||"}, "subString split error: expected a tag beside '||'"),
     "sql": ({"sql": "a >"}, "ExpressionError: expected a property, a value"),
     "queue": ({"queueIds": "9"}, "no queue 9; the topic's queues are 0, 1, 2, 3"),
     "group": ({"group": "a b"}, "the specified group[a b] contains illegal characters"),

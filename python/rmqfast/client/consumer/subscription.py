@@ -1,6 +1,6 @@
-"""Parses subscriptions, and compares those of the members of a group.
+"""Builds subscriptions, and compares those of a group's members.
 
-Source: `FilterAPI`, `MessageSelector`, `ConsumerRunningInfo.analyzeSubscription`.
+Source: RocketMQ's `FilterAPI`, `MessageSelector`, `ConsumerRunningInfo.analyzeSubscription`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
+from rmqfast import _native
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.errors import ExpressionError
-from rmqfast.remoting.hash_map import java_hash
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL, TAG, SubscriptionData
 from rmqfast.store.request import warn_of_columns
 
 SQL92 = "SQL92"
 _INSTEAD = {"tags": "MessageSelector.by_tag"}
-#: What `String.trim` takes away, which is not what Python does.
-_BLANKS = "".join(map(chr, range(ord(" ") + 1)))
 #: The expression of a member that does not subscribe to the topic.
 NOTHING = "(none)"
 #: The client id of a member that does not answer.
@@ -38,8 +36,6 @@ class MessageSelector:
     Example:
         >>> MessageSelector.by_sql("price > 10").expression_type, MessageSelector.by_tag("A || B").expression
         ('SQL92', 'A || B')
-
-    Source: `MessageSelector`.
     """
 
     expression_type: str
@@ -65,17 +61,14 @@ class MessageSelector:
 def build_subscription_data(
     topic: str, expression: str | MessageSelector | None = SUB_ALL, *, now: int | None = None
 ) -> SubscriptionData:
-    """Builds the subscription for heartbeats.
+    """Builds the subscription for heartbeats. As in RocketMQ, blank tags match no message.
 
     Raises:
-        ExpressionError: There is no tag between the `||`, or the expression is blank. RocketMQ takes blanks for tags
-            that no message has, and delivers nothing.
+        ExpressionError: Nothing stands between the `||`, or the SQL92 expression is blank.
 
     Example:
         >>> build_subscription_data("orders", "paid || sent", now=1).tags_set
         ('paid', 'sent')
-
-    Source: `FilterAPI.buildSubscriptionData`, `FilterAPI.build`.
     """
     # of the subscriptions of a group a broker keeps the newest
     version = int(time.time() * 1000) if now is None else now
@@ -89,19 +82,10 @@ def build_subscription_data(
             sub_version=version,
             expression_type=selector.expression_type,
         )
-    if selector.expression in {None, "", SUB_ALL}:
-        return SubscriptionData(topic=topic, sub_version=version)
-    text = selector.expression or ""
-    tags = tuple(dict.fromkeys(tag for part in text.split("||") if (tag := part.strip(_BLANKS))))
-    if not tags:
-        raise ExpressionError(f"subString split error: expected tags between ||, got {text!r}")
+    text = selector.expression or SUB_ALL
     # the broker filters by hashes, the consumer by the tags themselves: two of them may have one hash
-    codes = tuple(dict.fromkeys(_signed(java_hash(tag)) for tag in tags))
+    tags, codes = map(tuple, _native.parse_tags(text))
     return SubscriptionData(topic=topic, sub_string=text, tags_set=tags, code_set=codes, sub_version=version)
-
-
-def _signed(code: int) -> int:
-    return code - (1 << 32) if code >= 1 << 31 else code
 
 
 @dataclass(frozen=True, slots=True)

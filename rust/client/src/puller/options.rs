@@ -1,5 +1,5 @@
 //! How a puller asks, and how much it may hold.
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pull_body::Tags;
 use rmqfast_remoting::ClientTls;
 use rmqfast_store::filter::{Sql92, TagExpression};
@@ -176,18 +176,13 @@ impl Subscription {
     /// Messages with one of the tags of an expression, as `A || B`; all of them for `*`.
     ///
     /// # Errors
-    /// [`Error::Expression`]: there is no tag between the `||`. RocketMQ takes blanks for tags that no message has.
+    /// [`Error::Store`]: nothing stands between the `||`.
     pub fn by_tags(expression: &str) -> Result<Self> {
-        if matches!(expression, "" | "*") {
+        let parsed = TagExpression::parse(expression)?;
+        if parsed.is_all() {
             return Ok(Self::default());
         }
-        let tags: Tags = TagExpression::parse(expression)
-            .map(|parsed| parsed.tags().iter().map(|tag| tag.clone().into_bytes()).collect())
-            .unwrap_or_default();
-        if tags.is_empty() {
-            let text = format!("subString split error: expected tags between ||, got '{expression}'");
-            return Err(Error::Expression(text));
-        }
+        let tags: Tags = parsed.tags().iter().map(|tag| tag.clone().into_bytes()).collect();
         Ok(Self { expression: expression.to_owned(), tags: Some(tags.into()), ..Self::default() })
     }
 
@@ -211,5 +206,18 @@ impl Subscription {
     pub fn is_filtered(&self) -> bool {
         // an empty expression is all messages, too (`FilterAPI.buildSubscriptionData`)
         self.expression_type != "TAG" || !matches!(self.expression.as_str(), "" | "*")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_tags_match_no_message_and_separators_alone_are_an_error() {
+        let blank = Subscription::by_tags(" || ").expect("a legal expression");
+        assert!(blank.is_filtered() && blank.tags.is_some_and(|tags| tags.is_empty()));
+        assert!(Subscription::by_tags("").expect("all").tags.is_none());
+        assert!(Subscription::by_tags("||").is_err());
     }
 }

@@ -24,7 +24,8 @@ pub fn decode_pull<'py>(
     verify_crc: bool,
     max_body_bytes: usize,
 ) -> PyResult<Bound<'py, PyList>> {
-    let tags = tags.map(to_tags);
+    // as `PullAPIWrapper`: without tags to compare, the broker's choice stands
+    let tags = tags.filter(|tags| !tags.is_empty()).map(to_tags);
     let rows = pull_body::messages(&body, tags.as_ref()).map_err(client)?;
     let seen_as = SeenAs { topic: topic.map(Into::into), reconsume_times: None };
     // all views share the answer's bytes: none is copied before somebody asks for it

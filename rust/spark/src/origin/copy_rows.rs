@@ -99,9 +99,10 @@ pub fn scan_of(request: &RangeRequest, ranges: &[QueueRange]) -> Result<ScanRequ
         return Err(Error::argument("piece: expected a range of a copy, got none"));
     };
     let subscription = &request.subscription;
-    let mut tags: Vec<_> = subscription.tags.iter().flat_map(|tags| tags.iter()).collect();
-    tags.sort_unstable();
-    let tags: Vec<_> = tags.into_iter().map(|tag| String::from_utf8_lossy(tag)).collect();
+    let tags = subscription.tags.as_ref().map_or_else(TagExpression::all, |tags| {
+        let texts: Vec<_> = tags.iter().map(|tag| String::from_utf8_lossy(tag)).collect();
+        TagExpression::of(texts.iter().map(AsRef::as_ref))
+    });
     let is_sql = subscription.expression_type == "SQL92";
     let offsets = |edge: fn(&QueueRange) -> i64| {
         Some(OffsetBound::ByQueue(ranges.iter().map(|range| (range.queue.queue_id, edge(range))).collect()))
@@ -109,7 +110,7 @@ pub fn scan_of(request: &RangeRequest, ranges: &[QueueRange]) -> Result<ScanRequ
     Ok(ScanRequest {
         topic: Some(topic.clone()),
         queue_ids: Some(ranges.iter().map(|range| range.queue.queue_id).collect()),
-        tags: if tags.is_empty() { TagExpression::all() } else { TagExpression::of(tags.iter().map(AsRef::as_ref)) },
+        tags,
         sql: is_sql.then(|| Sql92::parse(&subscription.expression)).transpose()?,
         start_offset: offsets(|range| range.start),
         end_offset: offsets(|range| range.end),

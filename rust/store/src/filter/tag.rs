@@ -34,9 +34,9 @@ impl TagExpression {
         if text.is_empty() || text == ALL {
             return Ok(Self::all());
         }
-        // Java's `split` gives no part at all then, and `buildSubscriptionData` raises
+        // Java's `split` gives no part at all then, and `buildSubscriptionData` raises these words
         if text.split(SEPARATOR).all(str::is_empty) {
-            let reason = "expected a tag beside '||', found none".to_owned();
+            let reason = "subString split error: expected a tag beside '||', found none".to_owned();
             return Err(Error::Expression { expression: text.to_owned(), position: 0, reason });
         }
         Ok(Self::of(text.split(SEPARATOR).map(java_trim).filter(|tag| !tag.is_empty())))
