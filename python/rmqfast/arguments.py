@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from functools import cache, wraps
 from operator import index
-from typing import Any, Protocol, SupportsFloat, SupportsIndex, TypeGuard, TypeVar, cast
+from typing import Any, Protocol, SupportsFloat, SupportsIndex, TypeGuard, TypeVar, Unpack, cast, get_args
 
 from rmqfast import _native
 from rmqfast.errors import ArgumentError, ArgumentTypeError
@@ -298,7 +298,10 @@ def _wrong(name: str, expected: str, got: object) -> ArgumentTypeError:
 
 
 def suggests_names(function: F) -> F:
-    """Has a function, or the constructor of a class, name the argument that is like one that it does not have."""
+    """Has a function, or the constructor of a class, suggest a name in place of an unknown one.
+
+    Its signature lists the keys of the `TypedDict` of `**arguments: Unpack[...]`, for `help` and notebooks.
+    """
     if inspect.isclass(function):
         setattr(function, "__init__", suggests_names(function.__init__))  # noqa: B010 - checkers take it for a mistake
         return function
@@ -308,11 +311,38 @@ def suggests_names(function: F) -> F:
         try:
             return function(*positional, **named)
         except TypeError:
-            known = inspect.signature(function).parameters
+            known = inspect.signature(call).parameters
             unknown = [name for name in named if name not in known]
             if not unknown or any(each.kind is each.VAR_KEYWORD for each in known.values()):
                 raise
             of = function.__qualname__.removesuffix(".__init__")
             raise unknown_argument(unknown[0], [name for name in known if name != "self"], of=of) from None
 
+    setattr(call, "__signature__", _unpacked(function))  # noqa: B010 - of a function, checkers do not know it
     return cast("F", call)
+
+
+class _Omitted:
+    """The default of an argument that may be left out, as stubs write it."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_OMITTED = _Omitted()
+
+
+def _unpacked(function: Callable[..., Any]) -> inspect.Signature:
+    signature = inspect.signature(function)
+    last = [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
+    if not last or not str(last[0].annotation).startswith("Unpack["):
+        return signature
+    code = inspect.unwrap(function)
+    (keys,) = get_args(eval(last[0].annotation, {"Unpack": Unpack, **code.__globals__}))  # noqa: S307 - our own text
+    named = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_OMITTED, annotation=getattr(key, "__forward_arg__", key)
+        )
+        for name, key in keys.__annotations__.items()
+    ]
+    return signature.replace(parameters=[*list(signature.parameters.values())[:-1], *named])

@@ -10,7 +10,8 @@ import pytest
 import rmqfast
 from rmqfast import aio
 from rmqfast.client.consumer import OffsetStore
-from rmqfast.client.instance import ClientConfig, ConsumerInner, ProducerInner
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.push import PushOptions
 
 NAMES = ["LitePullConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]
 
@@ -19,14 +20,12 @@ def public(kind: Any) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-#: What an instance, or an event loop, asks of a blocking client; no application does.
-_OF_PRODUCERS = public(ProducerInner) | {"start_inside"}
-_OF_CONSUMERS = (public(ConsumerInner) - {"group"}) | {"end_at_exit", "tell_of_arrivals", "is_ready"}
+#: Methods for an instance or an event loop, not for applications.
 INNER = {
-    "Producer": _OF_PRODUCERS,
-    "TransactionProducer": _OF_PRODUCERS,
-    "PullConsumer": _OF_CONSUMERS,
-    "LitePullConsumer": _OF_CONSUMERS,
+    "Producer": {"start_inside"},
+    "TransactionProducer": {"start_inside"},
+    "PullConsumer": {"is_ready"},
+    "LitePullConsumer": {"on_arrival"},
 }
 #: What clients are made from.
 GIVEN = {
@@ -78,7 +77,7 @@ def test_the_blocking_twin_is_given_what_a_client_is(name: str, monkeypatch: pyt
 def test_a_twin_has_each_member_with_the_same_parameters(name: str, member: str) -> None:
     blocking, twin = getattr(rmqfast, name), getattr(aio, name)
     assert hasattr(twin, member), (
-        f"rmqfast.aio.{name} lacks {member}: list it there as awaited(blocking.{name}.{member})"
+        f"rmqfast.aio.{name} lacks {member}: list it there as awaitable(blocking.{name}.{member})"
     )
     theirs, ours = inspect.getattr_static(blocking, member), inspect.getattr_static(twin, member)
     if isinstance(theirs, property):
@@ -97,6 +96,10 @@ def test_a_twin_has_each_member_with_the_same_parameters(name: str, member: str)
 def test_a_twin_has_nothing_else(name: str) -> None:
     instance_members = {"options", "listener"}
     assert public(getattr(aio, name)) - public(getattr(rmqfast, name)) <= instance_members
+
+
+def test_each_option_of_a_push_consumer_is_an_argument_of_its_constructor() -> None:
+    assert PushOptions.__dataclass_fields__.keys() <= inspect.signature(rmqfast.PushConsumer).parameters.keys()
 
 
 def test_offset_stores_are_twins_too() -> None:

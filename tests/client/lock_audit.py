@@ -104,7 +104,7 @@ class SendingHandler(logging.Handler):
 class CheckedStrategy:
     name = "AVG"
 
-    def allocate(self, group: str, client_id: str, queues: Sequence[Any], client_ids: Sequence[str]) -> Sequence[Any]:
+    def allocate(self, group: str, client_id: str, queues: Sequence[Any], client_ids: Sequence[str]) -> list[Any]:
         from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
 
         check("a strategy")

@@ -10,8 +10,8 @@ from typing import Any, Final
 from rmqfast import admin as blocking
 from rmqfast.admin import clusters, dead_letters, explain, groups, messages, offsets, topics
 from rmqfast.aio import calls
-from rmqfast.aio.awaited import awaited, made_as
 from rmqfast.aio.calls import Calls
+from rmqfast.aio.twin import awaitable, with_signature_of
 from rmqfast.arguments import suggests_names
 from rmqfast.pickling import not_picklable
 
@@ -36,7 +36,7 @@ class Admin:
     Source: `DefaultMQAdminExt`.
     """
 
-    @made_as(blocking.Admin)
+    @with_signature_of(blocking.Admin)
     def __init__(self, **named: Any) -> None:
         self._twin = twin = blocking.Admin(**named)
         self._calls = Calls(self, twin)
@@ -69,73 +69,73 @@ class _Subject:
 class Clusters(_Subject):
     """`admin.clusters`."""
 
-    info: Final = awaited(clusters.Clusters.info)
-    brokers: Final = awaited(clusters.Clusters.brokers)
+    info: Final = awaitable(clusters.Clusters.info)
+    brokers: Final = awaitable(clusters.Clusters.brokers)
 
 
 class Brokers(_Subject):
     """`admin.clusters.brokers`."""
 
-    status: Final = awaited(clusters.Brokers.status)
-    config: Final = awaited(clusters.Brokers.config)
-    update_config: Final = awaited(clusters.Brokers.update_config)
+    status: Final = awaitable(clusters.Brokers.status)
+    config: Final = awaitable(clusters.Brokers.config)
+    update_config: Final = awaitable(clusters.Brokers.update_config)
 
 
 class Topics(_Subject):
     """`admin.topics.all`."""
 
-    create: Final = awaited(topics.Topics.create)
-    update: Final = awaited(topics.Topics.update)
-    delete: Final = awaited(topics.Topics.delete)
-    all: Final = awaited(topics.Topics.all)
-    route: Final = awaited(topics.Topics.route)
-    status: Final = awaited(topics.Topics.status)
+    create: Final = awaitable(topics.Topics.create)
+    update: Final = awaitable(topics.Topics.update)
+    delete: Final = awaitable(topics.Topics.delete)
+    all: Final = awaitable(topics.Topics.all)
+    route: Final = awaitable(topics.Topics.route)
+    status: Final = awaitable(topics.Topics.status)
 
 
 class Groups(_Subject):
     """`admin.groups.all`."""
 
-    create: Final = awaited(groups.Groups.create)
-    update: Final = awaited(groups.Groups.update)
-    delete: Final = awaited(groups.Groups.delete)
-    all: Final = awaited(groups.Groups.all)
-    of_topic: Final = awaited(groups.Groups.of_topic)
-    progress: Final = awaited(groups.Groups.progress)
-    connections: Final = awaited(groups.Groups.connections)
-    producer_connections: Final = awaited(groups.Groups.producer_connections)
-    running_info: Final = awaited(groups.Groups.running_info)
-    subscription_conflicts: Final = awaited(groups.Groups.subscription_conflicts)
+    create: Final = awaitable(groups.Groups.create)
+    update: Final = awaitable(groups.Groups.update)
+    delete: Final = awaitable(groups.Groups.delete)
+    all: Final = awaitable(groups.Groups.all)
+    of_topic: Final = awaitable(groups.Groups.of_topic)
+    progress: Final = awaitable(groups.Groups.progress)
+    connections: Final = awaitable(groups.Groups.connections)
+    producer_connections: Final = awaitable(groups.Groups.producer_connections)
+    running_info: Final = awaitable(groups.Groups.running_info)
+    subscription_conflicts: Final = awaitable(groups.Groups.subscription_conflicts)
 
 
 class Offsets(_Subject):
     """`admin.offsets`."""
 
-    reset: Final = awaited(offsets.Offsets.reset)
-    reset_by_time: Final = awaited(offsets.Offsets.reset_by_time)
-    reset_to_begin: Final = awaited(offsets.Offsets.reset_to_begin)
-    reset_to_end: Final = awaited(offsets.Offsets.reset_to_end)
-    clone: Final = awaited(offsets.Offsets.clone)
+    reset: Final = awaitable(offsets.Offsets.reset)
+    reset_by_time: Final = awaitable(offsets.Offsets.reset_by_time)
+    reset_to_begin: Final = awaitable(offsets.Offsets.reset_to_begin)
+    reset_to_end: Final = awaitable(offsets.Offsets.reset_to_end)
+    clone: Final = awaitable(offsets.Offsets.clone)
 
 
 class Messages(_Subject):
     """`admin.messages`."""
 
-    by_id: Final = awaited(messages.Messages.by_id)
-    by_key: Final = awaited(messages.Messages.by_key)
-    by_unique_key: Final = awaited(messages.Messages.by_unique_key)
-    by_offset: Final = awaited(messages.Messages.by_offset)
-    trace: Final = awaited(messages.Messages.trace)
-    track: Final = awaited(messages.Messages.track)
+    by_id: Final = awaitable(messages.Messages.by_id)
+    by_key: Final = awaitable(messages.Messages.by_key)
+    by_unique_key: Final = awaitable(messages.Messages.by_unique_key)
+    by_offset: Final = awaitable(messages.Messages.by_offset)
+    trace: Final = awaitable(messages.Messages.trace)
+    track: Final = awaitable(messages.Messages.track)
 
 
 class DeadLetters(_Subject):
     """`admin.dead_letters.of_group`."""
 
-    of_group: Final = awaited(dead_letters.DeadLetters.of_group)
-    resend: Final = awaited(dead_letters.DeadLetters.resend)
+    of_group: Final = awaitable(dead_letters.DeadLetters.of_group)
+    resend: Final = awaitable(dead_letters.DeadLetters.resend)
 
 
 class Explainer(_Subject):
     """`admin.explain`."""
 
-    explain: Final = awaited(explain.Explainer.explain)
+    explain: Final = awaitable(explain.Explainer.explain)

@@ -1,13 +1,15 @@
-"""How a client of asyncio asks its blocking twin: threads that do so, and the loop that the client belongs to.
+"""Calls of an asyncio client to its blocking twin.
 
-A client is first used in the loop that it belongs to from then on. What waits, as for a broker, waits on a few threads
-of the client's own, or in callbacks; never on the loop's thread, nor on its default executor.
+A client belongs to the loop that it is first used in. Work that waits, as for a broker, runs on a few threads of the
+client's own, or in callbacks; never on the loop's thread, nor on its default executor.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import weakref
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
@@ -15,25 +17,124 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from rmqfast.aio.endings import Endings
-from rmqfast.aio.loop_watch import WATCH
+from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.instance.unclosed import leave_warning_to_owner, warn_unclosed
 from rmqfast.errors import ClientError, ForkError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.system import after_fork
+from rmqfast.threads import new_lock
 
 _log = logger_of(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Takes how something ended, once, on any thread.
+#: Takes a result or an error, once, on any thread.
 OnEnd: TypeAlias = Callable[[T | BaseException], None]
-#: Calls of one client that wait at a time; further ones wait for a thread.
+#: Calls of one client that run at a time; further ones wait for a thread.
 CALLS_AT_A_TIME = 8
+#: Seconds between two checks for closed loops.
+_INTERVAL = 1.0
+
+
+class FutureResults:
+    """Passes results from any thread to futures of a loop, all that are there in one call of the loop.
+
+    Futures that were cancelled are left alone; results for a closed loop are dropped.
+
+    Example:
+        >>> import threading
+        >>> async def main():
+        ...     results = FutureResults(asyncio.get_running_loop())
+        ...     future = asyncio.get_running_loop().create_future()
+        ...     threading.Thread(target=results.put, args=(future, 7)).start()
+        ...     return await future
+        >>> asyncio.run(main())
+        7
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._results: deque[tuple[asyncio.Future[object], object]] = deque()
+        self._is_scheduled = False
+
+    def put(self, future: asyncio.Future[T], result: T | BaseException) -> None:
+        """Sets a result, or an error to raise, soon."""
+        self._results.append((future, result))  # type: ignore[arg-type]  # a future takes what it is a future of
+        if self._is_scheduled:
+            return
+        self._is_scheduled = True
+        try:
+            self._loop.call_soon_threadsafe(self._settle)
+        except RuntimeError:  # the loop is closed, and no task waits
+            self._is_scheduled = False
+            self._results.clear()
+
+    def _settle(self) -> None:
+        # before the first result is read: those that come from now on schedule another call
+        self._is_scheduled = False
+        for _ in range(len(self._results)):
+            future, result = self._results.popleft()
+            if future.done():
+                continue
+            if isinstance(result, BaseException):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+
+class LoopWatch:
+    """Shuts down running clients whose loop was closed: nobody can use them, and they would keep their queues.
+
+    Its thread runs while there are clients.
+    """
+
+    _clients: set[weakref.ref[Calls]]
+    _scheduler: Scheduler | None
+
+    def __init__(self, interval: float = _INTERVAL) -> None:
+        self._interval = interval
+        self._clear()
+        after_fork(self._clear)
+
+    def add(self, client: Calls) -> Callable[[], None]:
+        """Watches a client; returns a function that ends that."""
+        reference = weakref.ref(client)
+        with self._lock:
+            self._clients.add(reference)
+            if self._scheduler is None:
+                self._scheduler = Scheduler("rmqfast-loops")
+                self._scheduler.every(self._interval, self._interval, self._check)
+        return lambda: self._remove(reference)
+
+    def _remove(self, reference: weakref.ref[Calls]) -> None:
+        with self._lock:
+            self._clients.discard(reference)
+            if self._clients or self._scheduler is None:
+                return
+            scheduler, self._scheduler = self._scheduler, None
+        scheduler.stop(0)
+
+    def _check(self) -> None:
+        for reference in list(self._clients):
+            client = reference()
+            if client is None:
+                self._remove(reference)
+            elif client.has_lost_loop:
+                client.leave()
+
+    def _clear(self) -> None:
+        # also in a fork, which has none of its parent's clients
+        self._lock = new_lock()
+        self._clients = set()
+        self._scheduler = None
+
+
+WATCH = LoopWatch()
 
 
 class Calls:
-    """What a client of asyncio has its twin do.
+    """Runs the calls of an asyncio client to its blocking twin.
 
     Args:
         client: The client; errors and threads have the name of its class.
@@ -46,13 +147,13 @@ class Calls:
     def __init__(self, client: object, twin: Any) -> None:
         self._kind, self._twin, self._pid = type(client).__name__, twin, os.getpid()
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._endings: Endings
+        self._results: FutureResults
         self._pools: list[ThreadPoolExecutor] = []
         self._threads = self.pool(CALLS_AT_A_TIME)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_started = self._is_ended = False
         self._is_running = False
-        self._leaving, self._unwatch = QuietLock(), _nothing
+        self._leaving, self._unwatch = QuietLock(), _do_nothing
         leave_warning_to_owner(twin)
 
     @property
@@ -61,7 +162,7 @@ class Calls:
         return self._is_running and self.loop is not None and self.loop.is_closed() and os.getpid() == self._pid
 
     def leave(self) -> None:
-        """Ends the client where its loop is closed without an end of it; on any thread, which waits for that."""
+        """Shuts the client down if its loop is closed; blocks the calling thread."""
         with self._leaving:
             if self.has_lost_loop:
                 group = getattr(self._twin, "group", None)
@@ -70,38 +171,38 @@ class Calls:
                 self._end()
 
     def warn_of(self, client: object) -> None:
-        """Warns of the client, as it is dropped, where it runs on."""
+        """Warns of a client that is dropped while it runs."""
         if self._is_running:
             group = getattr(self._twin, "group", None)
             whose = f"rmqfast.aio.{self._kind}"
             warn_unclosed(client, self._pid, whose if group is None else f"{whose} of the group {group}")
 
     async def start(self, start: Callable[[], object]) -> None:
-        """Starts the twin, off the loop; where this is cancelled, what was started meanwhile ends again."""
+        """Starts the twin, off the loop; a cancelled start is undone."""
         self.here()
-        # before it has: whoever ends it meanwhile has its threads ended, too
+        # first: a shutdown that comes meanwhile has to end the threads, too
         self._is_started = True
         starting = _on_a_thread(start)
         try:
             await asyncio.shield(asyncio.wrap_future(starting))
         except asyncio.CancelledError:
-            _on_a_thread(partial(self._take_back, starting))
+            _on_a_thread(partial(self._undo_start, starting))
             raise
         self._is_running = True
         self._unwatch = WATCH.add(self)
 
     async def shutdown(self) -> None:
-        """Ends the twin, off the loop, and the threads."""
-        # of a loop that is closed nobody can use the client, and somebody has to end it
+        """Shuts the twin down, off the loop, and ends the threads."""
+        # nobody can use a client whose loop is closed, so any loop may end it
         if self.loop is None or not self.loop.is_closed():
             self.here()
         await asyncio.shield(asyncio.wrap_future(_on_a_thread(self._end)))
 
     def here(self) -> asyncio.AbstractEventLoop:
-        """The running loop, if it is the client's.
+        """Returns the running loop, which from the first use on is the client's.
 
         Raises:
-            ClientError: It is another one.
+            ClientError: The client belongs to another loop.
             ForkError: The client is that of a parent process.
         """
         loop = asyncio.get_running_loop()
@@ -115,66 +216,66 @@ class Calls:
                 f"the {name} belongs to another event loop",
                 next_step="a client is used in the loop that it was first used in: make another one for each loop",
             )
-        self.loop, self._endings = loop, Endings(loop)
+        self.loop, self._results = loop, FutureResults(loop)
         return loop
 
     async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Does work on one of the client's threads, and waits for it."""
+        """Runs work on one of the client's threads."""
         return await self.ask_on(self._threads, work, *args, **named)
 
     async def ask_on(self, threads: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Does work on one of these threads, and waits for it."""
+        """Runs work on one of these threads."""
         loop = self.here()
-        # as `asyncio.to_thread` does: what the task has in context variables, as a span, goes along
+        # like `asyncio.to_thread`: context variables of the task, such as a span, apply to the work
         context = copy_context()
         if not self._is_ended:
             try:
                 asked = loop.run_in_executor(threads, partial(context.run, work, *args, **named))
             except RuntimeError:
-                # the threads may have ended since it was looked
+                # a shutdown may have ended the threads since the check
                 if not self._is_ended:
                     raise
             else:
                 return await asked
-        # there is nothing left to wait for: it is told that the client has ended
+        # does not block any more: the twin raises that it has ended
         return work(*args, **named)
 
-    async def ended(
+    async def wait_for_callback(
         self,
         begin: Callable[[OnEnd[T]], bool],
         wait: Callable[[OnEnd[T]], object],
         threads: ThreadPoolExecutor | None = None,
     ) -> T:
-        """Begins something whose end a callback is told, and waits for that.
+        """Starts an operation that ends with a callback, and awaits its result.
 
         Args:
-            begin: Begins it where nothing has to be waited for; says whether it did.
-            wait: Begins it otherwise.
-            threads: Who does that; those of all other calls unless given.
+            begin: Starts it if that does not block; returns whether it did.
+            wait: Starts it otherwise, on a thread.
+            threads: The threads for `wait`; by default those of all other calls.
         """
         future: asyncio.Future[T] = self.here().create_future()
-        on_end = partial(self._endings.end, future)
+        on_end = partial(self._results.put, future)
         try:
             if not begin(on_end):
                 await self.ask_on(threads or self._threads, wait, on_end)
             return await future
         except BaseException:
-            future.cancel()  # nobody looks at an end that comes later
+            future.cancel()  # a result that comes later is dropped
             raise
 
-    def begun(
+    def new_task(
         self, begin: Callable[[], Coroutine[Any, Any, T]], callback: Callable[[Any], object] | None
     ) -> asyncio.Task[T]:
-        """A task of what is not awaited yet; a callback is called on the loop with the result or the error."""
+        """Starts a task; a callback is called on the loop with the result or the error."""
         task = self.here().create_task(begin())
         self._tasks.add(task)  # the loop itself holds tasks weakly
         task.add_done_callback(self._tasks.discard)
         if callback is not None:
-            task.add_done_callback(partial(_tell, callback))
+            task.add_done_callback(partial(_call_back, callback))
         return task
 
     def pool(self, most: int) -> ThreadPoolExecutor:
-        """So many threads, which end with the client."""
+        """Returns a pool of threads that ends with the client."""
         pool = ThreadPoolExecutor(most, thread_name_prefix=f"rmqfast-aio-{self._kind}")
         self._pools.append(pool)
         return pool
@@ -190,28 +291,26 @@ class Calls:
                 for pool in self._pools:
                     pool.shutdown(wait=False)
 
-    def _take_back(self, starting: ThreadFuture[object]) -> None:
+    def _undo_start(self, starting: ThreadFuture[object]) -> None:
         starting.exception()
         self._end()
 
 
-class Called(Protocol):
-    """A client of asyncio."""
+class HasTwin(Protocol):
+    """An asyncio client."""
 
     @property
-    def _twin(self) -> Any:
-        """Its blocking twin."""
+    def _twin(self) -> Any: ...
 
     @property
-    def _calls(self) -> Calls:
-        """How it asks that."""
+    def _calls(self) -> Calls: ...
 
 
-C = TypeVar("C", bound=Called)
+C = TypeVar("C", bound=HasTwin)
 
 
-async def start(self: Called) -> None:
-    """Starts it, off the loop; where this is cancelled, what was started meanwhile ends again.
+async def start(self: HasTwin) -> None:
+    """Starts it, off the loop; a cancelled start is undone.
 
     Raises:
         ClientError: As `start` of the blocking client; or it belongs to another loop.
@@ -219,11 +318,11 @@ async def start(self: Called) -> None:
     await self._calls.start(self._twin.start)
 
 
-async def shutdown(self: Called) -> None:
-    """Ends it, off the loop, which goes on meanwhile; once more is nothing.
+async def shutdown(self: HasTwin) -> None:
+    """Shuts it down, off the loop; a second call does nothing.
 
-    Calls that wait end with an error, or with their timeouts. Where this is cancelled, it ends nevertheless. A client
-    whose loop is closed may be ended in another one.
+    Calls in progress end with an error, or with their timeouts. A cancelled shutdown goes on. A client whose loop is
+    closed may be shut down in another one.
 
     Raises:
         ClientError: It belongs to another loop.
@@ -232,30 +331,29 @@ async def shutdown(self: Called) -> None:
 
 
 async def enter(self: C) -> C:
-    """Starts it; where that fails, nothing is left of it."""
+    """Starts it, or raises and leaves nothing behind."""
     await self._calls.start(self._twin.__enter__)
     return self
 
 
-async def leave(self: Called, *_: object) -> None:
-    """Ends it."""
+async def leave(self: HasTwin, *_: object) -> None:
+    """Shuts it down."""
     await self._calls.shutdown()
 
 
-def drop(self: Called) -> None:
+def drop(self: HasTwin) -> None:
     """Warns of a client that is dropped while it runs."""
-    # its calls may be in the hands of what runs, as of a listener; it has none where its constructor raised
+    # a running call, such as that of a listener, may hold `_calls`; a failed constructor has not set it
     calls: Calls | None = getattr(self, "_calls", None)
     if calls is not None:
         calls.warn_of(self)
 
 
-def _nothing() -> None:
-    """Does nothing: the loop is not watched yet."""
+def _do_nothing() -> None: ...
 
 
 def _on_a_thread(work: Callable[[], T]) -> ThreadFuture[T]:
-    """Does work on a thread that is there for it alone, so that it waits for nobody."""
+    # a thread of its own, so that it never queues behind other work
     pool = ThreadPoolExecutor(1, thread_name_prefix="rmqfast-aio")
     try:
         return pool.submit(work)
@@ -263,7 +361,7 @@ def _on_a_thread(work: Callable[[], T]) -> ThreadFuture[T]:
         pool.shutdown(wait=False)
 
 
-def _tell(callback: Callable[[Any], object], task: asyncio.Task[Any]) -> None:
+def _call_back(callback: Callable[[Any], object], task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
         error = task.exception()
         callback(task.result() if error is None else error)

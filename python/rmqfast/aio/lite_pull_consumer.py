@@ -1,6 +1,6 @@
-"""Pulls in the background, and gives what came when it is asked.
+"""A lite pull consumer for asyncio.
 
-Source: `DefaultLitePullConsumer`.
+Source: RocketMQ's `DefaultLitePullConsumer`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from rmqfast.aio import calls
-from rmqfast.aio.arrivals import Arrivals
-from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.offset_store import OffsetStore
-from rmqfast.aio.on_loop import told_later
+from rmqfast.aio.on_loop import call_on
+from rmqfast.aio.twin import ForwardedProperty, awaitable, documented_like, with_signature_of
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client import lite_pull as blocking
 from rmqfast.client.consumer import MessageView
@@ -28,17 +27,63 @@ from rmqfast.pickling import not_picklable
 T = TypeVar("T")
 
 
+class Arrivals:
+    """Wakes waiting tasks when messages arrive. To wait: call `listen`, check for messages, then await `wait`.
+
+    Example:
+        >>> import threading
+        >>> async def main():
+        ...     arrivals, loop = Arrivals(), asyncio.get_running_loop()
+        ...     arrivals.listen(loop)
+        ...     threading.Timer(0.01, arrivals.notify).start()
+        ...     return await arrivals.wait(loop.time() + 10)
+        >>> asyncio.run(main())
+        True
+    """
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_scheduled = True
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Waits for arrivals from now on."""
+        self._loop = loop
+        self._event.clear()
+        self._is_scheduled = False
+
+    def notify(self) -> None:
+        """Reports an arrival, on any thread."""
+        if self._is_scheduled or self._loop is None:
+            return
+        self._is_scheduled = True
+        try:
+            self._loop.call_soon_threadsafe(self._event.set)
+        except RuntimeError:
+            return  # the loop is closed, and no task waits
+
+    async def wait(self, deadline: float) -> bool:
+        """Waits for an arrival since `listen`; returns whether there was one before `deadline` of the loop's clock."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
 @suggests_names
 @not_picklable("make one in each process")
 class LitePullConsumer:
-    """Pulls in the background, and gives what came when it is asked; the tasks of one loop may share it.
+    """Pulls in the background; `poll` returns the messages. The tasks of one loop may share it.
 
-    What `poll` returns counts as consumed from then on. Where that is, is noted by the next `poll` (every five seconds,
-    unless `auto_commit` is off) or by `commit_sync`, and stored every five seconds, at the end, and when a queue is
-    given up. So what the last `poll` returned comes once more after the end, unless it was committed. A `poll` that
-    waits takes no thread, and one that is cancelled takes no message away.
+    `poll` marks what it returns as consumed. The next `poll` records the position (every 5 s unless `auto_commit` is
+    off), as does `commit_sync`; it is stored every 5 s, on shutdown and when a queue is revoked. The messages of the
+    last `poll` are redelivered after a shutdown, unless they were committed. A waiting `poll` occupies no thread, and a
+    cancelled one loses no message.
 
-    It is made as `rmqfast.LitePullConsumer` is. A `message_queue_listener` is called on the loop, may be `async def`.
+    Its arguments are those of `rmqfast.LitePullConsumer`. A `message_queue_listener` is called on the loop, and may be
+    `async def`.
 
     Example:
         >>> import rmqfast
@@ -53,54 +98,56 @@ class LitePullConsumer:
         >>> with rmqfast.EmbeddedCluster() as cluster:
         ...     asyncio.run(main(cluster.name_server))
         b'paid'
-
-    Source: `DefaultLitePullConsumer`.
     """
 
-    @made_as(blocking.LitePullConsumer)
+    @with_signature_of(blocking.LitePullConsumer)
     def __init__(self, *args: Any, options: LitePullOptions | None = None, **named: Any) -> None:
         self.options: Final = options or LitePullOptions()
-        heard = told_later(lambda: calls_of_twin.loop, self.options.message_queue_listener)
-        theirs = replace(self.options, message_queue_listener=heard)
-        self._twin = blocking.LitePullConsumer(*args, options=theirs, **named)
+        # the lambda must not hold the client, which warns when it is dropped
+        on_loop = call_on(lambda: calls_of_twin.loop, self.options.message_queue_listener)
+        options_of_twin = replace(self.options, message_queue_listener=on_loop)
+        self._twin = blocking.LitePullConsumer(*args, options=options_of_twin, **named)
         self._calls = calls_of_twin = Calls(self, self._twin)
         self._arrivals = Arrivals()
-        self._twin.tell_of_arrivals(self._arrivals.tell)
+        self._twin.on_arrival(self._arrivals.notify)
 
     start: Final = calls.start
     shutdown: Final = calls.shutdown
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
     __del__: Final = calls.drop
-    group: Shown[str] = Shown(blocking.LitePullConsumer, lambda twin: twin.group)
-    client_id: Shown[str] = Shown(blocking.LitePullConsumer, lambda twin: twin.client_id)
-    is_running: Shown[bool] = Shown(blocking.LitePullConsumer, lambda twin: twin.is_running)
-    assignment: Shown[list[MessageQueue]] = Shown(blocking.LitePullConsumer, lambda twin: twin.assignment)
-    backlog: Shown[int] = Shown(blocking.LitePullConsumer, lambda twin: twin.backlog)
-    register_consume_hook: Final = awaited(blocking.LitePullConsumer.register_consume_hook)
-    max_offset: Final = awaited(blocking.LitePullConsumer.max_offset)
-    min_offset: Final = awaited(blocking.LitePullConsumer.min_offset)
-    search_offset: Final = awaited(blocking.LitePullConsumer.search_offset)
-    earliest_store_time: Final = awaited(blocking.LitePullConsumer.earliest_store_time)
-    subscribe: Final = awaited(blocking.LitePullConsumer.subscribe)
-    unsubscribe: Final = awaited(blocking.LitePullConsumer.unsubscribe)
-    assign: Final = awaited(blocking.LitePullConsumer.assign)
-    seek: Final = awaited(blocking.LitePullConsumer.seek)
-    seek_to_begin: Final = awaited(blocking.LitePullConsumer.seek_to_begin)
-    seek_to_end: Final = awaited(blocking.LitePullConsumer.seek_to_end)
-    seek_to_time: Final = awaited(blocking.LitePullConsumer.seek_to_time)
-    pause: Final = awaited(blocking.LitePullConsumer.pause)
-    resume: Final = awaited(blocking.LitePullConsumer.resume)
-    is_paused: Final = awaited(blocking.LitePullConsumer.is_paused)
-    commit: Final = awaited(blocking.LitePullConsumer.commit)
-    commit_sync: Final = awaited(blocking.LitePullConsumer.commit_sync)
-    committed: Final = awaited(blocking.LitePullConsumer.committed)
-    offset_for_timestamp: Final = awaited(blocking.LitePullConsumer.offset_for_timestamp)
-    fetch_message_queues: Final = awaited(blocking.LitePullConsumer.fetch_message_queues)
+    group: ForwardedProperty[str] = ForwardedProperty(blocking.LitePullConsumer, lambda twin: twin.group)
+    client_id: ForwardedProperty[str] = ForwardedProperty(blocking.LitePullConsumer, lambda twin: twin.client_id)
+    is_running: ForwardedProperty[bool] = ForwardedProperty(blocking.LitePullConsumer, lambda twin: twin.is_running)
+    assignment: ForwardedProperty[list[MessageQueue]] = ForwardedProperty(
+        blocking.LitePullConsumer, lambda twin: twin.assignment
+    )
+    backlog: ForwardedProperty[int] = ForwardedProperty(blocking.LitePullConsumer, lambda twin: twin.backlog)
+    register_consume_hook: Final = awaitable(blocking.LitePullConsumer.register_consume_hook)
+    max_offset: Final = awaitable(blocking.LitePullConsumer.max_offset)
+    min_offset: Final = awaitable(blocking.LitePullConsumer.min_offset)
+    search_offset: Final = awaitable(blocking.LitePullConsumer.search_offset)
+    earliest_store_time: Final = awaitable(blocking.LitePullConsumer.earliest_store_time)
+    running_info: Final = awaitable(blocking.LitePullConsumer.running_info)
+    subscribe: Final = awaitable(blocking.LitePullConsumer.subscribe)
+    unsubscribe: Final = awaitable(blocking.LitePullConsumer.unsubscribe)
+    assign: Final = awaitable(blocking.LitePullConsumer.assign)
+    seek: Final = awaitable(blocking.LitePullConsumer.seek)
+    seek_to_begin: Final = awaitable(blocking.LitePullConsumer.seek_to_begin)
+    seek_to_end: Final = awaitable(blocking.LitePullConsumer.seek_to_end)
+    seek_to_time: Final = awaitable(blocking.LitePullConsumer.seek_to_time)
+    pause: Final = awaitable(blocking.LitePullConsumer.pause)
+    resume: Final = awaitable(blocking.LitePullConsumer.resume)
+    is_paused: Final = awaitable(blocking.LitePullConsumer.is_paused)
+    commit: Final = awaitable(blocking.LitePullConsumer.commit)
+    commit_sync: Final = awaitable(blocking.LitePullConsumer.commit_sync)
+    committed: Final = awaitable(blocking.LitePullConsumer.committed)
+    offset_for_timestamp: Final = awaitable(blocking.LitePullConsumer.offset_for_timestamp)
+    fetch_message_queues: Final = awaitable(blocking.LitePullConsumer.fetch_message_queues)
 
     @property
     def offset_store(self) -> OffsetStore:
-        """Where its offsets are kept; queues stand there with the namespace of their topics.
+        """The store of its offsets; topics of queues have their namespace there.
 
         Raises:
             ClientError: It is not running.
@@ -109,52 +156,52 @@ class LitePullConsumer:
 
     @property
     def auto_commit(self) -> bool:
-        """Whether `poll` notes now and then what it gave before."""
+        """Whether `poll` records the positions of earlier messages."""
         return self._twin.auto_commit
 
     @auto_commit.setter
     def auto_commit(self, is_on: bool) -> None:
         self._twin.auto_commit = is_on
 
-    @as_of(blocking.LitePullConsumer.poll)
+    @documented_like(blocking.LitePullConsumer.poll)
     async def poll(self, timeout: Duration | None = None) -> list[MessageView]:
-        """Awaits what came with one pull of one queue."""
-        return await self._taken(self._twin.poll, timeout) or []
+        """Awaits the messages of one pull of one queue."""
+        return await self._wait_and_take(self._twin.poll, timeout) or []
 
-    @as_of(blocking.LitePullConsumer.poll_arrow)
+    @documented_like(blocking.LitePullConsumer.poll_arrow)
     async def poll_arrow(self, timeout: Duration | None = None, columns: Sequence[str] | None = None) -> Any:
-        """Awaits what came, as one Arrow batch."""
-        return await self._taken(partial(self._twin.poll_arrow, columns=columns), timeout)
+        """Awaits messages as one Arrow batch."""
+        return await self._wait_and_take(partial(self._twin.poll_arrow, columns=columns), timeout)
 
     async def __aiter__(self) -> AsyncIterator[MessageView]:
-        """The messages, one by one, for as long as it runs; commits as `poll` does, whole batches."""
+        """Yields messages until it is shut down; commits whole batches, as `poll` does."""
         while self.is_running:
             try:
                 messages = await self.poll()
             except ClientError:
                 if not self._twin.is_running:
-                    return  # another task has ended it
+                    return  # another task has shut it down
                 raise
             for message in messages:
                 yield message
 
-    @as_of(blocking.LitePullConsumer.register_topic_message_queue_change_listener)
+    @documented_like(blocking.LitePullConsumer.register_topic_message_queue_change_listener)
     async def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Has a listener called on the loop, which may be `async def`."""
+        """Registers a listener that is called on the loop, and may be `async def`."""
         loop = self._calls.here()
-        on_loop: Any = told_later(lambda: loop, listener)
+        on_loop: Any = call_on(lambda: loop, listener)
         await self._calls.ask(self._twin.register_topic_message_queue_change_listener, topic, on_loop)
 
-    async def _taken(self, take: Callable[[float], T], timeout: Duration | None) -> T | None:
-        """What is there, or comes in time; it is taken on the loop's thread, so that no cancellation comes between."""
+    async def _wait_and_take(self, take: Callable[[float], T], timeout: Duration | None) -> T | None:
         loop = self._calls.here()
         wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         deadline = loop.time() + wait
-        await asyncio.sleep(0)  # others have a turn even where there always is something
+        await asyncio.sleep(0)  # other tasks run even if there always is a message
         while True:
             self._arrivals.listen(loop)
-            taken = take(min(wait, 0.0))
-            if taken or not await self._arrivals.wait(deadline) or not self.is_running:
-                return taken
+            # on the loop's thread, so that a cancellation cannot lose the messages
+            messages = take(min(wait, 0.0))
+            if messages or not await self._arrivals.wait(deadline) or not self.is_running:
+                return messages

@@ -1,30 +1,27 @@
-"""Where a consumer keeps how far it is in each queue, asked from an event loop.
-
-Source: `OffsetStore`.
-"""
+"""Offset stores for asyncio."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from rmqfast.aio.awaited import awaited
 from rmqfast.aio.calls import Calls
+from rmqfast.aio.twin import awaitable
 from rmqfast.client import consumer as blocking
 from rmqfast.pickling import not_picklable
 
 
 @not_picklable("make a consumer in each process")
 class OffsetStore:
-    """The offsets of one group, as its member sees them; queues stand there with the namespace of their topics."""
+    """The offsets of one group, as a member sees them; topics of queues have their namespace."""
 
     def __init__(self, store: blocking.OffsetStore, calls: Calls) -> None:
         self._twin, self._calls = store, calls
 
-    load: Final = awaited(blocking.OffsetStore.load)
-    update_offset: Final = awaited(blocking.OffsetStore.update_offset)
-    read_offset: Final = awaited(blocking.OffsetStore.read_offset)
-    persist: Final = awaited(blocking.OffsetStore.persist)
-    persist_all: Final = awaited(blocking.OffsetStore.persist_all)
-    remove_offset: Final = awaited(blocking.OffsetStore.remove_offset)
-    clone: Final = awaited(blocking.OffsetStore.clone)
-    update_to_broker: Final = awaited(blocking.OffsetStore.update_to_broker)
+    load: Final = awaitable(blocking.OffsetStore.load)
+    update_offset: Final = awaitable(blocking.OffsetStore.update_offset)
+    read_offset: Final = awaitable(blocking.OffsetStore.read_offset)
+    persist: Final = awaitable(blocking.OffsetStore.persist)
+    persist_all: Final = awaitable(blocking.OffsetStore.persist_all)
+    remove_offset: Final = awaitable(blocking.OffsetStore.remove_offset)
+    clone: Final = awaitable(blocking.OffsetStore.clone)
+    update_to_broker: Final = awaitable(blocking.OffsetStore.update_to_broker)

@@ -1,4 +1,4 @@
-"""Functions of the application's that other threads call: what is `async def` runs on the loop."""
+"""Calls an application's functions from other threads: `async def` functions run on the loop."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import wait
 from typing import Any
 
-#: How long a thread waits for what runs on the loop before it looks whether there still is a loop, in seconds.
+#: Seconds between two checks whether the loop was closed.
 _LOOK = 1.0
 
 
 class OnLoop:
     """A function to be called on any thread but the loop's.
 
-    A plain function runs on the thread that calls it. What is to be awaited, as of an `async def`, runs on the loop,
-    and the thread waits for it: it gets what is returned or raised, and a `CancelledError` where the loop ends before.
+    A plain function runs on the calling thread. The coroutine of an `async def` runs on the loop, and the calling
+    thread blocks until its result or error is there; it gets a `CancelledError` if the loop is closed first.
 
     Args:
         function: The application's.
         loop: The loop.
-        on_closed: Is called where the loop is closed, before that is raised.
+        on_closed: Called before the error if the loop is closed.
 
     Example:
         >>> async def double(number):
@@ -42,15 +42,15 @@ class OnLoop:
         self._function, self._loop, self._on_closed = function, loop, on_closed
 
     def __call__(self, *args: Any) -> Any:
-        """Calls it, and waits."""
+        """Calls it, and blocks."""
         result = self._function(*args)
-        return self._waited_for(result) if inspect.isawaitable(result) else result
+        return self._wait_for(result) if inspect.isawaitable(result) else result
 
     def __repr__(self) -> str:
         return f"<OnLoop {self._function!r}>"
 
-    def _waited_for(self, awaitable: Awaitable[Any]) -> Any:
-        coroutine = awaitable if inspect.iscoroutine(awaitable) else _awaited(awaitable)
+    def _wait_for(self, awaitable: Awaitable[Any]) -> Any:
+        coroutine = awaitable if inspect.iscoroutine(awaitable) else _coroutine_of(awaitable)
         try:
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError:  # the loop is closed
@@ -66,41 +66,32 @@ class OnLoop:
         return future.result()
 
 
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
+async def _coroutine_of(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-def told_on(loop: asyncio.AbstractEventLoop, listener: Callable[..., object]) -> Callable[..., None]:
-    """A function for any thread that has a listener called on the loop, soon, and does not wait for it.
+def call_on(
+    get_loop: Callable[[], asyncio.AbstractEventLoop | None], listener: Callable[..., object] | None
+) -> Callable[..., None] | None:
+    """Returns a function for any thread that schedules a listener on the loop, and does not wait for it.
 
     Args:
-        loop: The loop.
+        get_loop: Returns the loop; calls are dropped while there is none.
         listener: A plain function or an `async def`; its errors are the loop's to report.
     """
+    if listener is None:
+        return None
     tasks: set[asyncio.Task[Any]] = set()
 
-    def call(*args: Any) -> None:
+    def call(loop: asyncio.AbstractEventLoop, *args: Any) -> None:
         result = listener(*args)
         if inspect.isawaitable(result):
-            task = loop.create_task(result if isinstance(result, Coroutine) else _awaited(result))
+            task = loop.create_task(result if isinstance(result, Coroutine) else _coroutine_of(result))
             tasks.add(task)  # the loop holds it weakly
             task.add_done_callback(tasks.discard)
 
-    def tell(*args: Any) -> None:
-        loop.call_soon_threadsafe(call, *args)
+    def schedule(*args: Any) -> None:
+        if (loop := get_loop()) is not None:
+            loop.call_soon_threadsafe(call, loop, *args)
 
-    return tell
-
-
-def told_later(
-    loop: Callable[[], asyncio.AbstractEventLoop | None], listener: Callable[..., object] | None
-) -> Callable[..., None] | None:
-    """As `told_on`, of a loop that is not known yet; until it is, nobody is told."""
-    if listener is None:
-        return None
-
-    def tell(*args: Any) -> None:
-        if (running := loop()) is not None:
-            told_on(running, listener)(*args)
-
-    return tell
+    return schedule

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqfast.aio import calls
-from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls, OnEnd
 from rmqfast.aio.turns import Turns
+from rmqfast.aio.twin import ForwardedProperty, awaitable, documented_like, with_signature_of
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
@@ -62,7 +62,7 @@ class Producer:
     Source: `DefaultMQProducer`.
     """
 
-    @made_as(blocking.Producer)
+    @with_signature_of(blocking.Producer)
     def __init__(self, *args: Any, **named: Any) -> None:
         self._use(blocking.Producer(*args, **named))
 
@@ -76,17 +76,17 @@ class Producer:
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
     __del__: Final = calls.drop
-    group: Shown[str] = Shown(blocking.Producer, lambda twin: twin.group)
-    client_id: Shown[str] = Shown(blocking.Producer, lambda twin: twin.client_id)
-    options: Shown[ProducerOptions] = Shown(blocking.Producer, lambda twin: twin.options)
-    in_flight: Shown[int] = Shown(blocking.Producer, lambda twin: twin.in_flight)
-    send_many: Final = awaited(blocking.Producer.send_many)
-    send_oneway: Final = awaited(blocking.Producer.send_oneway)
-    fetch_publish_message_queues: Final = awaited(blocking.Producer.fetch_publish_message_queues)
-    create_topic: Final = awaited(blocking.Producer.create_topic)
-    register_send_hook: Final = awaited(blocking.Producer.register_send_hook)
+    group: ForwardedProperty[str] = ForwardedProperty(blocking.Producer, lambda twin: twin.group)
+    client_id: ForwardedProperty[str] = ForwardedProperty(blocking.Producer, lambda twin: twin.client_id)
+    options: ForwardedProperty[ProducerOptions] = ForwardedProperty(blocking.Producer, lambda twin: twin.options)
+    in_flight: ForwardedProperty[int] = ForwardedProperty(blocking.Producer, lambda twin: twin.in_flight)
+    send_many: Final = awaitable(blocking.Producer.send_many)
+    send_oneway: Final = awaitable(blocking.Producer.send_oneway)
+    fetch_publish_message_queues: Final = awaitable(blocking.Producer.fetch_publish_message_queues)
+    create_topic: Final = awaitable(blocking.Producer.create_topic)
+    register_send_hook: Final = awaitable(blocking.Producer.register_send_hook)
 
-    @as_of(blocking.Producer.send)
+    @documented_like(blocking.Producer.send)
     async def send(
         self,
         message: Message,
@@ -109,12 +109,12 @@ class Producer:
 
         return await self._sent(await self._begun_send((message,), begin))
 
-    @as_of(blocking.Producer.send_ordered)
+    @documented_like(blocking.Producer.send_ordered)
     async def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
         """Sends a message to the queue of all with its key; in order are those that are awaited one by one."""
         return await self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
 
-    @as_of(blocking.Producer.send_async)
+    @documented_like(blocking.Producer.send_async)
     def send_async(
         self,
         message: Message,
@@ -127,9 +127,9 @@ class Producer:
     ) -> asyncio.Task[SendResult]:
         """Begins `send`, whether it is awaited or not; a callback is called on the loop."""
         begin = partial(self.send, message, queue, timeout, selector=selector, argument=argument)
-        return self._calls.begun(begin, callback)
+        return self._calls.new_task(begin, callback)
 
-    @as_of(blocking.Producer.request)
+    @documented_like(blocking.Producer.request)
     async def request(
         self,
         message: Message,
@@ -146,11 +146,11 @@ class Producer:
 
         try:
             # always on a thread: it may have to wait for a route, a connection or room
-            return await self._calls.ended(lambda _: False, begin, self._senders)
+            return await self._calls.wait_for_callback(lambda _: False, begin, self._senders)
         except RequestTimeoutError as error:
             raise not_replied(message.topic, seconds("timeout", timeout)) from error
 
-    @as_of(blocking.Producer.request_async)
+    @documented_like(blocking.Producer.request_async)
     def request_async(
         self,
         message: Message,
@@ -163,9 +163,9 @@ class Producer:
     ) -> asyncio.Task[MessageView]:
         """Begins `request`, whether it is awaited or not; a callback is called on the loop."""
         begin = partial(self.request, message, queue, timeout, selector=selector, argument=argument)
-        return self._calls.begun(begin, on_done)
+        return self._calls.new_task(begin, on_done)
 
-    @as_of(blocking.Producer.send_batch)
+    @documented_like(blocking.Producer.send_batch)
     async def send_batch(
         self,
         messages: Sequence[Message] | Frame,
@@ -225,4 +225,4 @@ class Producer:
         def wait(on_end: OnEnd[SendResult]) -> None:
             callbacks.begin(send, queue, deadline - monotonic(), on_end, waits=True)
 
-        return await self._calls.ended(begin, wait, self._senders)
+        return await self._calls.wait_for_callback(begin, wait, self._senders)

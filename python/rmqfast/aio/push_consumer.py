@@ -1,6 +1,6 @@
-"""Is given messages.
+"""A push consumer for asyncio.
 
-Source: `DefaultMQPushConsumer`.
+Source: RocketMQ's `DefaultMQPushConsumer`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rmqfast.aio import calls
-from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.on_loop import OnLoop
+from rmqfast.aio.twin import ForwardedProperty, awaitable, documented_like, with_signature_of
 from rmqfast.arguments import suggests_names
 from rmqfast.client import push as blocking
 from rmqfast.client.push import ConcurrentListener, OrderlyListener, PushOptions
@@ -22,14 +22,14 @@ from rmqfast.pickling import not_picklable
 @suggests_names
 @not_picklable("make one in each process")
 class PushConsumer:
-    """Has a listener called with messages, as they come.
+    """Calls a listener with messages as they arrive.
 
-    A message is done when the listener says so: where it raises, whatever it raises, or answers anything but a status,
-    the message comes once more, later; after 16 times it is a dead letter. A listener that is `async def` runs on the
-    loop, as many calls at a time as `consume_thread_min` says: each keeps one of the consumer's threads waiting. A
-    plain function runs on such a thread.
+    The listener returns a status. If it raises, or returns anything but a status, the messages are redelivered later;
+    after 16 times they become dead letters. A listener that is `async def` runs on the loop, up to
+    `consume_thread_min` calls at a time, each of which blocks one of the consumer's threads. A plain function runs on
+    such a thread.
 
-    It is made as `rmqfast.PushConsumer` is.
+    Its arguments are those of `rmqfast.PushConsumer`.
 
     Example:
         >>> import asyncio
@@ -54,11 +54,9 @@ class PushConsumer:
         >>> with EmbeddedCluster() as cluster:
         ...     asyncio.run(main(cluster.name_server))
         b'paid'
-
-    Source: `DefaultMQPushConsumer`.
     """
 
-    @made_as(blocking.PushConsumer)
+    @with_signature_of(blocking.PushConsumer)
     def __init__(self, *args: Any, **named: Any) -> None:
         self._twin = blocking.PushConsumer(*args, **named)
         self._calls = Calls(self, self._twin)
@@ -68,28 +66,28 @@ class PushConsumer:
     __aenter__: Final = calls.enter
     __aexit__: Final = calls.leave
     __del__: Final = calls.drop
-    group: Shown[str] = Shown(blocking.PushConsumer, lambda twin: twin.group)
-    client_id: Shown[str] = Shown(blocking.PushConsumer, lambda twin: twin.client_id)
-    subscribe: Final = awaited(blocking.PushConsumer.subscribe)
-    unsubscribe: Final = awaited(blocking.PushConsumer.unsubscribe)
-    suspend: Final = awaited(blocking.PushConsumer.suspend)
-    resume: Final = awaited(blocking.PushConsumer.resume)
-    update_consume_offset: Final = awaited(blocking.PushConsumer.update_consume_offset)
-    fetch_subscribe_message_queues: Final = awaited(blocking.PushConsumer.fetch_subscribe_message_queues)
-    register_consume_hook: Final = awaited(blocking.PushConsumer.register_consume_hook)
-    register_filter_hook: Final = awaited(blocking.PushConsumer.register_filter_hook)
-    running_info: Final = awaited(blocking.PushConsumer.running_info)
+    group: ForwardedProperty[str] = ForwardedProperty(blocking.PushConsumer, lambda twin: twin.group)
+    client_id: ForwardedProperty[str] = ForwardedProperty(blocking.PushConsumer, lambda twin: twin.client_id)
+    subscribe: Final = awaitable(blocking.PushConsumer.subscribe)
+    unsubscribe: Final = awaitable(blocking.PushConsumer.unsubscribe)
+    suspend: Final = awaitable(blocking.PushConsumer.suspend)
+    resume: Final = awaitable(blocking.PushConsumer.resume)
+    update_consume_offset: Final = awaitable(blocking.PushConsumer.update_consume_offset)
+    fetch_subscribe_message_queues: Final = awaitable(blocking.PushConsumer.fetch_subscribe_message_queues)
+    register_consume_hook: Final = awaitable(blocking.PushConsumer.register_consume_hook)
+    register_filter_hook: Final = awaitable(blocking.PushConsumer.register_filter_hook)
+    running_info: Final = awaitable(blocking.PushConsumer.running_info)
 
     @property
     def options(self) -> PushOptions:
-        """How it consumes."""
+        """The options."""
         return self._twin.options
 
-    @as_of(blocking.PushConsumer.register_message_listener)
+    @documented_like(blocking.PushConsumer.register_message_listener)
     async def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
-        """Says what is called with messages; before the start. The listener may be `async def`."""
+        """Sets the listener, which may be `async def`; before the start."""
         loop = self._calls.here()
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")

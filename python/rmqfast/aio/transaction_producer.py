@@ -1,34 +1,33 @@
-"""Sends messages that nobody sees before a transaction has ended well.
+"""A transaction producer for asyncio.
 
-Source: `TransactionMQProducer`.
+Source: RocketMQ's `TransactionMQProducer`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, Unpack
 
-from rmqfast.aio.awaited import as_of, awaited
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.aio.producer import Producer
+from rmqfast.aio.twin import awaitable, documented_like
 from rmqfast.arguments import Duration, suggests_names
 from rmqfast.client import producer as blocking
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance import TracedClientArguments
 from rmqfast.client.producer import LocalTransactionState, ProducerOptions, TransactionSendResult
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.message import Message
 from rmqfast.pickling import not_picklable
 
-#: Transactions of one producer that are carried out at a time; further ones wait for a thread.
+#: Transactions of one producer that run at a time; further ones wait for a thread.
 TRANSACTIONS_AT_A_TIME = 16
 
 
 class TransactionListener(Protocol):
-    """Carries a transaction out, and says later what became of it: `rmqfast.TransactionListener`, its methods `async`.
+    """Executes local transactions and reports their states, like `rmqfast.TransactionListener`.
 
-    They may be plain functions, too; those are called on a thread.
+    Methods may be `async def`, which run on the loop, or plain functions, which run on a thread.
 
     Example:
         >>> import asyncio
@@ -51,20 +50,20 @@ class TransactionListener(Protocol):
     def execute_local_transaction(
         self, message: Message, argument: Any
     ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
-        """Carries the transaction out; the message is stored, and nobody sees it yet."""
+        """Executes the transaction; the message is stored, and not visible yet."""
 
     def check_local_transaction(
         self, message: Any
     ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
-        """Says what became of a transaction, of this producer or another one of the group."""
+        """Returns the state of a transaction, of this producer or another one of the group."""
 
 
 @suggests_names
 @not_picklable("make one in each process")
 class TransactionProducer(Producer):
-    """Sends messages that consumers see once a transaction was committed.
+    """Sends messages that become visible when a transaction commits.
 
-    It is made as `rmqfast.TransactionProducer` is; methods of the listener may be `async def`.
+    Its arguments are those of `rmqfast.TransactionProducer`; methods of the listener may be `async def`.
 
     Example:
         >>> import asyncio, rmqfast
@@ -81,8 +80,6 @@ class TransactionProducer(Producer):
         >>> with rmqfast.EmbeddedCluster() as cluster:
         ...     asyncio.run(main(cluster.name_server)).local_state.value
         'COMMIT_MESSAGE'
-
-    Source: `TransactionMQProducer`.
     """
 
     def __init__(
@@ -90,55 +87,37 @@ class TransactionProducer(Producer):
         group: str,
         listener: TransactionListener,
         *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
         options: ProducerOptions | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
+        **arguments: Unpack[TracedClientArguments],
     ) -> None:
         self._listener = _ListenerOfTwin(listener)
-        self._transactional = blocking.TransactionProducer(
-            group,
-            self._listener,
-            name_server=name_server,
-            instance_name=instance_name,
-            namespace=namespace,
-            config=config,
-            options=options,
-            enable_msg_trace=enable_msg_trace,
-            customized_trace_topic=customized_trace_topic,
-        )
+        self._transactional = blocking.TransactionProducer(group, self._listener, options=options, **arguments)
         self._use(self._transactional)
         self._listener.calls = self._calls
         self._transactions = self._calls.pool(TRANSACTIONS_AT_A_TIME)
 
     @property
     def listener(self) -> TransactionListener:
-        """Carries transactions out, and says what became of them."""
+        """The listener."""
         return self._listener.listener
 
     @listener.setter
     def listener(self, listener: TransactionListener) -> None:
         self._listener.listener = listener
 
-    register_end_transaction_hook: Final = awaited(blocking.TransactionProducer.register_end_transaction_hook)
+    register_end_transaction_hook: Final = awaitable(blocking.TransactionProducer.register_end_transaction_hook)
 
-    @as_of(blocking.TransactionProducer.send_in_transaction)
+    @documented_like(blocking.TransactionProducer.send_in_transaction)
     async def send_in_transaction(
         self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
     ) -> TransactionSendResult:
-        """Stores a message, has the listener carry the transaction out, and tells the broker how it ended.
-
-        Where this is cancelled, the transaction goes on.
-        """
+        """Stores a message, executes the transaction, and commits or rolls back; a cancelled call goes on."""
         send = self._transactional.send_in_transaction
         return await self._calls.ask_on(self._transactions, send, message, argument, timeout)
 
 
 class _ListenerOfTwin:
-    """Calls a listener from the twin's threads; they must not keep the client."""
+    """Calls a listener from the twin's threads, which must not hold the client."""
 
     calls: Calls
 
@@ -146,14 +125,14 @@ class _ListenerOfTwin:
         self.listener: TransactionListener = listener
 
     def execute_local_transaction(self, message: Message, argument: Any) -> Any:
-        """Carries the transaction out."""
-        return self._called(self.listener.execute_local_transaction, message, argument)
+        """Executes the transaction."""
+        return self._call(self.listener.execute_local_transaction, message, argument)
 
     def check_local_transaction(self, message: Any) -> Any:
-        """Says what became of a transaction."""
-        return self._called(self.listener.check_local_transaction, message)
+        """Returns the state of a transaction."""
+        return self._call(self.listener.check_local_transaction, message)
 
-    def _called(self, method: Callable[..., Any], *args: Any) -> Any:
+    def _call(self, method: Callable[..., Any], *args: Any) -> Any:
         if self.calls.loop is None:
             raise RuntimeError("it was not started")
         return OnLoop(method, self.calls.loop)(*args)

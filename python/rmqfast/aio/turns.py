@@ -1,4 +1,4 @@
-"""How much begins in one turn of an event loop, so that other tasks have theirs."""
+"""Limits how many sends start in one turn of an event loop, so that other tasks run in between."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from collections import deque
 
 
 class Turns:
-    """Lets so many begin in one turn of the loop; the others wait for the next ones, in their order.
-
-    Args:
-        most: How many.
+    """Lets up to `most` tasks start in one turn of the loop; the others wait for the next turns, in order.
 
     Example:
         >>> async def main():
-        ...     turns, begun = Turns(2), []
+        ...     turns, names = Turns(2), []
         ...
         ...     async def begin(name):
         ...         await turns.take()
-        ...         begun.append(name)
+        ...         names.append(name)
         ...
         ...     tasks = [asyncio.create_task(begin(name)) for name in "abcd"]
         ...     await asyncio.sleep(0)
-        ...     first = list(begun)
+        ...     first = list(names)
         ...     await asyncio.gather(*tasks)
-        ...     return first, begun
+        ...     return first, names
         >>> asyncio.run(main())
         (['a', 'b'], ['a', 'b', 'c', 'd'])
     """
@@ -48,7 +45,6 @@ class Turns:
         await waiting
 
     def _next(self) -> None:
-        """A turn begins."""
         self._left = self._most
         while self._waiting and self._left > 0:
             waiting = self._waiting.popleft()

@@ -423,7 +423,7 @@ def test_without_a_name_server_the_start_says_so_and_leaves_nothing(face: Face) 
 
 def test_a_wrong_option_is_said_with_those_there_are(face: Face) -> None:
     with pytest.raises(ArgumentError, match=r"argument 'consume_threads': did you mean consume_thread_min"):
-        face(PushConsumer)("g", name_server="127.0.0.1:1", consume_threads=4)
+        face(PushConsumer)("g", name_server="127.0.0.1:1", consume_threads=4)  # type: ignore[call-arg]
 
 
 def test_offsets_may_be_set_and_queues_be_looked_at(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:

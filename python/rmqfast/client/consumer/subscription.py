@@ -84,8 +84,10 @@ def build_subscription_data(
         )
     text = selector.expression or SUB_ALL
     # the broker filters by hashes, the consumer by the tags themselves: two of them may have one hash
-    tags, codes = map(tuple, _native.parse_tags(text))
-    return SubscriptionData(topic=topic, sub_string=text, tags_set=tags, code_set=codes, sub_version=version)
+    tags, codes = _native.parse_tags(text)
+    return SubscriptionData(
+        topic=topic, sub_string=text, tags_set=tuple(tags), code_set=tuple(codes), sub_version=version
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What clients share: configuration, connections, routes, heartbeats, timers; Java's `MQClientInstance` and more."""
 
 from rmqfast.client.instance.api import ClientApi
+from rmqfast.client.instance.arguments import ClientArguments, TracedClientArguments
 from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import ServiceState
 from rmqfast.client.instance.instance import ClientInstance
@@ -11,6 +12,7 @@ from rmqfast.client.instance.scheduler import Handle, Scheduler
 
 __all__ = [
     "ClientApi",
+    "ClientArguments",
     "ClientConfig",
     "ClientErrorCode",
     "ClientInstance",
@@ -24,4 +26,5 @@ __all__ = [
     "Scheduler",
     "ServiceState",
     "TopicPublishInfo",
+    "TracedClientArguments",
 ]

@@ -120,8 +120,8 @@ class ClientConfig:
     @classmethod
     def of(
         cls,
-        config: ClientConfig | None,
-        name_server: str | Sequence[str] | None,
+        config: ClientConfig | None = None,
+        name_server: str | Sequence[str] | None = None,
         instance_name: str = DEFAULT_INSTANCE_NAME,
         namespace: str = "",
     ) -> ClientConfig:

@@ -6,22 +6,20 @@ Source: `DefaultLitePullConsumer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, Unpack
 
 from rmqfast._native import Fetched, MessageView, fetched_to_arrow, messages_to_arrow
 from rmqfast.arguments import Duration, Time, seconds, suggests_names
 from rmqfast.client.consumer import UNREACHABLE, MessageSelector, ReadOffsetType
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.consumer.hooks import ConsumeTraceHook
-from rmqfast.client.instance import ClientConfig, ServiceState
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.instance.namespaces import unwrap
+from rmqfast.client.instance import ServiceState, TracedClientArguments
 from rmqfast.client.lite_pull.lite_pull_member import LitePullMember, SubscriptionType
 from rmqfast.client.lite_pull.options import LitePullOptions
 from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener
 from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
-from rmqfast.client.pulling.pulled_queues import PulledQueue
-from rmqfast.client.trace import AsyncTraceDispatcher
+from rmqfast.client.pulling.pulled_queues import PulledQueue, messages_of
+from rmqfast.client.trace.dispatcher import config_and_trace
 from rmqfast.errors import ArgumentError, ClientError, RmqError
 from rmqfast.message import MessageQueue
 from rmqfast.pickling import not_picklable
@@ -46,14 +44,8 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
     Args:
         group: The consumer group.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
         options: How to pull.
-        enable_msg_trace: Whether traces tell what it gets; `Admin.messages.trace` reads them.
-        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
+        arguments: How to reach the cluster, and traces: `TracedClientArguments`.
 
     Raises:
         ArgumentError: An address without a port.
@@ -76,17 +68,11 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self,
         group: str,
         *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
         options: LitePullOptions | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
+        **arguments: Unpack[TracedClientArguments],
     ) -> None:
-        config = ClientConfig.of(config, name_server, instance_name, namespace)
+        config, trace = config_and_trace(group, "CONSUME", arguments)
         self.options: Final = options or LitePullOptions()
-        trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic) if enable_msg_trace else None
         super().__init__(LitePullMember(group, config, self.options, trace))
         self._next_commit, self._auto_commit = 0.0, self.options.auto_commit
         if trace is not None:
@@ -369,13 +355,13 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         if self.is_running:
             self._member.watch.fetch(topic)
 
-    def tell_of_arrivals(self, tell: Callable[[], object]) -> None:
-        """Has a function called whenever messages came, and at the end: for an event loop, which cannot wait in `poll`.
+    def on_arrival(self, callback: Callable[[], object]) -> None:
+        """Sets a function that is called when messages arrive and at the end: event loops cannot block in `poll`.
 
         Args:
-            tell: Called on any thread, maybe more often than there is something; must not wait, nor call the consumer.
+            callback: Called on any thread, sometimes without a message; must not block, nor call the consumer.
         """
-        self._member.on_arrival = tell
+        self._member.on_arrival = callback
 
     def _commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Notes in memory where the application is.
@@ -436,7 +422,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
     def _messages(self, pulled: PulledQueue[None], fetched: Fetched) -> list[MessageView]:
         namespace = self._member.config.namespace
-        messages = fetched.messages_as(unwrap(namespace, pulled.queue.topic)) if namespace else fetched.messages
+        messages = messages_of(fetched, namespace)
         if self.hooks:
             self.hooks.pulled(self.group, messages, pulled.queue, namespace)
         return messages

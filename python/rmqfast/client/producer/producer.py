@@ -9,12 +9,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, Final, Self, overload
+from typing import Any, Final, Self, Unpack, overload
 
 from rmqfast._native import MessageView
 from rmqfast.arguments import Duration, integer, seconds, suggests_names
-from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance import ClientInstance, ServiceState, TracedClientArguments
 from rmqfast.client.instance.request_futures import OnReply
 from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.client.producer.hooks import SendHook
@@ -25,7 +24,7 @@ from rmqfast.client.producer.publish_queues import QueueSelector, select_by_hash
 from rmqfast.client.producer.requests import Added, SendRequest, request, request_async
 from rmqfast.client.producer.send import SendCallback, SendResult
 from rmqfast.client.producer.trace_hooks import SendTraceHook
-from rmqfast.client.trace import AsyncTraceDispatcher
+from rmqfast.client.trace.dispatcher import config_and_trace
 from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.pickling import not_picklable
@@ -44,14 +43,8 @@ class Producer:
 
     Args:
         group: The producer group: transactions are checked back by group.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
         options: How to send: retries, compression, limits.
-        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.messages.trace` reads them.
-        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
+        arguments: How to reach the cluster, and traces: `TracedClientArguments`.
 
     Raises:
         ArgumentError: An address without a port.
@@ -67,23 +60,12 @@ class Producer:
     """
 
     def __init__(
-        self,
-        group: str,
-        *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
-        options: ProducerOptions | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
+        self, group: str, *, options: ProducerOptions | None = None, **arguments: Unpack[TracedClientArguments]
     ) -> None:
-        config = ClientConfig.of(config, name_server, instance_name, namespace)
+        config, self._trace = config_and_trace(group, "PRODUCE", arguments)
         #: What it is made of: for the producers of asyncio, and of transactions.
         self.member: Final = ProducerMember(group, config, options or ProducerOptions())
-        self._trace: AsyncTraceDispatcher | None = None
-        if enable_msg_trace:
-            self._trace = AsyncTraceDispatcher(group, "PRODUCE", customized_trace_topic)
+        if self._trace is not None:
             self.register_send_hook(SendTraceHook(self._trace))
 
     @property

@@ -5,13 +5,11 @@ Source: `TransactionMQProducer`, `DefaultMQProducerImpl.sendMessageInTransaction
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from rmqfast.arguments import Duration, seconds, suggests_names
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance import TracedClientArguments
 from rmqfast.client.producer.hooks import EndTransactionHook, transaction_properties
 from rmqfast.client.producer.local_transactions import LocalTransactions
 from rmqfast.client.producer.options import ProducerOptions
@@ -57,24 +55,10 @@ class TransactionProducer(Producer):
         group: str,
         listener: TransactionListener,
         *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
         options: ProducerOptions | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
+        **arguments: Unpack[TracedClientArguments],
     ) -> None:
-        super().__init__(
-            group,
-            name_server=name_server,
-            instance_name=instance_name,
-            namespace=namespace,
-            config=config,
-            options=options,
-            enable_msg_trace=enable_msg_trace,
-            customized_trace_topic=customized_trace_topic,
-        )
+        super().__init__(group, options=options, **arguments)
         self._transactions = LocalTransactions(self.member, listener)
         if self._trace is not None:
             self._transactions.hooks.add(EndTransactionTraceHook(self._trace))

@@ -5,11 +5,11 @@ Source: `DefaultMQPullConsumer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import cached_property
-from typing import Final, TypeAlias, overload
+from typing import Final, TypeAlias, Unpack, overload
 
 from rmqfast._native import MessageView
 from rmqfast.arguments import Duration, seconds, suggests_names
@@ -17,8 +17,7 @@ from rmqfast.client.consumer import MessageSelector, ReadOffsetType, build_subsc
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.consumer.hooks import FilterHook, FilterHooks
 from rmqfast.client.consumer.send_back import SendBack
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance import ClientArguments, ClientConfig
 from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.validators import check_topic
 from rmqfast.client.pull.options import PullOptions
@@ -48,12 +47,8 @@ class PullConsumer(ActiveConsumer[PullMember]):
 
     Args:
         group: The consumer group.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
         options: How to pull.
+        arguments: How to reach the cluster: `ClientArguments`.
 
     Raises:
         ArgumentError: An address without a port.
@@ -72,19 +67,9 @@ class PullConsumer(ActiveConsumer[PullMember]):
     Source: `DefaultMQPullConsumer`.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
-        options: PullOptions | None = None,
-    ) -> None:
-        config = ClientConfig.of(config, name_server, instance_name, namespace)
+    def __init__(self, group: str, *, options: PullOptions | None = None, **arguments: Unpack[ClientArguments]) -> None:
         self.options: Final = options or PullOptions()
-        super().__init__(PullMember(group, config, self.options))
+        super().__init__(PullMember(group, ClientConfig.of(**arguments), self.options))
         self._filters = FilterHooks()
 
     @property

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from rmqfast._native import Fetched, FlowControl, Puller, PullerEvent
+from rmqfast._native import Fetched, FlowControl, MessageView, Puller, PullerEvent
 from rmqfast.client.consumer.offset_store import NO_OFFSET
-from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.client.instance.namespaces import RETRY_PREFIX, unwrap
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.errors import ChannelClosedError, RmqError, plain_remark
 from rmqfast.logs import logger_of
@@ -353,3 +353,8 @@ def _filter_of(subscription: SubscriptionData) -> dict[str, Any]:
         "sub_version": subscription.sub_version,
         "tags": frozenset(subscription.tags_set) if is_tag and subscription.tags_set else None,
     }
+
+
+def messages_of(fetched: Fetched, namespace: str) -> list[MessageView]:
+    """Returns the messages of an answer, their topic without the namespace."""
+    return fetched.messages_as(unwrap(namespace, fetched.queue.topic)) if namespace else fetched.messages

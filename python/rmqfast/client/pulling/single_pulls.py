@@ -13,8 +13,8 @@ from typing import TypeAlias
 from rmqfast._native import Fetched, MessageView, pull_fields, read_pull
 from rmqfast.client.consumer.hooks import FilterContext, FilterHooks
 from rmqfast.client.instance import ClientInstance
-from rmqfast.client.instance.namespaces import unwrap
 from rmqfast.client.pulling.broker_choice import BrokerChoice
+from rmqfast.client.pulling.pulled_queues import messages_of
 from rmqfast.errors import RemotingProtocolError, ResponseError, RmqError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, Response
@@ -199,8 +199,7 @@ class SinglePulls:
         bounds = fetched.min_offset, fetched.max_offset
         if status is not PullStatus.FOUND:
             return PullResult(status, fetched.next_begin_offset, *bounds)
-        namespace = config.namespace
-        messages = fetched.messages_as(unwrap(namespace, queue.topic)) if namespace else fetched.messages
+        messages = messages_of(fetched, config.namespace)
         if self._filters:
             messages = self._filters.filter(FilterContext(self._group, queue, messages, config.is_unit_mode))
         return PullResult(status, fetched.next_begin_offset, *bounds, messages, fetched.size)

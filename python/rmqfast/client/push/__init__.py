@@ -9,7 +9,7 @@ from rmqfast.client.push.consume_status import (
     OrderlyListener,
     in_order,
 )
-from rmqfast.client.push.options import PushOptions, PushTimings
+from rmqfast.client.push.options import PushArguments, PushOptions, PushTimings
 from rmqfast.client.push.process_queue import ProcessQueue
 from rmqfast.client.push.push_consumer import PushConsumer
 
@@ -21,6 +21,7 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "OrderlyListener",
     "ProcessQueue",
+    "PushArguments",
     "PushConsumer",
     "PushOptions",
     "PushTimings",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.client.consumer import ConsumeFromWhere, OffsetStore, half_an_hour_ago, parse_consume_timestamp
 from rmqfast.client.consumer.strategies import AllocateMessageQueueStrategy
-from rmqfast.client.instance import MessageModel
+from rmqfast.client.instance import MessageModel, TracedClientArguments
 from rmqfast.errors import ArgumentError, ClientError
 
 _MESSAGE_MODELS = ("CLUSTERING", "BROADCASTING")
@@ -165,6 +165,42 @@ class PushOptions:
                 f"({self.consume_thread_max})",
                 next_step="give consume_thread_max as well",
             )
+
+
+class PushArguments(TracedClientArguments, total=False):
+    """Keyword arguments of `PushConsumer`: those of clients, and each option of `PushOptions` by its name."""
+
+    message_model: MessageModel
+    consume_from_where: str
+    consume_timestamp: str
+    allocate_strategy: AllocateMessageQueueStrategy | None
+    offset_store: OffsetStore | None
+    consume_thread_min: int
+    consume_thread_max: int
+    consume_concurrently_max_span: int
+    pull_threshold_for_queue: int
+    pull_threshold_for_topic: int
+    pull_threshold_size_for_queue: int
+    pull_threshold_size_for_topic: int
+    pull_interval: int
+    pull_batch_size: int
+    consume_message_batch_max_size: int
+    post_subscription_when_pull: bool
+    max_reconsume_times: int
+    suspend_current_queue_time_millis: int
+    consume_timeout: float
+    await_termination_millis_when_shutdown: int
+    pull_time_delay_millis_when_exception: int
+    pull_suspend_millis: int
+    pull_timeout_millis: int
+
+
+def split_options(arguments: PushArguments) -> tuple[TracedClientArguments, dict[str, Any]]:
+    """Parts the arguments of a consumer into those of clients and its options."""
+    names = PushOptions.__dataclass_fields__.keys()
+    own = {name: value for name, value in arguments.items() if name in names}
+    others = {name: value for name, value in arguments.items() if name not in names}
+    return cast("TracedClientArguments", others), own
 
 
 #: Option, Java's name of it, and the least and the greatest value.

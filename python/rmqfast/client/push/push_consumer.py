@@ -6,23 +6,22 @@ Source: `DefaultMQPushConsumer`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any, Final, Self
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, Self, Unpack
 
-from rmqfast.arguments import suggests_names, unknown_argument
+from rmqfast.arguments import suggests_names
 from rmqfast.client.consumer import MessageSelector, build_subscription_data
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks, ConsumeTraceHook, FilterHook, FilterHooks
-from rmqfast.client.instance import ClientConfig, ClientInstance
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.client.instance.validators import check_consumer_group
 from rmqfast.client.producer import Producer
 from rmqfast.client.push.consume_status import ConcurrentListener, OrderlyListener, is_in_order
-from rmqfast.client.push.options import PushOptions, PushTimings
+from rmqfast.client.push.options import PushArguments, PushOptions, PushTimings, split_options
 from rmqfast.client.push.push_member import PushMember
-from rmqfast.client.trace import AsyncTraceDispatcher
+from rmqfast.client.trace.dispatcher import config_and_trace
 from rmqfast.errors import ArgumentError, ClientError, ForkError, RmqError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
@@ -42,16 +41,9 @@ class PushConsumer:
 
     Args:
         group: The consumer group: its members share the messages.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
         options: How to consume.
         timings: What to wait for.
-        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.messages.trace` reads them.
-        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
-        changed: Single ones of the options, as `consume_thread_min=4`.
+        arguments: How to reach the cluster, traces, and single options such as `consume_thread_min=4`: `PushArguments`.
 
     Raises:
         ArgumentError: An address without a port, or an option that there is not.
@@ -83,18 +75,13 @@ class PushConsumer:
         self,
         group: str,
         *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
         options: PushOptions | None = None,
         timings: PushTimings | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
-        **changed: Any,
+        **arguments: Unpack[PushArguments],
     ) -> None:
-        self._config = ClientConfig.of(config, name_server, instance_name, namespace)
-        self.options: Final = _changed(options or PushOptions(), changed)
+        others, single_options = split_options(arguments)
+        self._config, self._trace = config_and_trace(group, "CONSUME", others)
+        self.options: Final = replace(options or PushOptions(), **single_options)
         self._timings = timings or PushTimings()
         self._bare_group = group
         self._subscriptions: dict[str, SubscriptionData] = {}
@@ -102,9 +89,7 @@ class PushConsumer:
         self._is_in_order = False
         self.hooks: Final = ConsumeHooks()
         self._filters = FilterHooks()
-        self._trace: AsyncTraceDispatcher | None = None
-        if enable_msg_trace:
-            self._trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic)
+        if self._trace is not None:
             self.hooks.add(ConsumeTraceHook(self._trace))
         self._state, self._lock, self._pid = "CREATE_JUST", QuietLock(), os.getpid()
         self._member: PushMember | None = None
@@ -350,13 +335,3 @@ class PushConsumer:
             raise ClientError("messageListener is null", next_step="call register_message_listener first")
         self.options.check()
         return self._listener
-
-
-_ARGUMENTS = ("group", "name_server", "instance_name", "namespace", "config", "options", "timings", "enable_msg_trace")
-
-
-def _changed(options: PushOptions, changed: Mapping[str, Any]) -> PushOptions:
-    names = {field.name for field in fields(PushOptions)}
-    if unknown := sorted(changed.keys() - names):
-        raise unknown_argument(unknown[0], [*_ARGUMENTS, *sorted(names)], of="PushConsumer")
-    return replace(options, **changed)

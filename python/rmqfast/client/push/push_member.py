@@ -22,12 +22,12 @@ from rmqfast.client.consumer.send_back import DEFAULT_MAX_RECONSUME_TIMES, SendB
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientInstance, ConsumeType, Handle, MessageModel
 from rmqfast.client.instance.exits import EXITS
-from rmqfast.client.instance.namespaces import RETRY_PREFIX, unwrap
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.instance.validators import MAX_TOPIC
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
-from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
+from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues, messages_of
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.counters import ConsumeCounters
@@ -293,8 +293,7 @@ class PushMember:
 
         Source: `PullAPIWrapper.processPullResult`.
         """
-        namespace = self.instance.config.namespace
-        messages = fetched.messages_as(unwrap(namespace, queue.topic)) if namespace else fetched.messages
+        messages = messages_of(fetched, self.instance.config.namespace)
         if self._filters:
             return self._filters.filter(FilterContext(self._group, queue, messages, self.is_unit_mode))
         return messages

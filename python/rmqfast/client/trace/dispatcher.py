@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, Literal, Protocol, TypeAlias
 
+from rmqfast.client.instance.arguments import ClientArguments, TracedClientArguments
 from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.trace.trace_data import TRACE_TOPIC, TraceContext, TraceData, encode_trace
@@ -255,3 +256,12 @@ class AsyncTraceDispatcher:
         if count == 1 or count % QUEUE_SIZE == 0:
             why = "its client has ended" if self._is_closed else "buffer full"
             _log.warning("%s: %s, %d traces are dropped, the last one: %s", self.topic, why, count, context)
+
+
+def config_and_trace(
+    group: str, kind: Kind, arguments: TracedClientArguments
+) -> tuple[ClientConfig, AsyncTraceDispatcher | None]:
+    """Returns the configuration of a client, and its dispatcher if it sends traces."""
+    is_traced, topic = arguments.pop("enable_msg_trace", False), arguments.pop("customized_trace_topic", None)
+    others: ClientArguments = arguments
+    return ClientConfig.of(**others), AsyncTraceDispatcher(group, kind, topic) if is_traced else None

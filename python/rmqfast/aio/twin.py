@@ -1,7 +1,6 @@
-"""A method of a blocking client as one that is awaited: the same name, the same parameters.
+"""Makes the members of asyncio clients out of those of the blocking clients: the same names and parameters.
 
-The clients of asyncio list their methods by it, so that type checkers and editors know the parameters, and nobody has
-to write them twice. What has its own code there says by `as_of` and `made_as` whose parameters and words it has.
+Type checkers and editors know the parameters, and nobody has to write them twice.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, Never, ParamSpec, TypeVar
 
-from rmqfast.aio.calls import Called
+from rmqfast.aio.calls import HasTwin
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,10 +19,10 @@ C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """The method of an asyncio client that has its twin do `method`, on one of the client's threads.
+def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Returns an asyncio method that calls a blocking one on one of the client's threads.
 
-    Whoever is cancelled while it waits is told so at once; what was asked for may be done nevertheless.
+    A task that is cancelled stops waiting at once; the call itself may still be carried out.
 
     Args:
         method: A method of the blocking client.
@@ -35,15 +34,15 @@ def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
         ...     def wait(self, seconds: float = 0.0) -> str:
         ...         return f"waited {seconds} s"
         >>> class AsyncClock:
-        ...     wait = awaited(Clock.wait)
+        ...     wait = awaitable(Clock.wait)
         ...     _twin, _calls = Clock(), SimpleNamespace(ask=asyncio.to_thread)
         >>> asyncio.run(AsyncClock().wait(0.5))
         'waited 0.5 s'
     """
     name = method.__name__
 
-    async def call(self: Called, /, *args: P.args, **named: P.kwargs) -> T:
-        # by its name: the twin may be of a class that does it otherwise
+    async def call(self: HasTwin, /, *args: P.args, **named: P.kwargs) -> T:
+        # by its name: a subclass of the twin may override the method
         result: T = await self._calls.ask(getattr(self._twin, name), *args, **named)
         return result
 
@@ -52,43 +51,44 @@ def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
     return call
 
 
-def as_of(method: Callable[..., Any]) -> Callable[[F], F]:
-    """Has a method of an asyncio client described as that of the blocking client, behind what it says itself."""
+def documented_like(method: Callable[..., Any]) -> Callable[[F], F]:
+    """Appends the docstring of a blocking method, without its example, to that of an asyncio method."""
+    blocking = re.sub(r"Example:\n(?: +.*\n|\n)*", "", f"{inspect.getdoc(method)}\n").rstrip()
 
-    def described(own: F) -> F:
-        own.__doc__ = f"{inspect.getdoc(own)}\n\nOf the blocking `{method.__qualname__}`:\n\n{_without_example(method)}"
+    def document(own: F) -> F:
+        own.__doc__ = f"{inspect.getdoc(own)}\n\nOf the blocking `{method.__qualname__}`:\n\n{blocking}"
         return own
 
-    return described
+    return document
 
 
-def made_as(client: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+def with_signature_of(client: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
     """Gives the constructor of an asyncio client the parameters of the blocking client."""
 
-    def made(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         return update_wrapper(init, client.__init__)
 
-    return made
+    return decorate
 
 
-class Shown(property, Generic[T]):
-    """A property of the blocking client that an asyncio client has, too; it does not wait.
+class ForwardedProperty(property, Generic[T]):
+    """A property whose value is that of the blocking client; reading it does not wait.
 
     Args:
         client: The class of the blocking client.
-        get: Gives the value that a client of that class has.
+        get: Returns the value of an instance of that class.
 
     Example:
         >>> class Clock:
         ...     @property
         ...     def zone(self) -> str:
-        ...         "Where it shows the time of."
+        ...         "The time zone."
         ...         return "UTC"
         >>> class AsyncClock:
-        ...     zone = Shown(Clock, lambda clock: clock.zone)
+        ...     zone = ForwardedProperty(Clock, lambda clock: clock.zone)
         ...     _twin = Clock()
         >>> AsyncClock().zone, AsyncClock.__dict__["zone"].__doc__
-        ('UTC', 'Where it shows the time of.')
+        ('UTC', 'The time zone.')
     """
 
     def __init__(self, client: type[C], get: Callable[[C], T]) -> None:
@@ -104,8 +104,3 @@ class Shown(property, Generic[T]):
 
     def __set__(self, own: Any, value: Never, /) -> None:
         super().__set__(own, value)
-
-
-def _without_example(method: Callable[..., Any]) -> str:
-    """What a method's docstring says; its example is of a client that is not awaited."""
-    return re.sub(r"Example:\n(?: +.*\n|\n)*", "", f"{inspect.getdoc(method)}\n").rstrip()
