@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from rmqfast._native import parse_message_id
 from rmqfast.broker.delay.schedule import ScheduleMessageService
-from rmqfast.broker.message_id import offset_of_id
 from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.metadata import Metadata
@@ -69,7 +69,7 @@ class Replay:
         return StoredMessage.parse(self.store.records[self.store.queues[HALF_TOPIC, 0][queue_offset][0]])
 
     def send_back(self, wanted: Record, key: str) -> None:
-        offset = offset_of_id(wanted.properties["ORIGIN_MESSAGE_ID"])
+        _, _, offset = parse_message_id(wanted.properties["ORIGIN_MESSAGE_ID"]) or ("", 0, -1)
         if wanted.reconsume_times > 1:
             offset = self.by_key[key].physical_offset
         fields = {"offset": offset, "group": GROUP, "delayLevel": 0, "maxReconsumeTimes": 2}

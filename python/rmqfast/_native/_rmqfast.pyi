@@ -85,6 +85,7 @@ __all__ = [
     "namespace_of_endpoint",
     "newest_copy",
     "panic",
+    "parse_message_id",
     "parse_name_servers",
     "parse_tags",
     "path_exists",
@@ -412,6 +413,14 @@ def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
 
 def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
 def namespace_of_endpoint(text: str) -> str | None: ...
+def parse_message_id(message_id: str) -> tuple[str, int, int] | None:
+    """The IP address, the port and the physical offset in a broker's message id; `None` if it is no such id.
+
+    Example:
+        >>> parse_message_id("7F00000100002A9F0000000000000400")
+        ('127.0.0.1', 10911, 1024)
+    """
+
 def parse_name_servers(text: str) -> list[str]: ...
 def read_fastjson(body: bytes) -> Any:
     """The value that a body says in RocketMQ's JSON.

@@ -6,9 +6,9 @@ Source: `MQAdminImpl.viewMessage`, `queryMessage`, `queryMessageByUniqKey`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from ipaddress import ip_address
 from typing import Any, NamedTuple
 
+from rmqfast._native import parse_message_id, pull_fields
 from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
 from rmqfast.admin.groups import Groups, consumers_at
 from rmqfast.admin.message_track import MessageTrack, track_of
@@ -24,11 +24,8 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 #: The group that administrators pull as; every broker has it.
 TOOLS_GROUP = "TOOLS_CONSUMER"
 LATEST = (1 << 63) - 1
-#: `PullSysFlag.FLAG_SUBSCRIPTION`: the filter comes with the pull, as the group has none.
-_SUBSCRIPTION_FLAG = 4
 #: A subscription that filters nothing.
 WHOLE = SubscriptionData(topic="", sub_version=0)
-_SIZES = {32: 4, 56: 16}
 
 
 class MessagePlace(NamedTuple):
@@ -78,7 +75,7 @@ class Messages:
         """
         try:
             # both kinds have 32 digits with IPv4: whether it is the broker's only the broker can say
-            place = parse_message_id(message_id)
+            place = place_of_id(message_id)
         except ArgumentError:
             if topic is None:
                 raise
@@ -246,8 +243,16 @@ def pull(
         ResponseError: The broker refuses.
         RemotingProtocolError: It answers with messages of another queue.
     """
-    fields = _pull_fields(queue, offset, subscription, max_messages)
-    answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, _texts(fields), timeout=client.timeout)
+    fields = pull_fields(
+        TOOLS_GROUP,
+        queue,
+        offset,
+        max_messages,
+        expression=subscription.sub_string,
+        expression_type=subscription.expression_type,
+        sub_version=subscription.sub_version,
+    )
+    answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=client.timeout)
     fetched = read_answer(queue, offset, address, answer)
     # without MIN_OFFSET and MAX_OFFSET as properties: a message looks as it does when looked up by its id
     messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
@@ -289,48 +294,16 @@ def query(
     return sorted(messages, key=lambda message: message.store_timestamp)
 
 
-def parse_message_id(message_id: str) -> MessagePlace:
-    """Where a broker's id says that a message is.
+def place_of_id(message_id: str) -> MessagePlace:
+    """The place that a broker's message id names.
 
     Raises:
-        ArgumentError: It is none.
-
-    Example:
-        >>> parse_message_id("7F00000100002A9F0000000000000400")
-        MessagePlace(address='127.0.0.1:10911', physical_offset=1024)
-
-    Source: `MessageDecoder.decodeMessageId`.
+        ArgumentError: The text is no id of a broker.
     """
-    size = _SIZES.get(len(message_id))
-    try:
-        data = bytes.fromhex(message_id)
-    except ValueError:
-        size = None
-    if size is None:
+    parts = parse_message_id(message_id)
+    if parts is None:
         raise ArgumentError(f"message_id: expected 32 or 56 hexadecimal digits, got {message_id[:60]!r}")
-    host, port = ip_address(data[:size]), int.from_bytes(data[size : size + 4])
+    host, port, physical_offset = parts
     if not 0 < port < 65_536:
         raise ArgumentError(f"message_id: expected a port in it, got {port} in {message_id}: it may be a producer's id")
-    return MessagePlace(f"[{host}]:{port}" if size == 16 else f"{host}:{port}", int.from_bytes(data[size + 4 :]))
-
-
-def _pull_fields(
-    queue: MessageQueue, offset: int, subscription: SubscriptionData, max_messages: int
-) -> dict[str, object]:
-    return {
-        "consumerGroup": TOOLS_GROUP,
-        "topic": queue.topic,
-        "queueId": queue.queue_id,
-        "queueOffset": offset,
-        "maxMsgNums": max_messages,
-        "sysFlag": _SUBSCRIPTION_FLAG,
-        "commitOffset": 0,
-        "suspendTimeoutMillis": 0,
-        "subscription": subscription.sub_string,
-        "subVersion": subscription.sub_version,
-        "expressionType": subscription.expression_type,
-    }
-
-
-def _texts(fields: dict[str, object]) -> dict[str, str]:
-    return {name: str(value) for name, value in fields.items()}
+    return MessagePlace(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", physical_offset)

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from rmqfast.nameserver.names import MAX_QUEUE_DATA
 from rmqfast.remoting.hash_map import hash_order
-from rmqfast.remoting.protocol.queue_data import PERM_READ, PERM_WRITE, QueueData
+from rmqfast.remoting.protocol.queue_data import QueueData
 from rmqfast.store.config import TopicConfig
+from rmqfast.store.config.topics import PERM_READ, PERM_WRITE
 
 
 def queue_data_of(broker_name: str, topic: TopicConfig) -> QueueData:

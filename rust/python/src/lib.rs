@@ -50,6 +50,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(names::wrap_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(names::unwrap_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(names::without_namespace, module)?)?;
+    module.add_function(wrap_pyfunction!(lookup::parse_message_id, module)?)?;
     module.add_function(wrap_pyfunction!(defect::panic, module)?)?;
     module.add_function(wrap_pyfunction!(error::plain_remark, module)?)?;
     module.add_function(wrap_pyfunction!(error::step_after, module)?)?;

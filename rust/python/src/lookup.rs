@@ -3,9 +3,10 @@ use crate::error::to_python;
 use crate::row::{PyDamage, RowOptions, from_damage, rows};
 use crate::signals::{Signals, watch};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 use rmqfast_store::Error;
 use rmqfast_store::filter::TagExpression;
+use rmqfast_store::format::message_id::OffsetMessageId;
 use rmqfast_store::store::index_files::IndexFile;
 use rmqfast_store::store::info::StoreInfo;
 use rmqfast_store::store::query::{Found, KeyQuery};
@@ -40,6 +41,14 @@ impl PyGetLimits {
             memory: GetLimits::share(self.physical_memory, self.access_ratio),
         }
     }
+}
+
+/// The IP address, the port and the physical offset in a broker's id of a message.
+#[pyfunction]
+pub fn parse_message_id(message_id: &Bound<'_, PyString>) -> Option<(String, i32, i64)> {
+    // a text that is not valid UTF-8 is no id
+    let OffsetMessageId { host, physical_offset } = OffsetMessageId::parse(message_id.to_str().ok()?)?;
+    Some((host.ip.to_string(), host.port, physical_offset))
 }
 
 /// As `MessageStore::get_within`, or `get` without limits.

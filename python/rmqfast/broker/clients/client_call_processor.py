@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rmqfast._native import parse_message_id
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
-from rmqfast.broker.message_id import offset_of_id
 from rmqfast.errors import RemotingError, RemotingTimeoutError, ResponseError
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
@@ -208,8 +208,8 @@ def _queue_offsets(members: Any) -> dict[MessageQueue, int] | None:
 
 
 def _physical_offset(message_id: str) -> int:
-    try:
-        return offset_of_id(message_id)
-    except ValueError:
+    place = parse_message_id(message_id)
+    if place is None:
         remark = f"msgId: expected 32 or 56 hex digits, got {message_id[:80]!r}"
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, remark) from None
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+    return place[2]

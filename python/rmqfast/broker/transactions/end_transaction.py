@@ -5,7 +5,7 @@ Source: `EndTransactionProcessor`, `AdminBrokerProcessor.resumeCheckHalfMessage`
 
 from __future__ import annotations
 
-from rmqfast.broker.message_id import offset_of_id
+from rmqfast._native import parse_message_id
 from rmqfast.broker.messages.appending import status_of
 from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage
@@ -63,10 +63,8 @@ class EndTransactionProcessor:
 
         Source: `AdminBrokerProcessor.resumeCheckHalfMessage`.
         """
-        try:
-            message = message_at(self._live, offset_of_id(request.ext_fields.get("msgId", "")))
-        except ValueError:
-            message = None
+        place = parse_message_id(request.ext_fields.get("msgId", ""))
+        message = None if place is None else message_at(self._live, place[2])
         if message is None or not has_target(message):
             raise ResponseError(ResponseCode.SYSTEM_ERROR, _PUT_BACK_RAISED)
         if not self._half.resume(message):

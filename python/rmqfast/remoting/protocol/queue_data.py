@@ -11,8 +11,8 @@ from typing import Any
 from rmqfast.errors import ResponseError
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.store.config.topics import PERM_READ, PERM_WRITE
 
-PERM_READ, PERM_WRITE = 4, 2
 _UNIT, _UNIT_SUB = 1, 2
 #: Queues that a broker may have of a topic; a route that says more is not believed.
 MAX_QUEUES = 65_536

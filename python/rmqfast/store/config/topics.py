@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rmqfast.store.config.value import ConfigValue
 from rmqfast.store.config.versioned_table import VersionedTable
 
-__all__ = ["TopicConfig", "TopicConfigTable", "built_in_topics"]
+__all__ = ["PERM_READ", "PERM_WRITE", "TopicConfig", "TopicConfigTable", "built_in_topics"]
 
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 
