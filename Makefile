@@ -30,8 +30,9 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
-	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release prepare lint-long \
+	tools tools-real tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -42,7 +43,7 @@ demo: .venv/.editable ## write a store, read it with Spark, print what came out;
 docs: .venv/.locked ## the documentation site, in site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict $(ARGS)
 
-# What compiles and what is unpacked go on at the same time; a part that fails does not keep the next one from running.
+# Compiling and unpacking run at the same time. A part that fails does not stop the next.
 test: tools ## every test that takes seconds; ARGS go to pytest
 	+@$(MAKE) --no-print-directory -j2 $(DEBUG)/.tests .venv/.locked
 	+@$(MAKE) --no-print-directory -k test-rust test-quick test-spark
@@ -56,31 +57,24 @@ test-quick: .venv/.editable
 test-spark: .venv/.editable
 	$(call pytest,.venv) -m "spark and not long"
 
-# No cluster, no Spark, no process of a command, no large store: what an edit breaks is mostly seen without.
-FAST := -m "not long and not spark and not cluster" -k "not golden and not random and not reference and not kill" \
-	--ignore tests/cli --ignore tests/examples --ignore tests/reference_tests
-
 test-fast: .venv/.editable ## after an edit: most tests, in about a minute
-	$(call pytest,.venv) $(FAST) -n auto
+	$(call pytest,.venv) -m "not long and not spark and not slow" -n auto
 
-REAL := tests/interop tests/release/test_jar.py tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
-	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py tests/mirror \
-	tests/broker/interop/test_slaves.py tests/spark/live/test_real_log_reads.py tests/spark/live/test_real_slave_logs.py
-# Topics in batches and streams, what sends to them, and stores: words of folders and files. By words and not by paths: what an
-# older PySpark cannot do is not collected, unless it is named.
-OLD_SPARK_PART := -m "spark and not newest and not soak" \
-	-k "(live or sink or test_read_store or test_data_source) and not document and not doctest" tests/spark
-# What `make test` leaves out of them: streams, Real-Time Mode, Spark Connect. Kills take many minutes.
-LIVE_SPARK_PART := -m "spark and long and not soak" --ignore tests/spark/live/test_stream_kills.py tests/spark/live tests/spark/sink
+test-real: .venv/.editable | tools-real ## RocketMQ 4.9.4's brokers and clients, with ours
+	tests/interop/real-rocketmq.sh build 4.9.4
+	$(call pytest,.venv) -m real
 
-test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of test-long, in minutes: real brokers, streams of each PySpark, Spark Connect
-	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3 5.5.0
-	$(call pytest,.venv) -m "long and not soak" $(REAL)
-	$(call pytest,.venv) $(LIVE_SPARK_PART)
-	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) $(OLD_SPARK_PART) || exit; done
+test-old-spark: .venv-spark35/.editable ## batches, a stream and a sink with PySpark 3.5
+	$(call pytest,.venv-spark35) $(OLD_SPARK_WARNS) -m "old_spark and not newest" tests/spark
 
-test-long: .venv/.editable ## the tests that take minutes: kills, flips, older PySparks, real brokers; RMQFAST_FULL=1: in full numbers
-	$(PYTHON) -m tests.record test-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
+# All that the parts of .ci/run build: they may run at the same time afterwards.
+prepare: tools-real
+	+@$(MAKE) --no-print-directory -j2 $(DEBUG)/.tests .venv/.locked .venv-spark35/.locked
+	+@$(MAKE) --no-print-directory .venv-spark35/.editable
+	tests/interop/real-rocketmq.sh build 4.9.4
+
+test-long: .venv/.editable ## tests that take minutes: kills, flips, real brokers, older PySparks, pages; other linters; RMQFAST_FULL=1: in full numbers
+	$(PYTHON) -m tests.record test-long lint-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
 
 soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; two hours
 	$(PYTHON) -m tests.record soak soak-python
@@ -94,8 +88,7 @@ long-python: .venv/.editable .venv-spark35/.locked .venv-recipes/.editable dist/
 	$(call pytest,.venv) -m "long and not soak"
 
 $(OLD_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
-	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not long$(if $(RMQFAST_FULL),, and not newest)" tests/spark
-	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and long and not newest and not soak" tests/spark/live tests/spark/sink
+	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not newest and not soak" tests/spark
 
 soak-python: .venv/.editable dist/.built | tools-long
 	$(call pytest,.venv) -m soak
@@ -149,29 +142,31 @@ bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchma
 tables: .venv/.locked ## docs/benchmarks.md and docs/images anew, from the records in benches/record
 	$(PYTHON) benches/tables.py $(ARGS)
 
-lint: .venv/.editable .venv/bin/actionlint ## every linter, Rust and Python; changes nothing
+lint: .venv/.editable ## formatters, clippy, types, layers, licences; changes nothing
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo check --locked --manifest-path rust/fuzz/Cargo.toml --target-dir $(DEBUG)/fuzz
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
+	PYTHONPATH=python .venv/bin/lint-imports --no-logo
 	.venv/bin/mypy
 	.venv/bin/basedpyright
 	PATH=$(CURDIR)/.venv/bin:$$PATH .venv/bin/basedpyright --verifytypes rmqfast --ignoreexternal
 	.venv/bin/stubtest rmqfast._native._rmqfast
-	PYTHONPATH=python .venv/bin/lint-imports --no-logo
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(deny) check --hide-inclusion-graph bans licenses sources
+
+lint-long: .venv/.editable .venv/bin/actionlint ## what changes rarely: fuzz targets, workflows, the image, advisories of dependencies
+	cargo check --locked --manifest-path rust/fuzz/Cargo.toml --target-dir $(DEBUG)/fuzz
 	.venv/bin/hadolint Dockerfile
 	.venv/bin/actionlint -shellcheck= -pyflakes=
 	.venv/bin/zizmor --offline --quiet --pedantic .github/workflows
-	$(deny) check --hide-inclusion-graph bans licenses sources
-	$(deny) --manifest-path rust/fuzz/Cargo.toml check --hide-inclusion-graph --allow unmatched-skip bans licenses sources
 	.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms \
 		$(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(deny) --manifest-path rust/fuzz/Cargo.toml check --hide-inclusion-graph --allow unmatched-skip bans licenses sources
 	$(PYTHON) -m tests.supply.advisories
 
-audit: .venv/.editable ## what is known against the dependencies; fails where the data cannot be had, which `make lint` only says
+audit: .venv/.editable ## what is known against the dependencies; fails where the data cannot be had, which `make lint-long` only says
 	$(PYTHON) -m tests.supply.advisories --required
 
 sbom: .venv/.editable ## bills of materials in CycloneDX, in dist/sbom: of the wheel, and of each environment; THIRD-PARTY-NOTICES.txt anew
@@ -230,8 +225,11 @@ clean: ## remove environments, wheels and caches; `cargo clean` removes what Rus
 tools:
 	@.ci/tools python cargo cc java openssl
 
-tools-long: tools
-	@.ci/tools python-old-spark maven go
+tools-real: tools
+	@.ci/tools python-old-spark maven
+
+tools-long: tools-real
+	@.ci/tools go
 
 # uv installs in a quarter of pip's time; pip brings uv, by the same lock file.
 %/.locked:
@@ -246,7 +244,7 @@ tools-long: tools
 .venv-release/.locked: requirements/release.txt | tools
 .venv-recipes/.locked: requirements/recipes.txt | tools
 $(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
-$(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
+$(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-real
 
 # The package of it on PyPI fetches a program from elsewhere as it is installed.
 .venv/bin/actionlint: .venv/.locked

@@ -27,10 +27,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of files that start clusters: what `make test-fast` leaves out."""
+    """Marks the tests of modules that start clusters as slow."""
     for item in items:
         if hasattr(getattr(item, "module", None), "EmbeddedCluster"):
-            item.add_marker("cluster")
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

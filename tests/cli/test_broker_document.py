@@ -14,7 +14,7 @@ from tests.embedded.client import send
 from tests.examples.documents import blocks_of, check_code
 from tests.examples.readers_shell import ReadersShell, sh_blocks
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.long
 DOCUMENT = "broker.md"
 SERVERS, MQADMIN, DOCKER, TLS = sh_blocks(DOCUMENT)
 #: No test takes a port that is another's.

@@ -21,6 +21,7 @@ from tests.cli.test_server import end, serving
 from tests.examples.documents import blocks_of
 from tests.examples.readers_shell import ReadersShell, line_with, sh_blocks
 
+pytestmark = pytest.mark.long
 DOCUMENT = "cli.md"
 PROMPT = "ready>"
 SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000)

@@ -68,6 +68,7 @@ def test_the_commands_of_the_page_reach_the_cluster(secured: Secured) -> None:
     assert "hello" in done.stdout
 
 
+@pytest.mark.long
 def test_the_page_starts_it_for_this_machine_and_for_others(tmp_path: Path) -> None:
     (local, for_others), used = sh_blocks(PAGE.name)
     assert len(used) == 4  # the commands of the test above, and the variable that they need

@@ -17,7 +17,7 @@ from tests.examples.documents import ROOT, blocks_of
 from tests.examples.readers_shell import ReadersShell, line_with, sh_blocks
 from tests.waiting import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.long
 DOCUMENT = "slaves.md"
 START, PROMOTE = sh_blocks(DOCUMENT)
 #: What a reader types between the two blocks, once the master is killed.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .documents import check_code, check_errors
 
 
+@pytest.mark.long
 def test_the_code_of_the_document_runs_and_prints_what_stands_below_it() -> None:
     check_code("clients.md")
 

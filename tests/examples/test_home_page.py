@@ -11,7 +11,7 @@ from tests.readme.readers import readers_things
 
 from .documents import blocks_of, check_code
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.slow
 PAGE = "index.md"
 
 

@@ -13,7 +13,7 @@ from tests.interop import rocketmq
 
 from .documents import ROOT, with_readers
 
-pytestmark = [pytest.mark.long, pytest.mark.cluster]
+pytestmark = pytest.mark.long
 VERSION = "4.9.4"
 LIBRARIES = ROOT / "tests/interop/target" / VERSION / "lib"
 #: Each page, and the topic that its producer has sent to in the end: that of security.md is not started.

@@ -21,6 +21,7 @@ PAGES = sorted(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_and_prints_what_it_says(page: str, tmp_path: Path) -> None:
     check_tutorial(page, tmp_path)

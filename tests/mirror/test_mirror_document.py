@@ -14,6 +14,7 @@ from tests.examples.readers_shell import ReadersShell, line_with, sh_blocks
 from tests.mirror.copies import SMALL, rows_of, send
 from tests.waiting import until
 
+pytestmark = pytest.mark.long
 DOCUMENT = "mirror.md"
 WHOLE, SOME_TOPICS = sh_blocks(DOCUMENT)
 

@@ -25,7 +25,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(params=["4.9.4", "5.3.3"])
+@pytest.fixture(params=[pytest.param("4.9.4", marks=pytest.mark.real), "5.3.3"])
 def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RocketMQ]:
     with RocketMQ(request.param, tmp_path / "mq", *SMALL, clean=False) as broker:
         broker.create_topic("orders", 4)
@@ -230,6 +230,7 @@ def test_where_retention_overtook_it_a_mirror_says_so(master: RocketMQ, tmp_path
     assert_same(master.store, copies / "broker-a.2", queues=False)
 
 
+@pytest.mark.real
 def test_a_sync_master_without_a_slave_is_refused_and_with_one_the_slave_is_followed(tmp_path: Path) -> None:
     sync = (*SMALL, "brokerRole=SYNC_MASTER", "slaveTimeout=3000")
     with RocketMQ("4.9.4", tmp_path / "master", *sync, clean=False) as master:

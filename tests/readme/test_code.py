@@ -17,7 +17,7 @@ from tests.examples.documents import blocks_of, check_code, shell_lines, with_re
 from .readers import DOCUMENT, README, readers_things
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.slow
 ROOT = README.parent
 #: Where the package is not installed, as in its own checkout, nobody tells pytest of the plugin.
 PLUGIN = [] if entry_points(group="pytest11", name="rmqfast") else ["-p", "rmqfast.testing.plugin"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.real]
 ROOT = Path(__file__).parents[2]
 #: They implement interfaces of Spark 4.1, or need collections of Scala 2.13: nobody loads them before.
 NEWER = ("RealTimeReader", "RealTimeStream", "RustRowsExec", "RustRowsRule")

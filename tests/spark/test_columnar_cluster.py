@@ -28,7 +28,7 @@ from .cluster_jobs import COPIES, TASKS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.newest, pytest.mark.timeout(900)]
 
 MESSAGES, BODY = 10_000, 4096
 HARMS = effort("RMQFAST_HARMS", 100, 500)

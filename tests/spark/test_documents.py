@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.spark
 @pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize("document", ["spark-live.md", "spark-sink.md"])
 def test_the_code_of_the_document_runs_and_prints_what_stands_below_it(spark: SparkSession, document: str) -> None:
     check_code(document)
@@ -45,6 +46,7 @@ def test_the_block_of_the_home_page_runs(spark: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.newest
 def test_the_blocks_of_the_page_on_stores_run(spark: SparkSession, tmp_path: Path) -> None:
     with readers_things(tmp_path) as things:
@@ -57,6 +59,8 @@ def test_the_blocks_of_the_page_on_stores_run(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.newest
 def test_the_command_that_submits_a_job_runs_it(tmp_path: Path) -> None:
     (command,) = (block.code for block in blocks_of("spark.md") if "spark-submit" in block.code)
     with readers_things(tmp_path) as things, Terminal(tmp_path) as terminal:

@@ -22,7 +22,7 @@ from .in_process import partition_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.old_spark]
 
 Rows = Callable[["DataFrame"], list[golden_stores.Line]]
 Engine = Literal["columnar", "arrow", "pandas"]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.newest
 def test_the_tutorial_does_and_prints_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
     check_tutorial("tutorials/topic-to-parquet.md", tmp_path)

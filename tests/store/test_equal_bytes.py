@@ -134,6 +134,7 @@ def written(path: Path, part: str) -> dict[str, bytes]:
 
 
 @pytest.mark.long
+@pytest.mark.real
 @pytest.mark.parametrize("store_host", [HOSTS[0], HOSTS[2]], ids=["IPv4", "IPv6"])
 def test_equal_input_gives_equal_bytes(store_host: list[Any], tmp_path: Path) -> None:
     lines = think_up(store_host)

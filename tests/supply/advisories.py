@@ -1,4 +1,4 @@
-"""Asks what is known against the crates and packages of the lock files: `make audit`, and at the end of `make lint`.
+"""Lists known vulnerabilities of the crates and packages of the lock files: `make audit`, and part of `make lint-long`.
 
     python -m tests.supply.advisories [--required]
 

@@ -58,10 +58,12 @@ def test_the_options_that_spark_shares_with_kafka_are_there() -> None:
     assert set(re.findall(r"`(\w+)`", row)) <= set(SparkOptions.names("topic stream"))
 
 
+@pytest.mark.long
 def test_the_program_for_users_of_kafka_runs_and_prints_what_stands_below_it() -> None:
     check_code("coming-from/kafka.md")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["java.md", "rocketmq-client-python.md"])
 def test_the_program_for_users_of_another_client_runs(page: str) -> None:
     with EmbeddedCluster() as cluster:

@@ -10,7 +10,7 @@ from .cluster import OurCluster
 from .goldens import golden
 from .mqadmin import ask_all
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.real, pytest.mark.timeout(400)]
 COMMANDS = [line for line in SEQUENCE.strip().splitlines() if not line.startswith("!")]
 
 

@@ -20,6 +20,7 @@ IDS = ("7F00000100006342000000000000032D", "7F000001000063420000000000000297")
 
 
 @pytest.mark.long
+@pytest.mark.real
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("version", ["4.9.4", "5.3.3"])
 def test_every_answer_is_that_of_4_9_4(version: str, tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ def test_each_column_by_itself_is_that_of_all(live_cluster: LiveCluster) -> None
 
 
 @pytest.mark.spark
+@pytest.mark.old_spark
 def test_each_column_by_itself_is_that_of_all_in_the_jvm(
     spark: SparkSession, live_cluster: LiveCluster, rows_of: RowsOf
 ) -> None:
@@ -130,6 +131,7 @@ def test_each_column_by_itself_is_that_of_all_in_the_jvm(
 
 
 @pytest.mark.spark
+@pytest.mark.old_spark
 @pytest.mark.parametrize("arguments", BOTH.values(), ids=BOTH)
 def test_the_jvm_chooses_the_same(
     spark: SparkSession, live_cluster: LiveCluster, rows_of: RowsOf, arguments: dict[str, Any]
@@ -140,6 +142,7 @@ def test_the_jvm_chooses_the_same(
 
 
 @pytest.mark.spark
+@pytest.mark.old_spark
 @pytest.mark.parametrize(
     ("engine", "name"), [("arrow", "all"), ("pandas", "all"), ("arrow", "sql and tags"), ("arrow", "keys and tags")]
 )
@@ -154,6 +157,7 @@ def test_a_store_and_its_broker_give_the_same_rows(
 
 
 @pytest.mark.spark
+@pytest.mark.old_spark
 def test_times_are_exact_and_half_open(spark: SparkSession, engine: str, live_cluster: LiveCluster) -> None:
     times = sorted(row["store_timestamp"] for row in stored_rows(live_cluster, columns=[*PLACE, "store_timestamp"]))
     bounds = {"start_time": times[300], "end_time": times[900]}

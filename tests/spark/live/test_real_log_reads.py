@@ -49,7 +49,7 @@ class Bank:
         return LocalTransactionState.ROLLBACK_MESSAGE
 
 
-@pytest.fixture(scope="module", params=["4.9.4", "5.3.3", "5.5.0"])
+@pytest.fixture(scope="module", params=[pytest.param("4.9.4", marks=pytest.mark.real), "5.3.3", "5.5.0"])
 def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
     """`orders` has messages of all kinds; the log has more than those."""
     with RocketMQ(request.param, tmp_path_factory.mktemp("mq"), *CONFIG, clean=False) as broker:

@@ -27,6 +27,7 @@ def ends(name_server: str, topic: str = "orders") -> dict[tuple[str, int], int]:
         return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topics.status(topic)}
 
 
+@pytest.mark.old_spark
 def test_a_stream_of_what_there_is_equals_a_batch(
     spark: SparkSession, engine: str, live_cluster: LiveCluster, tmp_path: Path
 ) -> None:

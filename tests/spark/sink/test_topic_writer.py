@@ -44,6 +44,7 @@ def refused(made: DataFrameWriter) -> str:
     return str(caught.value)
 
 
+@pytest.mark.old_spark
 def test_a_data_frame_becomes_a_topic_and_the_topic_a_data_frame(
     spark: SparkSession, scene: Scene, writer: Writer
 ) -> None:
