@@ -2,15 +2,19 @@
 //!
 //! `Cluster` asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
 mod heartbeat;
+mod name_servers;
 mod parallel;
-mod publish;
 mod requests;
 mod route;
+mod route_data;
+mod route_table;
 mod search;
 mod topic;
 
 pub use heartbeat::Heartbeats;
-pub use publish::{DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ROUTE, PublishRoute};
+pub use name_servers::NameServers;
 pub use requests::{Cluster, ClusterOptions, NO_ANSWER, Translate};
-pub use route::TopicRoute;
+pub use route::{TopicRoute, readable_queues};
+pub use route_data::{BrokerData, QueueData, RouteData};
+pub use route_table::{Addresses, FoundBroker, RouteTable};
 pub use topic::{Bounds, FoundMessage, QueueState, TopicCluster};

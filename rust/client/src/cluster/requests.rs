@@ -1,16 +1,16 @@
 //! Asks name servers and brokers, and waits for their answers.
 //!
-//! Source: `MQClientAPIImpl`, `NettyRemotingClient.getAndCreateNameserverChannel`, `ClientErrorCode`.
+//! Source: `MQClientAPIImpl`, `ClientErrorCode`.
+use super::name_servers::NameServers;
+use super::route_data::RouteData;
 use crate::error::{Error, Result};
 use crate::puller::{Sign, texts};
-use rmqfast_remoting::code::response;
+use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{
     Ask, ClientTls, Command, Completions, Connection, Connections, ConnectionsOptions, Handler, Interrupt, Outgoing,
     OwnedCommand, Value,
 };
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +19,6 @@ pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
 
 /// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
 pub const NO_ANSWER: i32 = 10001;
-/// `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`.
-const NO_NAME_SERVER: i32 = 10004;
 
 /// How to reach a cluster.
 #[derive(Clone)]
@@ -49,8 +47,7 @@ impl fmt::Debug for ClusterOptions {
 pub struct Cluster {
     options: ClusterOptions,
     connections: Connections,
-    /// The name server that gets the next request: the same one, until it does not answer.
-    chosen: AtomicUsize,
+    name_servers: NameServers,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -60,22 +57,13 @@ impl Cluster {
     /// # Errors
     /// [`Error::Client`]: there is no name server.
     pub fn new(options: ClusterOptions) -> Result<Self> {
-        if options.name_servers.is_empty() {
-            return Err(Error::Client {
-                text: "No name server address, please set it.".into(),
-                remark: String::new(),
-                code: NO_NAME_SERVER,
-                next_step: "give name_server=\"host:9876\", or set NAMESRV_ADDR in the environment",
-            });
-        }
+        let name_servers = NameServers::new(options.name_servers.clone());
+        name_servers.check()?;
         let (tls, connect_timeout) = (options.tls.clone(), options.connect_timeout);
         let connections = ConnectionsOptions { tls, connect_timeout, ..ConnectionsOptions::default() };
         let (handler, completions) = (Arc::new(NoHandler), Arc::new(Completions::new(1, 0)));
-        // clients spread over the name servers
-        let chance = RandomState::new().build_hasher().finish() as usize;
-        let chosen = AtomicUsize::new(chance % options.name_servers.len());
         let connections = Connections::new(connections, handler, completions);
-        Ok(Self { connections, chosen, options, warnings: Mutex::default() })
+        Ok(Self { connections, name_servers, options, warnings: Mutex::default() })
     }
 
     /// How the cluster is reached.
@@ -125,23 +113,11 @@ impl Cluster {
     /// # Errors
     /// [`Error::Response`]: it answers with an error. [`Error::Client`]: none answers; the text has each failure.
     pub fn ask_name_server(&self, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
-        let mut failures = Vec::new();
-        for _ in &self.options.name_servers {
-            let chosen = self.chosen.load(Ordering::Relaxed);
-            let address = &self.options.name_servers[chosen];
-            match self.ask(address, ask, interrupt) {
-                // whoever gave up has no use for another name server, and this one is not to blame
-                Err(Error::Remoting(rmqfast_remoting::Error::Interrupted)) => {
-                    return Err(rmqfast_remoting::Error::Interrupted.into());
-                }
-                Err(Error::Remoting(error)) => {
-                    failures.push(failure(address, &error));
-                    self.choose_after(chosen);
-                }
-                // as in Java, only one that does not answer makes the client choose another
-                answer => return answer,
-            }
-        }
+        let asked = self.name_servers.ask(|address| self.ask(address, ask, interrupt), |text| self.warn(text))?;
+        let failures = match asked {
+            Ok(answer) => return Ok(answer),
+            Err(failures) => failures,
+        };
         Err(Error::Client {
             text: "no name server answers: ".into(),
             remark: failures.join("; "),
@@ -165,14 +141,17 @@ impl Cluster {
         self.connections.close();
     }
 
-    /// Chooses the name server behind one that did not answer, unless another thread did.
-    fn choose_after(&self, failed: usize) {
-        let servers = &self.options.name_servers;
-        let next = (failed + 1) % servers.len();
-        let is_chosen = self.chosen.compare_exchange(failed, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if is_chosen && servers.len() > 1 {
-            self.warn(format!("name server {} does not answer: {} is asked", servers[failed], servers[next]));
-        }
+    /// The route of a topic.
+    ///
+    /// # Errors
+    /// [`Error::Response`]: the name server has none. [`Error::Client`]: no name server answers.
+    pub fn route_data(&self, topic: &str, interrupt: Interrupt<'_>) -> Result<RouteData> {
+        let fields = [("topic", Value::Text(topic))];
+        let answer = self.ask_name_server(self.usual(request::GET_ROUTEINFO_BY_TOPIC, &fields), interrupt)?;
+        RouteData::of_body(&answer.body).map_err(|got| {
+            let (what, expected) = ("answer of a name server", "a route".to_owned());
+            rmqfast_remoting::Error::Malformed { what, expected, got }.into()
+        })
     }
 }
 
@@ -191,39 +170,4 @@ impl Handler for NoHandler {
     fn closed(&self, _: &Arc<Connection>, _: Option<&rmqfast_remoting::Error>) {}
 
     fn warned(&self, _: &rmqfast_remoting::Error) {}
-}
-
-/// A failure with its address, which the error of a refused connection names already.
-fn failure(address: &str, error: &rmqfast_remoting::Error) -> String {
-    match error {
-        rmqfast_remoting::Error::Connect { .. } => error.to_string(),
-        _ => format!("connect to <{address}> failed: {error}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rmqfast_remoting::code::request;
-    use rmqfast_waiting::HeldPort;
-
-    #[test]
-    fn each_name_server_is_asked_once_wherever_the_turn_begins() {
-        let nobody: Vec<HeldPort> = (0..3).map(|_| HeldPort::new()).collect();
-        let name_servers: Vec<String> = nobody.iter().map(|port| port.address.clone()).collect();
-        let (connect_timeout, timeout) = (Duration::from_secs(1), Duration::from_secs(1));
-        for first in 0..name_servers.len() {
-            let (name_servers, tls, sign, translate) = (name_servers.clone(), None, None, None);
-            let options = ClusterOptions { name_servers, tls, sign, translate, connect_timeout, timeout };
-            let cluster = Cluster::new(options).expect("there are name servers");
-            cluster.chosen.store(first, Ordering::Relaxed);
-            let error = cluster
-                .ask_name_server(cluster.usual(request::GET_ROUTEINFO_BY_TOPIC, &[]), &mut rmqfast_remoting::never);
-            let text = error.expect_err("nobody answers").to_string();
-            for address in &cluster.options.name_servers {
-                assert_eq!(text.matches(address.as_str()).count(), 1, "{text}");
-            }
-            assert_eq!(cluster.take_warnings().len(), 3);
-        }
-    }
 }

@@ -1,17 +1,10 @@
 //! Where a topic's queues are.
 //!
 //! Source: `TopicRouteData`, `MQClientInstance.topicRouteData2TopicSubscribeInfo`, `findBrokerAddressInSubscribe`.
+use super::route_data::{MASTER_ID, RouteData};
 use crate::puller::Queue;
-use rmqfast_remoting::code::perm;
-use rmqfast_remoting::{Json, Key};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Queues that a broker may have of a topic; a route that says more is not believed.
-pub(super) const MAX_QUEUES: i64 = 65_536;
-/// Queues that a topic may have on all its brokers together.
-pub(super) const MAX_QUEUES_IN_ALL: i64 = 1 << 18;
-/// The id of a master; all others are slaves.
-pub(super) const MASTER: i128 = 0;
+use std::sync::Arc;
 
 /// The readable queues of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,81 +20,41 @@ pub struct TopicRoute {
 }
 
 impl TopicRoute {
-    /// The route that a name server's answer says.
-    ///
-    /// # Errors
-    /// What is wrong with the text of the answer.
-    pub fn of_body(topic: &str, body: &[u8]) -> Result<Self, String> {
-        let route = Json::of_body(body).map_err(|error| error.to_string()).and_then(|route| Self::read(topic, &route));
-        route.map_err(|problem| format!("body: {problem}"))
-    }
-
-    fn read(topic: &str, route: &Json) -> Result<Self, String> {
-        let (mut queues, mut read_only, mut total) = (BTreeSet::new(), BTreeSet::new(), 0);
-        for data in route.member("queueDatas").map_or(&[][..], Json::items) {
-            let broker_name =
-                data.member("brokerName").and_then(Json::text).ok_or("queueDatas: expected a brokerName")?;
-            // fastjson, too, leaves a field that is missing at 0
-            let number = |name| data.member(name).and_then(Json::number).unwrap_or(0);
-            let count = number("readQueueNums");
-            if !(0..=MAX_QUEUES).contains(&count) {
-                return Err(format!("readQueueNums: expected 0 to {MAX_QUEUES}, got {count}"));
-            }
-            // as Java's consumers: no master and no permission to write are asked for
-            let count = if number("perm") & i64::from(perm::READ) == 0 { 0 } else { count };
-            total += count;
-            check_in_all("readQueueNums", total)?;
-            if number("perm") & i64::from(perm::WRITE) == 0 {
-                read_only.insert(broker_name);
-            }
-            let queue = |queue_id| Queue { topic: topic.to_owned(), broker_name: broker_name.into(), queue_id };
-            queues.extend((0..count as i32).map(queue));
-        }
-        let (mut addresses, mut masters, mut slaves) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        for data in route.member("brokerDatas").map_or(&[][..], Json::items) {
-            let broker_name =
-                data.member("brokerName").and_then(Json::text).ok_or("brokerDatas: expected a brokerName")?;
-            let Some(Json::Object(by_id)) = data.member("brokerAddrs") else { continue };
-            // a slave answers pulls as well, so that a topic can be read while its master is away
-            let master = by_id.iter().find(|(key, _)| id_of(key) == Some(MASTER));
-            // `RouteInfoManager.pickupTopicRouteData` of 5.x gives a slave the id of a master that is away, to read only
-            let may_be_slave = matches!(data.member("enableActingMaster"), Some(Json::Flag(true)));
-            if master.is_some() && !(may_be_slave && read_only.contains(broker_name)) {
-                masters.insert(broker_name.to_owned());
-            }
-            if let Some(address) = master.or(by_id.first()).and_then(|(_, address)| address.text()) {
-                addresses.insert(broker_name.to_owned(), address.to_owned());
-            }
-            let by_id = by_id.iter().filter_map(|(key, address)| Some((id_of(key)?, address.text()?.to_owned())));
-            let by_id: BTreeMap<i128, String> = by_id.filter(|(id, _)| *id != MASTER).collect();
-            slaves.insert(broker_name.to_owned(), by_id.into_values().collect());
-        }
-        let queues: Vec<Queue> = queues.into_iter().collect();
+    pub fn of(topic: &str, route: &RouteData) -> Self {
+        let queues = readable_queues(topic, route);
+        let read_only: BTreeSet<_> =
+            route.queues.iter().filter(|data| !data.is_writable()).map(|data| &data.broker_name).collect();
+        let mut this = Self { queues, ..Self::default() };
         // a broker without a readable queue must not be asked whether it takes an expression
-        let is_read = |name: &str| queues.iter().any(|queue| *queue.broker_name == *name);
-        addresses.retain(|name, _| is_read(name));
-        slaves.retain(|name, _| is_read(name));
-        masters.retain(|name| is_read(name));
-        Ok(Self { queues, addresses, masters, slaves })
+        let is_read: BTreeSet<Arc<str>> = this.queues.iter().map(|queue| queue.broker_name.clone()).collect();
+        for broker in route.brokers.iter().filter(|broker| is_read.contains(&broker.broker_name)) {
+            let (name, master) = (broker.broker_name.to_string(), broker.master());
+            // `RouteInfoManager.pickupTopicRouteData` of 5.x gives a slave the id of a master that is away, to read only
+            if master.is_some() && !(broker.may_act_as_master && read_only.contains(&broker.broker_name)) {
+                this.masters.insert(name.clone());
+            }
+            // a slave answers pulls as well, so that a topic can be read while its master is away
+            let any = || broker.addresses.first().map(|(_, address)| address);
+            if let Some(address) = master.or_else(any) {
+                this.addresses.insert(name.clone(), address.to_string());
+            }
+            let slaves = broker.addresses.iter().filter(|(id, _)| *id != MASTER_ID);
+            let by_id: BTreeMap<_, _> = slaves.map(|(id, address)| (*id, address.to_string())).collect();
+            this.slaves.insert(name, by_id.into_values().collect());
+        }
+        this
     }
 }
 
-/// Refuses more queues of all brokers than a topic may have.
-pub(super) fn check_in_all(what: &str, total: i64) -> Result<(), String> {
-    if total > MAX_QUEUES_IN_ALL {
-        return Err(format!("{what}: expected {MAX_QUEUES_IN_ALL} queues of all brokers at most, got {total} or more"));
-    }
-    Ok(())
-}
-
-/// The id of a broker.
-pub(super) fn id_of(key: &Key) -> Option<i128> {
-    match key {
-        Key::Number(id) => Some(*id),
-        // name servers write ids as texts for clients from 4.9.4 on, and as bare numbers for older ones
-        Key::Text(id) => id.parse().ok(),
-        Key::Queue { .. } => None,
-    }
+/// The queues that consumers may read, sorted; as Java's, they need no master and no permission to write.
+///
+/// Source: `MQClientInstance.topicRouteData2TopicSubscribeInfo`.
+pub fn readable_queues(topic: &str, route: &RouteData) -> Vec<Queue> {
+    let queues = route.queues.iter().filter(|data| data.is_readable()).flat_map(|data| {
+        let queue = |queue_id| Queue { topic: topic.to_owned(), broker_name: data.broker_name.clone(), queue_id };
+        (0..data.read_queues).map(queue)
+    });
+    queues.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]
@@ -109,7 +62,7 @@ mod tests {
     use super::*;
 
     fn route(body: &str) -> Result<TopicRoute, String> {
-        TopicRoute::of_body("orders", body.as_bytes())
+        Ok(TopicRoute::of("orders", &RouteData::of_body(body.as_bytes())?))
     }
 
     #[test]

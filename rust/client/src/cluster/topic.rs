@@ -93,17 +93,13 @@ impl TopicCluster {
     /// [`Error::UnknownTopic`]: the name servers do not know it. [`Error::Client`]: no name server answers, or the topic has no
     /// queue that may be read.
     pub fn route(&self, topic: &str, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
-        let fields = [("topic", Value::Text(topic))];
-        let answer =
-            match self.cluster.ask_name_server(self.cluster.usual(request::GET_ROUTEINFO_BY_TOPIC, &fields), interrupt)
-            {
-                Err(Error::Response { code: response::TOPIC_NOT_EXIST, .. }) => {
-                    return Err(self.unknown(topic, interrupt));
-                }
-                answer => answer?,
-            };
-        let route = TopicRoute::of_body(topic, &answer.body);
-        let mut route = route.map_err(|problem| malformed("name server", problem))?;
+        let route = match self.cluster.route_data(topic, interrupt) {
+            Err(Error::Response { code: response::TOPIC_NOT_EXIST, .. }) => {
+                return Err(self.unknown(topic, interrupt));
+            }
+            route => route?,
+        };
+        let mut route = TopicRoute::of(topic, &route);
         if let Some(translate) = &self.cluster.options().translate {
             for address in route.addresses.values_mut() {
                 *address = translate(address)?;

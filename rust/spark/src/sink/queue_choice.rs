@@ -1,5 +1,6 @@
 //! Which queue rows go to: the one that they name, or one after the other.
 use super::row_batches::Target;
+use rmqfast_client::producer::select_queue;
 use rmqfast_client::puller::Queue;
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,16 +20,21 @@ impl QueueChoice {
 
     /// The next of `queues`.
     pub fn next<'a>(&mut self, queues: &'a [Queue]) -> Option<&'a Queue> {
-        self.turn = self.turn.wrapping_add(1);
-        queues.get(self.turn % queues.len().max(1))
+        self.select(queues, None)
     }
 
     /// Where to try next what could not be sent to `last`; none where all brokers refused it.
     pub fn again(&mut self, queues: Vec<Queue>, last: &Queue, refused_by: &HashSet<String>) -> Option<Queue> {
         let left: Vec<Queue> = queues.into_iter().filter(|queue| !refused_by.contains(&*queue.broker_name)).collect();
-        // another broker first, as `selectOneMessageQueue` with the name of the last one
-        let others: Vec<Queue> = left.iter().filter(|queue| queue.broker_name != last.broker_name).cloned().collect();
-        self.next(if others.is_empty() { &left } else { &others }).cloned()
+        self.select(&left, Some(&last.broker_name)).cloned()
+    }
+
+    fn select<'a>(&mut self, queues: &'a [Queue], last_broker: Option<&str>) -> Option<&'a Queue> {
+        let next_index = || {
+            self.turn = self.turn.wrapping_add(1);
+            self.turn
+        };
+        select_queue(queues, last_broker, next_index).map(|index| &queues[index])
     }
 }
 

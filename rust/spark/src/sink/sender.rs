@@ -11,13 +11,16 @@ use super::row_text::row_text;
 use super::written::Written;
 use crate::error::{Error, Result};
 use crate::stream::{Level, Log};
-use rmqfast_client::cluster::{Cluster, DEFAULT_QUEUES, DEFAULT_TOPIC, Heartbeats, NO_ANSWER, NO_ROUTE, PublishRoute};
+use rmqfast_client::cluster::{Cluster, Heartbeats, NO_ANSWER, RouteData, RouteTable};
 use rmqfast_client::names::{check_sendable_topic, wrap};
+use rmqfast_client::producer::{
+    DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ROUTE, PublishQueues, SendStatus, StoredMessage, broker_not_exist, no_route,
+};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::send::{SendHeader, UniqueIds};
 use rmqfast_client::{Error as ClientError, plain_remark, step_after};
 use rmqfast_remoting::code::response;
-use rmqfast_remoting::{Ask, Error as RemotingError, Interrupt, OwnedCommand};
+use rmqfast_remoting::{Ask, Error as RemotingError, Interrupt};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,15 +43,16 @@ pub struct Sender {
     partition: i32,
     cluster: Cluster,
     heartbeats: Heartbeats,
-    routes: Mutex<HashMap<String, Known>>,
+    routes: RouteTable,
+    topics: Mutex<HashMap<String, KnownQueues>>,
     choice: Mutex<QueueChoice>,
     written: Mutex<Written>,
     log: Mutex<Log>,
 }
 
-/// A route, and since when it is known.
-struct Known {
-    route: Arc<PublishRoute>,
+/// The queues of a topic, and since when they are known.
+struct KnownQueues {
+    queues: Arc<PublishQueues>,
     since: Instant,
 }
 
@@ -93,9 +97,9 @@ impl Sender {
         let cluster = Cluster::new(options.cluster.clone())?;
         let heartbeats = Heartbeats::of_producer(&client_id(&options.cluster.name_servers), &options.group);
         let chance = RandomState::new().build_hasher().finish() as usize;
-        let (routes, choice) = (Mutex::default(), Mutex::new(QueueChoice::new(chance)));
+        let (routes, topics, choice) = (RouteTable::default(), Mutex::default(), Mutex::new(QueueChoice::new(chance)));
         let (stop, written, log) = (Stop::default(), Mutex::default(), Mutex::default());
-        Ok(Self { options, columns, ids, stop, partition, cluster, heartbeats, routes, choice, written, log })
+        Ok(Self { options, columns, ids, stop, partition, cluster, heartbeats, routes, topics, choice, written, log })
     }
 
     /// What is stored so far.
@@ -241,53 +245,73 @@ impl Sender {
     fn queues(&self, target: &Target, is_new: bool, interrupt: Interrupt<'_>) -> Result<Vec<Queue>, ClientError> {
         let topic = target.topic.as_deref().filter(|topic| !topic.is_empty());
         let topic = topic.ok_or_else(|| refused("expected a topic, got null"))?;
-        let route = self.route(topic, is_new, interrupt)?;
-        matching(target, &route.queues).map_err(refused)
+        let known = self.publish_queues(topic, is_new, interrupt)?;
+        matching(target, &known.queues).map_err(refused)
     }
 
-    fn route(&self, topic: &str, is_new: bool, interrupt: Interrupt<'_>) -> Result<Arc<PublishRoute>, ClientError> {
-        let known = lock(&self.routes).get(topic).map(|known| (known.route.clone(), known.since));
+    fn publish_queues(
+        &self,
+        topic: &str,
+        is_new: bool,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Arc<PublishQueues>, ClientError> {
+        let known = lock(&self.topics).get(topic).map(|known| (known.queues.clone(), known.since));
         match known {
-            Some((route, since)) if !is_new && since.elapsed() < ROUTE_AGE => return Ok(route),
+            Some((queues, since)) if !is_new && since.elapsed() < ROUTE_AGE => return Ok(queues),
             None => check_sendable_topic(topic).map_err(refused)?,
             Some(_) => {}
         }
-        let known = known.map(|(route, _)| route);
-        let route = match self.newest_route(topic, known.is_some(), interrupt) {
-            Ok(route) => Arc::new(route),
+        let known = known.map(|(queues, _)| queues);
+        let queues = match self.newest_queues(topic, known.is_some(), interrupt) {
+            Ok(queues) => Arc::new(queues),
             // what was known stays while nobody knows better; who asks because it failed must hear of it
             Err(error) => match known {
-                Some(route) if !is_new || code_of(&error) == NO_ROUTE => route,
+                Some(queues) if !is_new || code_of(&error) == NO_ROUTE => queues,
                 _ => return Err(error),
             },
         };
-        lock(&self.routes).insert(topic.to_owned(), Known { route: route.clone(), since: Instant::now() });
-        Ok(route)
+        let newest = KnownQueues { queues: queues.clone(), since: Instant::now() };
+        lock(&self.topics).insert(topic.to_owned(), newest);
+        Ok(queues)
     }
 
-    fn newest_route(&self, topic: &str, is_known: bool, interrupt: Interrupt<'_>) -> Result<PublishRoute, ClientError> {
+    fn newest_queues(
+        &self,
+        topic: &str,
+        is_known: bool,
+        interrupt: Interrupt<'_>,
+    ) -> Result<PublishQueues, ClientError> {
         let wrapped = wrap(&self.options.namespace, topic);
-        let route = match self.cluster.publish_route(&wrapped, interrupt) {
-            Err(refused @ ClientError::Response { .. }) if is_known => Err(refused),
-            Err(refused @ ClientError::Response { .. }) => match self.cluster.new_publish_route(&wrapped, interrupt) {
+        let route = match self.cluster.route_data(&wrapped, interrupt) {
+            Err(refused @ ClientError::Response { .. }) if !is_known => match self.new_route(interrupt) {
                 Err(ClientError::Response { .. }) => Err(refused),
                 route => route,
             },
             route => route,
         };
-        match route {
-            Ok(route) if !route.queues.is_empty() => Ok(route),
-            Ok(_) => Err(no_route(&wrapped, None)),
-            Err(ClientError::Response { code, remark, .. }) => Err(no_route(&wrapped, Some((code, remark)))),
+        let route = route.map_err(|error| match error {
+            ClientError::Response { code, remark, .. } => no_route(&wrapped, Some((code, remark))),
             // which name servers do not answer, and why
-            Err(ClientError::Client { remark, code: NO_ANSWER, .. }) => Err(ClientError::Client {
+            ClientError::Client { remark, code: NO_ANSWER, .. } => ClientError::Client {
                 text: remark,
                 remark: String::new(),
                 code: NO_ANSWER,
                 next_step: NAME_SERVER_STEP,
-            }),
-            Err(error) => Err(error),
-        }
+            },
+            error => error,
+        })?;
+        let queues = PublishQueues::of(&wrapped, &route);
+        let translate = &self.cluster.options().translate;
+        self.routes.put(&wrapped, route, |address| match translate {
+            Some(translate) => translate(address).map(Into::into),
+            None => Ok(address.clone()),
+        })?;
+        if queues.queues.is_empty() { Err(no_route(&wrapped, None)) } else { Ok(queues) }
+    }
+
+    /// The route of a topic that is not there: its brokers make it with the first message.
+    fn new_route(&self, interrupt: Interrupt<'_>) -> Result<RouteData, ClientError> {
+        Ok(self.cluster.route_data(DEFAULT_TOPIC, interrupt)?.for_new_topic(DEFAULT_QUEUES))
     }
 
     /// Sends a request once: whether it is stored as safely as the broker is told to.
@@ -314,19 +338,13 @@ impl Sender {
         let (fields, timeout) = (header.fields(), self.options.send_timeout);
         let ask = Ask { code: header.code(), fields: &fields, body: &request.body, timeout };
         let answer = self.cluster.answer(&address, ask, &mut || self.interrupt())?;
-        is_safe(answer, address)
+        Ok(StoredMessage::of_broker(&answer, &address)?.status == SendStatus::SendOk)
     }
 
     /// The master of a queue's broker.
-    fn address_of(&self, queue: &Queue) -> Result<String, ClientError> {
-        let routes = lock(&self.routes);
-        let master = routes.values().find_map(|known| known.route.masters.get(&*queue.broker_name));
-        master.cloned().ok_or_else(|| ClientError::Client {
-            text: format!("The broker[{}] not exist", queue.broker_name),
-            remark: String::new(),
-            code: -1,
-            next_step: "it has no master in the routes: see that its master is connected to this name server",
-        })
+    fn address_of(&self, queue: &Queue) -> Result<Arc<str>, ClientError> {
+        let address = self.routes.publish_address(&queue.broker_name);
+        address.ok_or_else(|| broker_not_exist(&queue.broker_name))
     }
 
     fn interrupt(&self) -> rmqfast_remoting::Result<()> {
@@ -341,25 +359,6 @@ fn client_id(name_servers: &[String]) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let (process, number) = (rmqfast_remoting::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     format!("{}@{process}#{number}", local_address(name_servers))
-}
-
-/// What an answer says. A flush or a slave that was too late counts as sent: the message is stored.
-///
-/// Source: `MQClientAPIImpl.processSendResponse`.
-fn is_safe(answer: OwnedCommand, address: String) -> Result<bool, ClientError> {
-    match answer.code {
-        response::SUCCESS => {}
-        response::FLUSH_DISK_TIMEOUT | response::SLAVE_NOT_AVAILABLE | response::FLUSH_SLAVE_TIMEOUT => {}
-        code => {
-            return Err(ClientError::Response { code, remark: answer.remark.unwrap_or_default(), address });
-        }
-    }
-    if ["msgId", "queueId", "queueOffset"].iter().any(|name| answer.fields.get(name).is_none()) {
-        let fields: Vec<_> = answer.fields.iter().collect();
-        let (expected, got) = ("msgId, queueId and queueOffset".to_owned(), format!("{fields:?}"));
-        return Err(RemotingError::Malformed { what: "answer to a send", expected, got }.into());
-    }
-    Ok(answer.code == response::SUCCESS)
 }
 
 /// Whether it may be taken a little later: nobody answered, or whoever did has too much to do.
@@ -391,19 +390,6 @@ fn code_of(error: &ClientError) -> i32 {
 
 fn refused(text: impl Into<String>) -> ClientError {
     ClientError::Client { text: text.into(), remark: String::new(), code: -1, next_step: "" }
-}
-
-fn no_route(topic: &str, answer: Option<(i32, String)>) -> ClientError {
-    let text = format!("No route info of this topic: {topic}");
-    let said = answer.filter(|(code, _)| *code != response::TOPIC_NOT_EXIST).map(|(_, remark)| remark);
-    let (text, next_step) = match said {
-        Some(remark) => {
-            let step = step_after(&remark).map(|step| format!("; {step}")).unwrap_or_default();
-            (format!("{text}\nthe name server says: {}{step}", plain_remark(&remark)), "")
-        }
-        None => (text, "create the topic, or see that its brokers are connected to this name server"),
-    };
-    ClientError::Client { text, remark: String::new(), code: NO_ROUTE, next_step }
 }
 
 /// An error with what to do next.
