@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +16,10 @@ from rmqfast.remoting.log_limit import LogLimit
 from . import golden_stores
 from .golden_stores import PathOf
 from .patient_clients import make_patient
+
+if TYPE_CHECKING:
+    from .broker.interop.cluster import Cluster
+    from .broker.interop.mqadmin import Admin as MqAdmin
 
 # how long an example takes says more about the machine than about the code
 settings.register_profile("store", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -60,3 +66,25 @@ def golden_store(tmp_path_factory: pytest.TempPathFactory) -> PathOf:
 def golden_store_copy(tmp_path: Path) -> PathOf:
     """The path of a golden store by name, unpacked for this one test, which may write to it."""
     return lambda name: golden_stores.unpack(name, tmp_path / name)
+
+
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
+def each_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """rmqfast's cluster, then RocketMQ's of each version. A module may set `BROKER_PROPERTIES`."""
+    from .broker.interop.cluster import SCENARIO, cluster_of
+
+    properties = getattr(request.module, "BROKER_PROPERTIES", SCENARIO)
+    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), properties) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def mqadmin(each_cluster: Cluster) -> Iterator[MqAdmin]:
+    """mqadmin of the cluster's version, at its name server."""
+    from .broker.interop.cluster import version_of
+    from .broker.interop.mqadmin import Admin as MqAdmin
+    from .interop.rocketmq import running
+
+    log = each_cluster.directory / "mqadmin.log"
+    with running(version_of(each_cluster), "Admin", "--stdin", log=log) as process:
+        yield MqAdmin(process, each_cluster.name_server)

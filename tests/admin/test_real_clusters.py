@@ -19,7 +19,7 @@ from rmqfast.admin import Admin, MessageTrack, Outcome, TrackType
 from rmqfast.client.producer import Producer
 from rmqfast.errors import ResponseError
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
+from tests.broker.interop.cluster import Cluster, version_of
 from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.interop.rocketmq import running
 from tests.waiting import until as patient
@@ -29,27 +29,15 @@ from .members import is_newest_kept, online, online_members, wants
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
+@pytest.fixture(scope="module")
+def admin(each_cluster: Cluster) -> Iterator[Admin]:
+    with Admin(name_server=each_cluster.name_server, timeout=20) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def mqadmin(cluster: Cluster) -> Iterator[MqAdmin]:
-    with running(version_of(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
-        yield MqAdmin(process, cluster.name_server)
-
-
-@pytest.fixture(scope="module")
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    with Admin(name_server=cluster.name_server, timeout=20) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def producer(cluster: Cluster) -> Iterator[Producer]:
-    with Producer("real_admin", name_server=cluster.name_server) as started:
+def producer(each_cluster: Cluster) -> Iterator[Producer]:
+    with Producer("real_admin", name_server=each_cluster.name_server) as started:
         yield started
 
 
@@ -57,9 +45,9 @@ def producer(cluster: Cluster) -> Iterator[Producer]:
 until = partial(patient, patience=180.0)
 
 
-def printed_track(cluster: Cluster, mqadmin: MqAdmin, message: Any) -> str:
+def printed_track(each_cluster: Cluster, mqadmin: MqAdmin, message: Any) -> str:
     """What mqadmin prints of a message and its track."""
-    topic = ["-t", message.topic] if version_of(cluster).startswith("5") else []
+    topic = ["-t", message.topic] if version_of(each_cluster).startswith("5") else []
     return mqadmin(["queryMsgById", "-i", message.offset_msg_id, *topic])
 
 
@@ -74,10 +62,10 @@ def table(text: str, first: str) -> list[list[str]]:
     return [words for line in text.splitlines() if (words := line.split()) and words[0] == first]
 
 
-def java_consumer(cluster: Cluster, stack: ExitStack, log: Path, *words: object) -> list[dict[str, Any]]:
+def java_consumer(each_cluster: Cluster, stack: ExitStack, log: Path, *words: object) -> list[dict[str, Any]]:
     """A consumer of Java while the stack is open; what it gets is appended to the list."""
     got: list[dict[str, Any]] = []
-    to = ("--namesrv", cluster.name_server, "--idle-ms", 600_000, "--timeout-ms", 600_000)
+    to = ("--namesrv", each_cluster.name_server, "--idle-ms", 600_000, "--timeout-ms", 600_000)
     process = stack.enter_context(running("4.9.4", "Consume", *to, *words, log=log))
 
     def read(process: Popen[str]) -> None:
@@ -89,7 +77,7 @@ def java_consumer(cluster: Cluster, stack: ExitStack, log: Path, *words: object)
 
 
 def test_topics_queues_and_brokers_are_those_that_mqadmin_prints(
-    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+    each_cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
 ) -> None:
     admin.create_topic("real_topic", queues=3)
     sent = [producer.send(Message("real_topic", b"x", tags="t", keys="k1")) for _ in range(5)]
@@ -125,7 +113,7 @@ def test_topics_queues_and_brokers_are_those_that_mqadmin_prints(
     assert [row.queue_id for row in admin.topics.status("real_topic")] == [0, 1, 2, 3]
 
 
-def test_groups_are_made_changed_and_removed(cluster: Cluster, admin: Admin) -> None:
+def test_groups_are_made_changed_and_removed(each_cluster: Cluster, admin: Admin) -> None:
     admin.create_group("real_group", retry_max_times=3)
     until(lambda: admin.groups.all()["real_group"].retry_max_times == 3)
     admin.groups.update("real_group", retry_queue_nums=2)
@@ -133,19 +121,21 @@ def test_groups_are_made_changed_and_removed(cluster: Cluster, admin: Admin) -> 
         3,
         2,
     )
-    if version_of(cluster).startswith("5"):  # a broker of 5.3.3 without timer wheel fails behind the removal of a topic
+    if version_of(each_cluster).startswith(
+        "5"
+    ):  # a broker of 5.3.3 without timer wheel fails behind the removal of a topic
         with pytest.raises(ResponseError, match="getTimerMetrics"):
             admin.groups.delete("real_group")
     else:
         admin.groups.delete("real_group")
-    if version_of(cluster) == "5.5.0":  # it looks whether what is gone was a lite group, and so makes it anew
+    if version_of(each_cluster) == "5.5.0":  # it looks whether what is gone was a lite group, and so makes it anew
         assert admin.groups.all()["real_group"].retry_max_times == 16
     else:
         assert "real_group" not in admin.groups.all()
 
 
 def test_progress_and_resets_are_those_that_mqadmin_prints(
-    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+    each_cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
 ) -> None:
     topic, group = "real_progress", "real_progressing"
     admin.create_topic(topic, queues=2)
@@ -153,7 +143,7 @@ def test_progress_and_resets_are_those_that_mqadmin_prints(
     until(lambda: len(producer.fetch_publish_message_queues(topic)) == 2)
     for number in range(6):
         producer.send(Message(topic, b"%d" % number), queues[number % 2])
-    with online(cluster.name_server, "m1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]) as client_id:
+    with online(each_cluster.name_server, "m1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]) as client_id:
         admin.offsets.reset(group, queues[0], 2, force=True)
         admin.offsets.reset(group, queues[1], 1, force=True)
         until(lambda: f"%RETRY%{group}" in admin.topics.all())
@@ -181,7 +171,7 @@ def test_progress_and_resets_are_those_that_mqadmin_prints(
 
 
 def test_the_eight_messages_of_article_004_with_javas_consumers(
-    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer, tmp_path: Path
+    each_cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer, tmp_path: Path
 ) -> None:
     topic, group = "real_article", "real_inconsistent"
     admin.create_topic(topic, queues=4)
@@ -190,7 +180,7 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
         words = ("--topic", topic, "--group", group)
         members = {tag: stack.enter_context(ExitStack()) for tag in ("TagA", "TagB")}
         got = [
-            java_consumer(cluster, own, tmp_path / tag, *words, "--expr", tag, "--instance", f"wants_{tag}")
+            java_consumer(each_cluster, own, tmp_path / tag, *words, "--expr", tag, "--instance", f"wants_{tag}")
             for tag, own in members.items()
         ]
 
@@ -225,7 +215,7 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
         for message in messages[:5]:
             track = track_of(admin, message, group)
             assert track.track_type is TrackType.CONSUMED
-            printed = printed_track(cluster, mqadmin, message)
+            printed = printed_track(each_cluster, mqadmin, message)
             assert re.search(rf"consumerGroup={group}, trackType={track.track_type}", printed), printed
 
         unwanted = "TagA" if kept == "TagB" else "TagB"
@@ -234,7 +224,7 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
         until(lambda: admin.explain(message, group).outcome is not Outcome.NOT_CONSUMED_YET)
         assert admin.explain(message, group).outcome is Outcome.LOST
         assert track_of(admin, message, group).track_type is TrackType.CONSUMED_BUT_FILTERED
-        assert "CONSUMED_BUT_FILTERED" in printed_track(cluster, mqadmin, message)
+        assert "CONSUMED_BUT_FILTERED" in printed_track(each_cluster, mqadmin, message)
 
         members[
             kept
@@ -243,19 +233,19 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
         assert {admin.explain(message, group).outcome for message in messages} == {Outcome.UNKNOWN}
     until(lambda: not online_members(admin, group))
     assert track_of(admin, messages[0], group).track_type is TrackType.NOT_ONLINE
-    assert "NOT_ONLINE" in printed_track(cluster, mqadmin, messages[0])
+    assert "NOT_ONLINE" in printed_track(each_cluster, mqadmin, messages[0])
     assert admin.explain(messages[0], group).outcome is Outcome.UNKNOWN
 
 
 def test_a_message_that_javas_consumer_sends_back_is_in_retry_and_then_dead(
-    cluster: Cluster, admin: Admin, producer: Producer, tmp_path: Path
+    each_cluster: Cluster, admin: Admin, producer: Producer, tmp_path: Path
 ) -> None:
     topic, group = "real_retry", "real_retrying"
     admin.create_topic(topic, queues=1)
     seen = set()
     with ExitStack() as stack:
         words = ("--topic", topic, "--group", group, "--fail", "later", "--max-reconsume", 1)
-        java_consumer(cluster, stack, tmp_path / "log", *words)
+        java_consumer(each_cluster, stack, tmp_path / "log", *words)
         until(lambda: f"%RETRY%{group}" in admin.topics.all())
         message = admin.view_message(producer.send(Message(topic, b"x")).offset_msg_id)
 
@@ -270,28 +260,28 @@ def test_a_message_that_javas_consumer_sends_back_is_in_retry_and_then_dead(
 
 
 def test_a_dead_letter_of_javas_consumer_is_consumed_once_more(
-    cluster: Cluster, admin: Admin, producer: Producer, tmp_path: Path
+    each_cluster: Cluster, admin: Admin, producer: Producer, tmp_path: Path
 ) -> None:
     topic, group = "real_dead", "real_giving_up"
     admin.create_topic(topic, queues=1)
     until(lambda: producer.fetch_publish_message_queues(topic))
     words = ("--topic", topic, "--group", group)
     with ExitStack() as stack:
-        java_consumer(cluster, stack, tmp_path / "log", *words, "--fail", "later", "--max-reconsume", 1)
+        java_consumer(each_cluster, stack, tmp_path / "log", *words, "--fail", "later", "--max-reconsume", 1)
         until(lambda: online_members(admin, group) if f"%RETRY%{group}" in admin.topics.all() else False)
         sent = producer.send(Message(topic, b"x", tags="t", keys="k"))
         until(lambda: f"%DLQ%{group}" in admin.topics.all() and admin.dead_letters.of_group(group))
     (letter,) = admin.dead_letters.of_group(group)
     assert (letter.msg_id, letter.body, letter.properties["RETRY_TOPIC"]) == (sent.msg_id, b"x", topic)
     with ExitStack() as stack:
-        got = java_consumer(cluster, stack, tmp_path / "again", *words)
+        got = java_consumer(each_cluster, stack, tmp_path / "again", *words)
         assert admin.dead_letters.resend(letter).queue.topic == f"%RETRY%{group}"
         until(lambda: got)
     assert [(line["msgId"], line["topic"], line["tags"]) for line in got] == [(sent.msg_id, topic, "t")]
 
 
 def test_what_is_skipped_copied_and_configured_is_what_mqadmin_does(
-    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+    each_cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
 ) -> None:
     topic, group = "real_skip", "real_skipping"
     admin.create_topic(topic, queues=1)
@@ -314,15 +304,15 @@ def test_what_is_skipped_copied_and_configured_is_what_mqadmin_does(
         admin.offsets.reset(group, queue, 1)
         skip()
         assert admin.groups.progress(group, topic)[0].consumer_offset == 3
-    with online(cluster.name_server, "s1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]):
+    with online(each_cluster.name_server, "s1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]):
         until(lambda: f"%RETRY%{group}" in admin.topics.all())
         mqadmin(["cloneGroupOffset", "-s", group, "-d", "real_twin", "-t", topic, "-o", "true"])
     theirs = admin.groups.progress("real_twin", topic)[0].consumer_offset
     assert admin.offsets.clone(group, "real_twin", topic) == {queue: theirs}
-    mqadmin(["updateBrokerConfig", "-b", cluster.broker, "-k", "transactionCheckMax", "-v", "16"])
+    mqadmin(["updateBrokerConfig", "-b", each_cluster.broker, "-k", "transactionCheckMax", "-v", "16"])
     assert admin.brokers.config("broker-a")["transactionCheckMax"] == "16"
     admin.brokers.update_config("broker-a", {"transactionCheckMax": 15})
-    assert re.search(r"transactionCheckMax\s*=\s*15\b", mqadmin(["getBrokerConfig", "-b", cluster.broker]))
+    assert re.search(r"transactionCheckMax\s*=\s*15\b", mqadmin(["getBrokerConfig", "-b", each_cluster.broker]))
 
 
 def mqadmin_skip(mqadmin: MqAdmin, group: str, topic: str) -> str:
@@ -330,30 +320,30 @@ def mqadmin_skip(mqadmin: MqAdmin, group: str, topic: str) -> str:
 
 
 def test_a_broadcasting_group_has_a_type_of_its_own_with_5(
-    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+    each_cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
 ) -> None:
     topic, group = "real_broad", "real_casting"
     admin.create_topic(topic, queues=1)
     wanted = [wants(topic, "*")]
-    with online(cluster.name_server, "b1", group, wanted, message_model="BROADCASTING"):
+    with online(each_cluster.name_server, "b1", group, wanted, message_model="BROADCASTING"):
         message = admin.view_message(producer.send(Message(topic, b"x")).offset_msg_id)
         until(lambda: f"%RETRY%{group}" in admin.topics.all())
         assert admin.groups.of_topic(topic) == [group]
-        printed = printed_track(cluster, mqadmin, message)
-        if version_of(cluster) == "5.3.3":  # it lists the topic's name in place of a group without offsets
+        printed = printed_track(each_cluster, mqadmin, message)
+        if version_of(each_cluster) == "5.3.3":  # it lists the topic's name in place of a group without offsets
             assert f"consumerGroup={topic}, trackType=UNKNOWN" in printed, printed
             assert [track.group for track in admin.messages.track(message)] == [topic]
             (track,) = admin.messages.track(message, group)  # mqadmin names the topic in place of the group
             assert track.track_type is TrackType.CONSUME_BROADCASTING
         else:
             track = track_of(admin, message, group)
-            is_5 = version_of(cluster).startswith("5")
+            is_5 = version_of(each_cluster).startswith("5")
             assert track.track_type is (TrackType.CONSUME_BROADCASTING if is_5 else TrackType.NOT_ONLINE)
             assert f"consumerGroup={group}, trackType={track.track_type}" in printed, printed
 
 
 def test_what_an_expression_is_of_a_message_is_what_the_brokers_filter_says(
-    cluster: Cluster, admin: Admin, producer: Producer
+    each_cluster: Cluster, admin: Admin, producer: Producer
 ) -> None:
     topic, group = "real_sql", "real_sql_group"
     admin.create_topic(topic, queues=1)
@@ -364,7 +354,7 @@ def test_what_an_expression_is_of_a_message_is_what_the_brokers_filter_says(
         admin.view_message(producer.send(Message(topic, b"x", properties=each), queue).offset_msg_id) for each in values
     ]
     wanted = SubscriptionData(topic=topic, sub_string="amount > 3", expression_type="SQL92", sub_version=1)
-    with online(cluster.name_server, "S1", group, [wanted], [queue]):
+    with online(each_cluster.name_server, "S1", group, [wanted], [queue]):
         told = [admin.explain(message, group) for message in messages]
         admin.offsets.reset(group, queue, len(messages), force=True)
         until(lambda: admin.explain(queue, group).sentence.startswith(f"offset {len(messages)} of"))

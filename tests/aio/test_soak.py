@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -16,21 +16,15 @@ from rmqfast.client.consumer import ConsumeFromWhere
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import LitePullOptions
 from rmqfast.client.producer import SendStatus
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
+from tests.broker.interop.cluster import SCENARIO, Cluster
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
+#: A broker that gets no processor for a moment would refuse what waits.
+BROKER_PROPERTIES = (*SCENARIO, "waitTimeMillsInSendQueue=20000")
 TASKS, EACH = 20, 250
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-
-
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    # or a broker that gets no processor for a moment refuses what waits
-    patient = (*SCENARIO, "waitTimeMillsInSendQueue=20000")
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), patient) as started:
-        yield started
 
 
 class Bank:
@@ -99,9 +93,9 @@ async def polled(
                 places[message.queue_id, message.queue_offset] += 1
 
 
-def test_what_was_sent_is_seen_by_all_groups(cluster: Cluster) -> None:
+def test_what_was_sent_is_seen_by_all_groups(each_cluster: Cluster) -> None:
     async def main() -> None:
-        config = ClientConfig(name_server=cluster.name_server, rebalance_interval=1.0, persist_offset_interval=0.5)
+        config = ClientConfig(name_server=each_cluster.name_server, rebalance_interval=1.0, persist_offset_interval=0.5)
         lite_seen, push_seen, places = Counter[bytes](), Counter[bytes](), Counter[tuple[int, int]]()
 
         async def listen(messages: Sequence[MessageView], _context: Any) -> Any:

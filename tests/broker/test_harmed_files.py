@@ -11,10 +11,11 @@ from tests.effort import effort
 from .harmed_files import FAULTS, TOPIC, harm, passed_over, pulled
 from .live_server import LiveServer, Wire, send_fields
 
+pytestmark = pytest.mark.slow
 SEEDS = range(effort("RMQFAST_HARMS", 2, 20))
 
 
-@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+@pytest.mark.parametrize("flush", [pytest.param("ASYNC_FLUSH", marks=pytest.mark.long), "SYNC_FLUSH"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_is_acknowledged_into_nothing_nor_passed_over_in_silence(
     fault: str, flush: str, tmp_path: Path

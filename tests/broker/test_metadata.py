@@ -100,6 +100,7 @@ class History:
         self.ends.append(self.wal.stat().st_size)
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_write_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     history = History(tmp_path / "s", seed=18)
     for _ in range(25):

@@ -34,6 +34,7 @@ from rmqfast.store.config import (
 from tests.effort import effort
 from tests.embedded.client import broker_config
 
+pytestmark = pytest.mark.slow
 TABLES = (TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayOffsetTable)
 State = list[dict[str, object]]
 

@@ -13,6 +13,7 @@ from tests.effort import effort
 from .live_server import LiveServer, Wire, pull_fields, send_fields
 from .mutations import Mutator
 
+pytestmark = pytest.mark.slow
 QUICK = 4_000
 MANY = effort("RMQFAST_FRAMES", 200_000, 1_000_000)
 SEED = int(os.environ.get("RMQFAST_SEED", "1"))

@@ -21,6 +21,7 @@ from rmqfast.broker.delay.time_of_day import TimeOfDay
 from rmqfast.broker.metadata import Metadata
 from rmqfast.store import AppendResult
 
+pytestmark = pytest.mark.slow
 COUNT = 400
 OPTIONS = AppendOptions(file_size=1 << 20, queue_file_size=20 * COUNT, index_slots=1000, index_entries=4000)
 NOW = 1_800_000_000_000

@@ -19,6 +19,7 @@ from tests.waiting import PATIENCE, until
 from .live_server import LiveServer, Wire, pull_fields, send_fields
 from .pulled import body_of, records_of
 
+pytestmark = pytest.mark.slow
 KILLS = effort("RMQFAST_KILLS", 10, 20)
 QUEUES = 4
 #: PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED

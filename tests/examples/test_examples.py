@@ -6,14 +6,13 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import rmqfast
 from rmqfast.admin import Admin
-from tests.broker.interop.cluster import Cluster, cluster_of
+from tests.broker.interop.cluster import Cluster
 
 from .documents import EXAMPLES, masked, outputs
 
@@ -63,20 +62,17 @@ def test_a_script_prints_what_the_document_shows(script: str) -> None:
     assert masked(output_of(script)) == masked(outputs()[script])
 
 
-@pytest.fixture(scope="module", params=OTHER_CLUSTERS)
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster")) as started:
-        yield started
-
-
 @pytest.mark.long
 @pytest.mark.soak
+@pytest.mark.parametrize("each_cluster", OTHER_CLUSTERS, indirect=True)
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_prints_the_same_on_rocketmq(cluster: Cluster, script: str, request: pytest.FixtureRequest) -> None:
-    words = ("--name-server", cluster.name_server, "--store", cluster.store)
+def test_a_script_prints_the_same_on_rocketmq(
+    each_cluster: Cluster, script: str, request: pytest.FixtureRequest
+) -> None:
+    words = ("--name-server", each_cluster.name_server, "--store", each_cluster.store)
     printed, expected = output_of(script, *words), outputs()[script]
     if script == TWO_TABLES:
-        printed += "\n" + with_nothing_in_memory(cluster, script, *words)
+        printed += "\n" + with_nothing_in_memory(each_cluster, script, *words)
     if script == TWO_TABLES and "5." in request.node.name:
         # it looks whether the page is in memory, whatever the ratio is
         first = expected.partition("\n\n")[0] + "\n"
@@ -84,9 +80,9 @@ def test_a_script_prints_the_same_on_rocketmq(cluster: Cluster, script: str, req
     assert masked(printed) == masked(expected)
 
 
-def with_nothing_in_memory(cluster: Cluster, script: str, *words: object) -> str:
+def with_nothing_in_memory(each_cluster: Cluster, script: str, *words: object) -> str:
     """What it prints where the broker takes nothing to be in memory."""
-    with Admin(name_server=cluster.name_server, timeout=20) as admin:
+    with Admin(name_server=each_cluster.name_server, timeout=20) as admin:
         admin.brokers.update_config("broker-a", {"accessMessageInMemoryMaxRatio": 0})
         try:
             return output_of(script, *words)

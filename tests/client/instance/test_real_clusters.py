@@ -12,8 +12,8 @@ from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.errors import ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
-from tests.broker.interop.mqadmin import Admin
+from tests.broker.interop.cluster import Cluster, version_of
+from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.client.instance.doubles import FakeConsumer, FakeProducer
 from tests.embedded.client import send
 from tests.interop.rocketmq import running
@@ -22,22 +22,10 @@ from tests.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    with running(version_of(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
-        yield Admin(process, cluster.name_server)
-
-
 @pytest.fixture
-def instance(cluster: Cluster) -> Iterator[ClientInstance]:
+def instance(each_cluster: Cluster) -> Iterator[ClientInstance]:
     config = ClientConfig(
-        name_server=cluster.name_server, instance_name=f"real{time.monotonic_ns()}", poll_name_server_interval=1.0
+        name_server=each_cluster.name_server, instance_name=f"real{time.monotonic_ns()}", poll_name_server_interval=1.0
     )
     made = ClientInstance.of(config, config.client_id())
     yield made
@@ -46,9 +34,9 @@ def instance(cluster: Cluster) -> Iterator[ClientInstance]:
     made.release()
 
 
-def consuming(cluster: Cluster, instance: ClientInstance) -> FakeConsumer:
+def consuming(each_cluster: Cluster, instance: ClientInstance) -> FakeConsumer:
     """A consumer and a producer that the broker knows of."""
-    until(lambda: send(cluster.broker, "t", b"x").code == 0)
+    until(lambda: send(each_cluster.broker, "t", b"x").code == 0)
     consumer = FakeConsumer("cg", "t")
     instance.register_consumer("cg", consumer)
     instance.register_producer("pg", FakeProducer("t"))
@@ -58,38 +46,44 @@ def consuming(cluster: Cluster, instance: ClientInstance) -> FakeConsumer:
     return consumer
 
 
-def test_mqadmin_sees_the_consumer_and_the_producer(cluster: Cluster, admin: Admin, instance: ClientInstance) -> None:
-    consuming(cluster, instance)
-    seen = admin(["consumerConnection", "-g", "cg"])
+def test_mqadmin_sees_the_consumer_and_the_producer(
+    each_cluster: Cluster, mqadmin: MqAdmin, instance: ClientInstance
+) -> None:
+    consuming(each_cluster, instance)
+    seen = mqadmin(["consumerConnection", "-g", "cg"])
     assert instance.client_id in seen
     assert "V4_9_4" in seen
     assert "t" in seen
     assert "CONSUME_PASSIVELY" in seen
     assert "CLUSTERING" in seen
-    assert instance.client_id in admin(["producerConnection", "-g", "pg", "-t", "t"])
+    assert instance.client_id in mqadmin(["producerConnection", "-g", "pg", "-t", "t"])
     assert instance.find_consumer_ids("t", "cg") == [instance.client_id]
     instance.unregister_consumer("cg")
-    assert instance.client_id not in admin(["consumerConnection", "-g", "cg"])
+    assert instance.client_id not in mqadmin(["consumerConnection", "-g", "cg"])
 
 
-def test_mqadmin_sees_what_the_consumer_does(cluster: Cluster, admin: Admin, instance: ClientInstance) -> None:
-    consuming(cluster, instance)
-    seen = admin(["consumerStatus", "-g", "cg", "-i", instance.client_id])
+def test_mqadmin_sees_what_the_consumer_does(each_cluster: Cluster, mqadmin: MqAdmin, instance: ClientInstance) -> None:
+    consuming(each_cluster, instance)
+    seen = mqadmin(["consumerStatus", "-g", "cg", "-i", instance.client_id])
     assert "#Consumer Properties#" in seen
     assert "PROP_CLIENT_VERSION" in seen
-    assert f"{cluster.name_server};" in seen
-    stacks = admin(["consumerStatus", "-g", "cg", "-i", instance.client_id, "-s"])
+    assert f"{each_cluster.name_server};" in seen
+    stacks = mqadmin(["consumerStatus", "-g", "cg", "-i", instance.client_id, "-s"])
     assert "TID" in stacks
 
 
-def test_mqadmin_resets_the_consumers_offsets(cluster: Cluster, admin: Admin, instance: ClientInstance) -> None:
-    consumer = consuming(cluster, instance)
+def test_mqadmin_resets_the_consumers_offsets(
+    each_cluster: Cluster, mqadmin: MqAdmin, instance: ClientInstance
+) -> None:
+    consumer = consuming(each_cluster, instance)
     for queue in consumer.queues["t"]:
-        instance.api.update_consumer_offset(cluster.broker, "cg", queue, 1, oneway=False)
-    admin(["resetOffsetByTime", "-g", "cg", "-t", "t", "-s", "1000", "-f", "true"])
-    if version_of(cluster).startswith("5"):  # it does so by itself (useServerSideResetOffset), and tells no consumer
+        instance.api.update_consumer_offset(each_cluster.broker, "cg", queue, 1, oneway=False)
+    mqadmin(["resetOffsetByTime", "-g", "cg", "-t", "t", "-s", "1000", "-f", "true"])
+    if version_of(each_cluster).startswith(
+        "5"
+    ):  # it does so by itself (useServerSideResetOffset), and tells no consumer
         queues = consumer.queues["t"]
-        until(lambda: {instance.api.query_consumer_offset(cluster.broker, "cg", queue) for queue in queues} == {0})
+        until(lambda: {instance.api.query_consumer_offset(each_cluster.broker, "cg", queue) for queue in queues} == {0})
         assert consumer.reset == []
         return
     until(lambda: consumer.reset)
@@ -100,13 +94,13 @@ def test_mqadmin_resets_the_consumers_offsets(cluster: Cluster, admin: Admin, in
 
 
 def test_a_java_consumer_that_joins_and_leaves_wakes_the_rebalance(
-    cluster: Cluster, instance: ClientInstance, tmp_path: Path
+    each_cluster: Cluster, instance: ClientInstance, tmp_path: Path
 ) -> None:
-    consumer = consuming(cluster, instance)
-    words = ("--namesrv", cluster.name_server, "--topic", "t", "--group", "cg")
+    consumer = consuming(each_cluster, instance)
+    words = ("--namesrv", each_cluster.name_server, "--topic", "t", "--group", "cg")
     before = consumer.rebalanced
     stay = ("--idle-ms", 400_000, "--timeout-ms", 400_000)
-    with running(version_of(cluster), "Consume", *words, *stay, log=tmp_path / "log"):
+    with running(version_of(each_cluster), "Consume", *words, *stay, log=tmp_path / "log"):
         until(lambda: len(instance.find_consumer_ids("t", "cg") or ()) == 2)
         until(lambda: consumer.rebalanced > before)
         (java,) = {*(instance.find_consumer_ids("t", "cg") or ())} - {instance.client_id}
@@ -116,8 +110,8 @@ def test_a_java_consumer_that_joins_and_leaves_wakes_the_rebalance(
     until(lambda: instance.find_consumer_ids("t", "cg") == [instance.client_id])
 
 
-def test_the_broker_compiles_expressions(cluster: Cluster, instance: ClientInstance) -> None:
-    consumer = consuming(cluster, instance)
+def test_the_broker_compiles_expressions(each_cluster: Cluster, instance: ClientInstance) -> None:
+    consumer = consuming(each_cluster, instance)
     sql = SubscriptionData(topic="t", sub_string="a > 1", expression_type="SQL92", sub_version=1)
     consumer.wanted = [sql]
     instance.check_client_in_broker()
@@ -127,8 +121,8 @@ def test_the_broker_compiles_expressions(cluster: Cluster, instance: ClientInsta
     assert caught.value.response_code == 23
 
 
-def test_all_requests_of_a_client_are_answered(cluster: Cluster, instance: ClientInstance) -> None:
-    consumer, api, address = consuming(cluster, instance), instance.api, cluster.broker
+def test_all_requests_of_a_client_are_answered(each_cluster: Cluster, instance: ClientInstance) -> None:
+    consumer, api, address = consuming(each_cluster, instance), instance.api, each_cluster.broker
     queue = consumer.queues["t"][0]
     assert api.cluster_info().clusters
     assert "t" in api.all_topics()
@@ -156,16 +150,16 @@ def test_all_requests_of_a_client_are_answered(cluster: Cluster, instance: Clien
     assert caught.value.code == 17
     found = instance.subscribe_address(queue.broker_name)
     assert found is not None
-    assert found.version == {"4.9.4": 401, "5.3.3": 479, "5.5.0": 513}[version_of(cluster)]
+    assert found.version == {"4.9.4": 401, "5.3.3": 479, "5.5.0": 513}[version_of(each_cluster)]
 
 
 def test_a_cluster_that_is_down_for_a_while_is_one_error_and_then_heals(
-    cluster: Cluster, instance: ClientInstance, caplog: pytest.LogCaptureFixture
+    each_cluster: Cluster, instance: ClientInstance, caplog: pytest.LogCaptureFixture
 ) -> None:
-    consuming(cluster, instance)
-    cluster.stop()
+    consuming(each_cluster, instance)
+    each_cluster.stop()
     try:
-        with pytest.raises(ClientError, match=f"connect to <{cluster.name_server}> failed"):
+        with pytest.raises(ClientError, match=f"connect to <{each_cluster.name_server}> failed"):
             instance.update_route("t")
         assert instance.routes.get("t") is not None
         # the same thread does both: behind these rounds there are as many of the routes' timer
@@ -174,6 +168,6 @@ def test_a_cluster_that_is_down_for_a_while_is_one_error_and_then_heals(
         until(lambda: len(rounds) >= 4)
         assert caplog.text.count("routes are not updated") <= 1
     finally:
-        cluster.start()
+        each_cluster.start()
     until(lambda: instance.find_consumer_ids("t", "cg") == [instance.client_id])
     until(lambda: not instance.update_route("t") and instance.api.topic_route("t").queue_datas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,33 +18,21 @@ from rmqfast.client.lite_pull import ConsumeFromWhere, LitePullConsumer, LitePul
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer, PullOptions, PullStatus
 from rmqfast.errors import ClientError
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
-from tests.broker.interop.mqadmin import Admin
+from tests.broker.interop.cluster import Cluster
+from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.interop.rocketmq import java, running
 from tests.waiting import PATIENCE, collect, until
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
-        yield started
+def _version(each_cluster: Cluster) -> str:
+    return getattr(each_cluster, "version", "4.9.4")
 
 
-@pytest.fixture(scope="module")
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    with running(_version(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
-        yield Admin(process, cluster.name_server)
-
-
-def _version(cluster: Cluster) -> str:
-    return getattr(cluster, "version", "4.9.4")
-
-
-def fill(cluster: Cluster, topic: str, numbers: range, queues: int = 4) -> list[MessageQueue]:
+def fill(each_cluster: Cluster, topic: str, numbers: range, queues: int = 4) -> list[MessageQueue]:
     """Sends `p0`, `p1`... to the queues by turns, with tags `t0` to `t4` and a property `n`."""
-    with Producer("filler", name_server=cluster.name_server) as producer:
+    with Producer("filler", name_server=each_cluster.name_server) as producer:
         producer.create_topic(topic, queues)
         until(lambda: len(_queues(producer, topic)) == queues)
         found = _queues(producer, topic)
@@ -62,19 +50,19 @@ def _queues(producer: Producer, topic: str) -> list[MessageQueue]:
 
 
 def consumed(
-    mode: str, cluster: Cluster, group: str, topic: str, count: int, *more: object, extra: str = ""
+    mode: str, each_cluster: Cluster, group: str, topic: str, count: int, *more: object, extra: str = ""
 ) -> list[str]:
     """What Java's consumer gets."""
-    words = ("--mode", mode, "--namesrv", cluster.name_server, "--group", group, "--topic", topic, *more)
+    words = ("--mode", mode, "--namesrv", each_cluster.name_server, "--group", group, "--topic", topic, *more)
     out = java("4.9.4", "Consume", *words, "--count", count, "--timeout-ms", 40_000, "--idle-ms", 30_000, extra=extra)
     rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     return [f"{row['queueId']}:{row['queueOffset']}" for row in rows]
 
 
-def lite(cluster: Cluster, group: str, **options: Any) -> LitePullConsumer:
+def lite(each_cluster: Cluster, group: str, **options: Any) -> LitePullConsumer:
     first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     given = LitePullOptions(**{"auto_commit": False, "consume_from_where": first, "pull_batch_size": 50, **options})
-    return LitePullConsumer(group, name_server=cluster.name_server, options=given)
+    return LitePullConsumer(group, name_server=each_cluster.name_server, options=given)
 
 
 def polled(consumer: LitePullConsumer, count: int) -> list[str]:
@@ -96,27 +84,27 @@ class Look:
 
 
 def looks_until_in_file(
-    offset: int, cluster: Cluster, consumer: LitePullConsumer, queues: Sequence[MessageQueue], start: float
+    offset: int, each_cluster: Cluster, consumer: LitePullConsumer, queues: Sequence[MessageQueue], start: float
 ) -> list[Look]:
     """Looks at the offsets again and again, until the file has that one of all queues."""
     api, key, found = consumer._member.instance.api, (queues[0].topic, consumer.group), list[Look]()  # noqa: SLF001 - what the broker answers now, and to nobody who joins the group
 
     def look() -> bool:
-        known = {api.query_consumer_offset(cluster.broker, consumer.group, queue) for queue in queues}
+        known = {api.query_consumer_offset(each_cluster.broker, consumer.group, queue) for queue in queues}
         filed = store.consumer_offsets().get(key, {})
         in_file = {filed.get(queue.queue_id) for queue in queues}
         found.append(Look(known, in_file, time.monotonic() - start))
         return in_file == {offset}
 
-    with open_store(cluster.store) as store:
+    with open_store(each_cluster.store) as store:
         until(look)
     return found
 
 
-def test_the_quick_start_of_lite_pull(cluster: Cluster, admin: Admin) -> None:
+def test_the_quick_start_of_lite_pull(each_cluster: Cluster, mqadmin: MqAdmin) -> None:
     """Scenario 26.1."""
-    queues = fill(cluster, "quick", range(400), 4)
-    consumer = lite(cluster, "cpg")
+    queues = fill(each_cluster, "quick", range(400), 4)
+    consumer = lite(each_cluster, "cpg")
     consumer.subscribe("quick", "*")
     began = time.monotonic()
     with consumer:
@@ -127,25 +115,27 @@ def test_the_quick_start_of_lite_pull(cluster: Cluster, admin: Admin) -> None:
         assert sorted(f"{m.queue_id}:{m.queue_offset}" for batch in batches for m in batch) == places(4, 0, 100)
         consumer.commit_sync()
         assert {consumer.committed(queue) for queue in queues} == {100}
-        looks = looks_until_in_file(100, cluster, consumer, queues, began)
+        looks = looks_until_in_file(100, each_cluster, consumer, queues, began)
         # a client stores offsets 10 s after its start for the first time: what was seen before had not been stored
         early = [look for look in looks if look.seconds_since_start < 10]
         assert not [look for look in early if 100 in look.known or look.in_file != {None}]
         assert looks[-1].known == {100}, "the broker knows what its file has"
-        rows = [line.split() for line in admin(["consumerProgress", "-g", "cpg"]).splitlines()]
+        rows = [line.split() for line in mqadmin(["consumerProgress", "-g", "cpg"]).splitlines()]
         seen = [row[3:5] for row in rows if row[:1] == ["quick"]]
         assert seen == [["100", "100"]] * 4, "broker offset and consumer offset, as mqadmin has them"
-        connection = admin(["consumerConnection", "-g", "cpg"])
+        connection = mqadmin(["consumerConnection", "-g", "cpg"])
         assert consumer.client_id in connection
         assert "CONSUME_ACTIVELY" in connection
         assert "@STREAM" in consumer.client_id
-        assert "cpg" in admin(["consumerStatus", "-g", "cpg", "-i", consumer.client_id])
+        assert "cpg" in mqadmin(["consumerStatus", "-g", "cpg", "-i", consumer.client_id])
 
 
-def test_pulling_by_hand(cluster: Cluster) -> None:
+def test_pulling_by_hand(each_cluster: Cluster) -> None:
     """Scenario 26.4."""
-    fill(cluster, "byhand", range(100), 2)
-    with PullConsumer("hand", name_server=cluster.name_server, options=PullOptions(broker_suspend=1.0)) as consumer:
+    fill(each_cluster, "byhand", range(100), 2)
+    with PullConsumer(
+        "hand", name_server=each_cluster.name_server, options=PullOptions(broker_suspend=1.0)
+    ) as consumer:
         found = 0
         for queue in consumer.fetch_subscribe_message_queues("byhand"):
             offset = max(0, consumer.fetch_consume_offset(queue, from_store=False))
@@ -166,59 +156,59 @@ def test_pulling_by_hand(cluster: Cluster) -> None:
         assert found == 100
 
 
-def test_java_goes_on_where_a_consumer_here_stopped(cluster: Cluster) -> None:
-    fill(cluster, "turns", range(40), 2)
-    with lite(cluster, "turns") as consumer:
+def test_java_goes_on_where_a_consumer_here_stopped(each_cluster: Cluster) -> None:
+    fill(each_cluster, "turns", range(40), 2)
+    with lite(each_cluster, "turns") as consumer:
         consumer.subscribe("turns")
         assert sorted(polled(consumer, 40)) == places(2, 0, 20)
         consumer.commit_sync()
-    fill(cluster, "turns", range(40, 60), 2)
-    assert sorted(consumed("lite", cluster, "turns", "turns", 20)) == places(2, 20, 30)
-    fill(cluster, "turns", range(60, 80), 2)
-    with lite(cluster, "turns") as consumer:
+    fill(each_cluster, "turns", range(40, 60), 2)
+    assert sorted(consumed("lite", each_cluster, "turns", "turns", 20)) == places(2, 20, 30)
+    fill(each_cluster, "turns", range(60, 80), 2)
+    with lite(each_cluster, "turns") as consumer:
         consumer.subscribe("turns")
         assert sorted(polled(consumer, 20)) == places(2, 30, 40)
         consumer.commit_sync()
-    fill(cluster, "turns", range(80, 100), 2)
-    assert sorted(consumed("push", cluster, "turns", "turns", 20)) == places(2, 40, 50)
-    with PullConsumer("turns", name_server=cluster.name_server) as by_hand:
+    fill(each_cluster, "turns", range(80, 100), 2)
+    assert sorted(consumed("push", each_cluster, "turns", "turns", 20)) == places(2, 40, 50)
+    with PullConsumer("turns", name_server=each_cluster.name_server) as by_hand:
         queues = by_hand.fetch_subscribe_message_queues("turns")
         until(lambda: [by_hand.fetch_consume_offset(queue, from_store=True) for queue in queues] == [50, 50])
 
 
-def test_a_group_of_java_and_this_shares_the_queues(cluster: Cluster, tmp_path: Path) -> None:
-    fill(cluster, "mixed", range(0), 4)
-    consumer = lite(cluster, "mixed")
+def test_a_group_of_java_and_this_shares_the_queues(each_cluster: Cluster, tmp_path: Path) -> None:
+    fill(each_cluster, "mixed", range(0), 4)
+    consumer = lite(each_cluster, "mixed")
     consumer.subscribe("mixed")
-    words = ("--mode", "lite", "--namesrv", cluster.name_server, "--group", "mixed", "--topic", "mixed")
+    words = ("--mode", "lite", "--namesrv", each_cluster.name_server, "--group", "mixed", "--topic", "mixed")
     stay = ("--idle-ms", 300_000, "--timeout-ms", 300_000)
     with consumer:
         until(lambda: len(consumer.assignment) == 4)
         with running("4.9.4", "Consume", *words, *stay, log=tmp_path / "log"):
             until(lambda: len(consumer.assignment) == 2)
             kept = {queue.queue_id for queue in consumer.assignment}
-            fill(cluster, "mixed", range(80), 4)
+            fill(each_cluster, "mixed", range(80), 4)
             found = polled(consumer, 40)
             assert {place.partition(":")[0] for place in found} == {str(queue) for queue in kept}
             assert len(found) == 40
         until(lambda: len(consumer.assignment) == 4)
 
 
-def test_tags_and_sql92_are_filtered(cluster: Cluster) -> None:
-    fill(cluster, "filtered", range(100), 4)
+def test_tags_and_sql92_are_filtered(each_cluster: Cluster) -> None:
+    fill(each_cluster, "filtered", range(100), 4)
     cases: list[tuple[str, str | MessageSelector, int]] = [
         ("tags", "t1 || t3", 40),
         ("sql", MessageSelector.by_sql("n >= 10 AND n < 30 AND TAGS = 't2'"), 4),
     ]
     for group, wanted, count in cases:
-        with lite(cluster, group) as consumer:
+        with lite(each_cluster, group) as consumer:
             consumer.subscribe("filtered", wanted)
             assert len(polled(consumer, count)) == count
 
 
-def test_offsets_in_a_file_are_java_s_and_the_other_way_round(cluster: Cluster, tmp_path: Path) -> None:
-    queues = fill(cluster, "file", range(40), 2)
-    config = ClientConfig(name_server=cluster.name_server, local_offset_dir=tmp_path)
+def test_offsets_in_a_file_are_java_s_and_the_other_way_round(each_cluster: Cluster, tmp_path: Path) -> None:
+    queues = fill(each_cluster, "file", range(40), 2)
+    config = ClientConfig(name_server=each_cluster.name_server, local_offset_dir=tmp_path)
     consumer = PullConsumer("file", config=config, options=PullOptions(message_model="BROADCASTING"))
     consumer.register_topics = ["file"]
     with consumer:
@@ -228,6 +218,6 @@ def test_offsets_in_a_file_are_java_s_and_the_other_way_round(cluster: Cluster, 
         path = tmp_path / consumer.client_id / "file" / "offsets.json"
     assert path.read_text().count("}:7") == 2
     extra = f"-Drocketmq.client.localOffsetStoreDir={tmp_path}"
-    assert sorted(consumed("lite", cluster, "file", "file", 26, "--broadcast", extra=extra)) == places(2, 7, 20)
+    assert sorted(consumed("lite", each_cluster, "file", "file", 26, "--broadcast", extra=extra)) == places(2, 7, 20)
     with PullConsumer("file", config=config, options=PullOptions(message_model="BROADCASTING")) as again:
         assert [again.fetch_consume_offset(queue, from_store=True) for queue in queues] == [20, 20]

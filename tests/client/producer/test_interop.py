@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import rmqfast
 from rmqfast import Message
 from rmqfast.admin import Admin
 from rmqfast.client.producer import LocalTransactionState, Producer, TransactionProducer
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
+from tests.broker.interop.cluster import Cluster
 from tests.interop.rocketmq import java
 from tests.waiting import PATIENCE, until
 
@@ -28,22 +27,16 @@ COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as running:
-        yield running
-
-
-def consumed(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
+def consumed(each_cluster: Cluster, topic: str) -> list[dict[str, Any]]:
     """The messages of a topic, as the pull consumer of 4.9.4 gets them."""
-    words = ["--mode", "pull", "--namesrv", cluster.name_server, "--topic", topic, "--group", "g", "--full-body"]
+    words = ["--mode", "pull", "--namesrv", each_cluster.name_server, "--topic", topic, "--group", "g", "--full-body"]
     rows = [json.loads(line) for line in java("4.9.4", "Consume", *words).splitlines() if line.startswith("{")]
     return sorted(rows, key=lambda row: (row["queueId"], row["queueOffset"]))
 
 
-def stored(cluster: Cluster, topic: str) -> int:
+def stored(each_cluster: Cluster, topic: str) -> int:
     """How many messages of a topic its brokers have."""
-    with Admin(name_server=cluster.name_server, timeout=20) as admin:
+    with Admin(name_server=each_cluster.name_server, timeout=20) as admin:
         return sum(row.max_offset - row.min_offset for row in admin.topics.status(topic))
 
 
@@ -51,7 +44,7 @@ def body_of(row: dict[str, Any]) -> bytes:
     return base64.b64decode(row["body"])
 
 
-def test_java_gets_what_was_sent_with_all_its_properties(cluster: Cluster) -> None:
+def test_java_gets_what_was_sent_with_all_its_properties(each_cluster: Cluster) -> None:
     topic = "everything"
     compressed = b"compress me, " * 4000
     given = [
@@ -62,7 +55,7 @@ def test_java_gets_what_was_sent_with_all_its_properties(cluster: Cluster) -> No
         Message(topic, os.urandom(300_000), "random"),
         Message(topic, b"delayed", "late", delay_level=1),
     ]
-    with Producer("interop", name_server=cluster.name_server) as producer:
+    with Producer("interop", name_server=each_cluster.name_server) as producer:
         results = [producer.send(message) for message in given]
         futures = [producer.send_async(Message(topic, b"async %d" % n, keys=f"a{n}")) for n in range(50)]
         results += [future.result(PATIENCE) for future in futures]
@@ -72,8 +65,8 @@ def test_java_gets_what_was_sent_with_all_its_properties(cluster: Cluster) -> No
         assert len(set(ordered)) == 1
         producer.send_oneway(Message(topic, b"oneway"))
         count = len(given) + 50 + 64 + 3 + 1
-        until(lambda: stored(cluster, topic) == count)
-    rows = consumed(cluster, topic)
+        until(lambda: stored(each_cluster, topic) == count)
+    rows = consumed(each_cluster, topic)
     assert len(rows) == count
     by_id = {row["msgId"]: row for row in rows}
     assert len(by_id) == len(rows)
@@ -109,13 +102,13 @@ class Bank:
         return COMMIT if b"commit" in message.body else ROLLBACK
 
 
-def test_java_gets_what_was_committed_at_once_or_when_asked_and_nothing_else(cluster: Cluster) -> None:
+def test_java_gets_what_was_committed_at_once_or_when_asked_and_nothing_else(each_cluster: Cluster) -> None:
     topic, bank = "transactions", Bank()
     committed = {b"plain", b"committed", b"asked, then commit", b"killed, then commit"}
-    with Producer("first", name_server=cluster.name_server) as producer:
+    with Producer("first", name_server=each_cluster.name_server) as producer:
         producer.send(Message(topic, b"plain"))
     path = os.pathsep.join([str(Path(rmqfast.__file__).parents[1]), str(ROOT)])
-    words = [cluster.name_server, "bank", topic, "killed, then commit"]
+    words = [each_cluster.name_server, "bank", topic, "killed, then commit"]
     killed = subprocess.run(
         [sys.executable, "-m", "tests.client.producer.dying_producer", *words],
         env={**os.environ, "PYTHONPATH": path},
@@ -124,7 +117,7 @@ def test_java_gets_what_was_committed_at_once_or_when_asked_and_nothing_else(clu
         timeout=60,
     )
     assert killed.returncode == -signal.SIGKILL
-    with TransactionProducer("bank", bank, name_server=cluster.name_server) as producer:
+    with TransactionProducer("bank", bank, name_server=each_cluster.name_server) as producer:
         sent = {
             body: producer.send_in_transaction(Message(topic, body, "t", properties={"own": "1"}), state)
             for body, state in [
@@ -137,8 +130,8 @@ def test_java_gets_what_was_committed_at_once_or_when_asked_and_nothing_else(clu
         expected = {b"asked, then commit", b"asked, then not", b"killed, then commit"}
         until(lambda: expected <= set(bank.asked), lambda: bank.asked, patience=2 * PATIENCE)
         # a broker may ask before it has noted that a transaction ended, and stores each commit that it is told
-        until(lambda: committed <= {body_of(row) for row in consumed(cluster, topic)})
-    rows = {body_of(row): row for row in consumed(cluster, topic)}
+        until(lambda: committed <= {body_of(row) for row in consumed(each_cluster, topic)})
+    rows = {body_of(row): row for row in consumed(each_cluster, topic)}
     assert set(rows) == committed
     for body in (b"committed", b"asked, then commit"):
         assert rows[body]["msgId"] == sent[body].send_result.transaction_id

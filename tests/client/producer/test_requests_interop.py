@@ -13,7 +13,7 @@ from rmqfast import ConsumeConcurrentlyStatus, Message, PushConsumer, create_rep
 from rmqfast.admin import Admin
 from rmqfast.client.producer import Producer
 from rmqfast.errors import RequestTimeoutError
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
+from tests.broker.interop.cluster import Cluster
 from tests.interop.rocketmq import running
 from tests.waiting import until
 
@@ -22,26 +22,24 @@ pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(500)]
 OURS, JAVAS = "asked_of_us", "asked_of_java"
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
-        with Admin(name_server=started.name_server, timeout=20) as admin:
-            for topic in (OURS, JAVAS, "deaf"):
-                admin.create_topic(topic, queues=1)
-        yield started
+@pytest.fixture(scope="module", autouse=True)
+def topics(each_cluster: Cluster) -> None:
+    with Admin(name_server=each_cluster.name_server, timeout=20) as admin:
+        for topic in (OURS, JAVAS, "deaf"):
+            admin.create_topic(topic, queues=1)
 
 
 @pytest.fixture(scope="module")
-def javas(cluster: Cluster) -> Iterator[Popen[str]]:
-    words = ["RequestReply", "--namesrv", cluster.name_server, "--replies", JAVAS]
-    with running("4.9.4", *words, log=cluster.directory / "java.log") as process:
+def javas(each_cluster: Cluster) -> Iterator[Popen[str]]:
+    words = ["RequestReply", "--namesrv", each_cluster.name_server, "--replies", JAVAS]
+    with running("4.9.4", *words, log=each_cluster.directory / "java.log") as process:
         assert told(process, "ready")
         yield process
 
 
 @pytest.fixture(scope="module")
-def producer(cluster: Cluster) -> Iterator[Producer]:
-    with Producer("requests", name_server=cluster.name_server) as started:
+def producer(each_cluster: Cluster) -> Iterator[Producer]:
+    with Producer("requests", name_server=each_cluster.name_server) as started:
         yield started
 
 
@@ -77,9 +75,9 @@ def test_java_replies_to_what_is_asked_here(javas: Popen[str], producer: Produce
         assert reply.born_host.startswith("127.0.0.1:")
 
 
-def test_what_java_asks_is_replied_to_here(cluster: Cluster, javas: Popen[str], producer: Producer) -> None:
+def test_what_java_asks_is_replied_to_here(each_cluster: Cluster, javas: Popen[str], producer: Producer) -> None:
     replied: list[Any] = []
-    consumer = PushConsumer("our_repliers", name_server=cluster.name_server)
+    consumer = PushConsumer("our_repliers", name_server=each_cluster.name_server)
 
     def listen(messages: Sequence[Any], _context: object) -> ConsumeConcurrentlyStatus:
         for message in messages:

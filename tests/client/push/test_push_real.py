@@ -20,7 +20,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer, PushTimings
 from rmqfast.errors import ResponseError
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
+from tests.broker.interop.cluster import Cluster, version_of
 from tests.broker.interop.mqadmin import Admin
 from tests.interop.rocketmq import running
 from tests.waiting import PATIENCE, until
@@ -32,22 +32,18 @@ pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
-        yield started
-
-
 @pytest.fixture(scope="module")
-def producer(cluster: Cluster) -> Iterator[Producer]:
-    with Producer("sends", name_server=cluster.name_server) as started:
+def producer(each_cluster: Cluster) -> Iterator[Producer]:
+    with Producer("sends", name_server=each_cluster.name_server) as started:
         yield started
 
 
-def consumer(cluster: Cluster, group: str, listener: Any, topic: str, tags: str = "*", **options: Any) -> PushConsumer:
+def consumer(
+    each_cluster: Cluster, group: str, listener: Any, topic: str, tags: str = "*", **options: Any
+) -> PushConsumer:
     orderly = options.pop("orderly", None)
     config = options.pop("config", ClientConfig(rebalance_interval=2.0, persist_offset_interval=0.5))
-    made = PushConsumer(group, name_server=cluster.name_server, config=config, **options)
+    made = PushConsumer(group, name_server=each_cluster.name_server, config=config, **options)
     made.subscribe(topic, tags)
     made.register_message_listener(listener, orderly=orderly)
     return made
@@ -75,19 +71,19 @@ def mine(one: PushConsumer, topic: str) -> set[int]:
 
 @pytest.mark.parametrize(("length", "kept"), [(120, ["ours", "4.9.4", "5.3.3", "5.5.0"]), (248, ["5.3.3"]), (255, [])])
 def test_a_group_of_any_length_is_served_and_its_retries_as_far_as_brokers_store_them(
-    cluster: Cluster, producer: Producer, request: pytest.FixtureRequest, length: int, kept: list[str]
+    each_cluster: Cluster, producer: Producer, request: pytest.FixtureRequest, length: int, kept: list[str]
 ) -> None:
     topic, group = f"long{length}", "g" * length
-    if length > 120 and version_of(cluster) == "5.5.0":  # it serves no such group
+    if length > 120 and version_of(each_cluster) == "5.5.0":  # it serves no such group
         refused = pytest.raises(ResponseError, match="max length: 120")
-        with BlockingAdmin(name_server=cluster.name_server) as admin, refused:
+        with BlockingAdmin(name_server=each_cluster.name_server) as admin, refused:
             admin.create_group(group)
         return
     send(producer, topic, [b"x"], queues=1)
     seen = Seen(lambda messages, _context: SUCCESS if messages[0].reconsume_times else LATER)
     with (
-        BlockingAdmin(name_server=cluster.name_server) as admin,
-        consumer(cluster, group, seen, topic, consume_from_where="CONSUME_FROM_FIRST_OFFSET") as one,
+        BlockingAdmin(name_server=each_cluster.name_server) as admin,
+        consumer(each_cluster, group, seen, topic, consume_from_where="CONSUME_FROM_FIRST_OFFSET") as one,
     ):
         seen.wait(2)  # a retry that no broker stores stays with its member
         until(lambda: f"%RETRY%{group}" in admin.topics.all())
@@ -96,12 +92,12 @@ def test_a_group_of_any_length_is_served_and_its_retries_as_far_as_brokers_store
     assert retries == (1 if request.node.callspec.params["cluster"] in kept else 0)
 
 
-def test_members_with_other_tags_lose_what_the_other_one_wants(cluster: Cluster, producer: Producer) -> None:
+def test_members_with_other_tags_lose_what_the_other_one_wants(each_cluster: Cluster, producer: Producer) -> None:
     topic, group = "conflict", "inconsistent"
     queues = send(producer, topic, [], queues=4)
     seen_a, seen_b = Seen(), Seen()
-    first = consumer(cluster, group, seen_a, topic, "tagA", instance_name="1-tagA")
-    second = consumer(cluster, group, seen_b, topic, "tagB", instance_name="2-tagB")
+    first = consumer(each_cluster, group, seen_a, topic, "tagA", instance_name="1-tagA")
+    second = consumer(each_cluster, group, seen_b, topic, "tagB", instance_name="2-tagB")
     with first, second:
         until(lambda: (mine(first, topic), mine(second, topic)) == ({0, 1}, {2, 3}))
         for one in (first, second):
@@ -122,7 +118,7 @@ def test_members_with_other_tags_lose_what_the_other_one_wants(cluster: Cluster,
 
 
 def test_what_is_consumed_in_vain_comes_again_and_is_a_dead_letter_at_the_end(
-    cluster: Cluster, producer: Producer
+    each_cluster: Cluster, producer: Producer
 ) -> None:
     send(producer, "vain", [b"once", b"always"])
 
@@ -133,10 +129,10 @@ def test_what_is_consumed_in_vain_comes_again_and_is_a_dead_letter_at_the_end(
         raise ValueError("mine")
 
     seen, dead = Seen(answer), Seen()
-    with consumer(cluster, "g-vain", seen, "vain", max_reconsume_times=2):
+    with consumer(each_cluster, "g-vain", seen, "vain", max_reconsume_times=2):
         seen.wait(5)
         until(lambda: is_there(producer, "%DLQ%g-vain"))
-    with consumer(cluster, "g-vain-dead", dead, "%DLQ%g-vain"):
+    with consumer(each_cluster, "g-vain-dead", dead, "%DLQ%g-vain"):
         dead.wait(1)
     assert Counter(seen.bodies) == {b"once": 2, b"always": 3}
     assert [(m.topic, m.reconsume_times) for m in seen.messages if m.body == b"always"] == [
@@ -146,7 +142,7 @@ def test_what_is_consumed_in_vain_comes_again_and_is_a_dead_letter_at_the_end(
     assert dead.messages[0].msg_id == next(m.msg_id for m in seen.messages if m.body == b"always")
 
 
-def test_queues_in_order_are_in_one_hand(cluster: Cluster, producer: Producer) -> None:
+def test_queues_in_order_are_in_one_hand(each_cluster: Cluster, producer: Producer) -> None:
     queues = send(producer, "hands", [], queues=4)
     inside: set[MessageQueue] = set()
     wrong: list[MessageQueue] = []
@@ -168,7 +164,7 @@ def test_queues_in_order_are_in_one_hand(cluster: Cluster, producer: Producer) -
     for number in range(400):
         producer.send(Message("hands", b"%d" % number), queues[number % 4])
     timings = PushTimings(unlock_delay=0.5, first_lock=0.2, lock_interval=2.0)
-    members = [consumer(cluster, "g-hands", listen, "hands", orderly=True, timings=timings) for _ in range(2)]
+    members = [consumer(each_cluster, "g-hands", listen, "hands", orderly=True, timings=timings) for _ in range(2)]
     with members[0]:
         until(lambda: len(done) > 40)
         with members[1]:
@@ -179,14 +175,14 @@ def test_queues_in_order_are_in_one_hand(cluster: Cluster, producer: Producer) -
     assert len(done) <= 404
 
 
-def test_mqadmin_shows_what_it_does(cluster: Cluster, producer: Producer) -> None:
+def test_mqadmin_shows_what_it_does(each_cluster: Cluster, producer: Producer) -> None:
     send(producer, "shown", [b"0", b"1"])
     seen = Seen()
     with (
-        consumer(cluster, "g-shown", seen, "shown", "a || b || *") as one,
-        running(version_of(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process,
+        consumer(each_cluster, "g-shown", seen, "shown", "a || b || *") as one,
+        running(version_of(each_cluster), "Admin", "--stdin", log=each_cluster.directory / "mqadmin.log") as process,
     ):
-        admin = Admin(process, cluster.name_server)
+        admin = Admin(process, each_cluster.name_server)
         status = admin(["consumerStatus", "-g", "g-shown", "-i", one.client_id])
         assert "#Consumer Properties#" in status
         assert "PROP_CONSUMEORDERLY" in status
@@ -197,7 +193,7 @@ def test_mqadmin_shows_what_it_does(cluster: Cluster, producer: Producer) -> Non
 
 @pytest.mark.parametrize("mode", ["push", "orderly"])
 def test_java_and_python_share_a_group_without_a_gap(
-    cluster: Cluster, producer: Producer, mode: str, tmp_path: Path
+    each_cluster: Cluster, producer: Producer, mode: str, tmp_path: Path
 ) -> None:
     topic, group = f"mixed-{mode}", f"g-mixed-{mode}"
     queues = send(producer, topic, [], queues=4)
@@ -213,13 +209,13 @@ def test_java_and_python_share_a_group_without_a_gap(
 
     # 5.x answers for an empty queue that the group is new there, so that its first message may come before its start
     one = consumer(
-        cluster, group, seen, topic, orderly=mode == "orderly", consume_from_where="CONSUME_FROM_FIRST_OFFSET"
+        each_cluster, group, seen, topic, orderly=mode == "orderly", consume_from_where="CONSUME_FROM_FIRST_OFFSET"
     )
-    words = ("--mode", mode, "--namesrv", cluster.name_server, "--group", group, "--topic", topic)
+    words = ("--mode", mode, "--namesrv", each_cluster.name_server, "--group", group, "--topic", topic)
     ends = ("--count", "150", "--idle-ms", "60000", "--timeout-ms", "90000", "--full-body")
     with one:
         more(100)
-        with running(version_of(cluster), "Consume", *words, *ends, log=tmp_path / "java.log") as java:
+        with running(version_of(each_cluster), "Consume", *words, *ends, log=tmp_path / "java.log") as java:
             until(lambda: len(mine(one, topic)) == 2, "Java's consumer has two queues")
             while java.poll() is None and len(sent) < 3000:
                 more(20)

@@ -12,15 +12,16 @@ from rmqfast import Message
 from rmqfast.admin import Admin, TraceType, TraceView
 from rmqfast.client.producer import MessageType, Producer, TransactionProducer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
-from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
+from tests.broker.interop.cluster import SCENARIO, Cluster
 from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.client.producer.transactions import Bank
 from tests.client.push.listening import Seen
-from tests.interop.rocketmq import java, running
+from tests.interop.rocketmq import java
 from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
+BROKER_PROPERTIES = (*SCENARIO, "traceTopicEnable=true")
 PUB, BEFORE, AFTER, END = TraceType
 #: The release of Java's clients.
 JAVA = "4.9.4"
@@ -29,23 +30,10 @@ SLOW = 20.0
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = (*SCENARIO, "traceTopicEnable=true")
-    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), properties) as started:
-        yield started
-
-
 @pytest.fixture(scope="module")
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    with Admin(name_server=cluster.name_server, timeout=20) as started:
+def admin(each_cluster: Cluster) -> Iterator[Admin]:
+    with Admin(name_server=each_cluster.name_server, timeout=20) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def mqadmin(cluster: Cluster) -> Iterator[MqAdmin]:
-    with running(version_of(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
-        yield MqAdmin(process, cluster.name_server)
 
 
 def steps(admin: Admin, message_id: str, count: int) -> list[TraceView]:
@@ -73,13 +61,13 @@ def row_of(view: TraceView) -> list[str]:
     return [str(view.group), view.client_host, *when(view), f"{view.cost_time}ms", str(view.status)]
 
 
-def test_mqadmin_prints_the_steps_of_our_clients(cluster: Cluster, admin: Admin, mqadmin: MqAdmin) -> None:
+def test_mqadmin_prints_the_steps_of_our_clients(each_cluster: Cluster, admin: Admin, mqadmin: MqAdmin) -> None:
     seen = Seen(lambda messages, _: SUCCESS if messages[0].reconsume_times else LATER)
-    with Producer("ours", name_server=cluster.name_server, enable_msg_trace=True) as producer:
+    with Producer("ours", name_server=each_cluster.name_server, enable_msg_trace=True) as producer:
         sent = producer.send(Message("ours", b"x" * 100, tags="t", keys="k1 k2"), timeout=SLOW)
         consumer = PushConsumer(
             "ours_g",
-            name_server=cluster.name_server,
+            name_server=each_cluster.name_server,
             enable_msg_trace=True,
             consume_from_where="CONSUME_FROM_FIRST_OFFSET",
             await_termination_millis_when_shutdown=60_000,
@@ -96,15 +84,15 @@ def test_mqadmin_prints_the_steps_of_our_clients(cluster: Cluster, admin: Admin,
     assert sorted(printed(text, "Sub")) == sorted(row_of(view) for view in views if view.trace_type is AFTER)
 
 
-def test_the_steps_of_java_clients_are_read(cluster: Cluster, admin: Admin, mqadmin: MqAdmin) -> None:
-    to = ("--namesrv", cluster.name_server, "--topic", "theirs", "--trace", "--linger-ms", 1500)
+def test_the_steps_of_java_clients_are_read(each_cluster: Cluster, admin: Admin, mqadmin: MqAdmin) -> None:
+    to = ("--namesrv", each_cluster.name_server, "--topic", "theirs", "--trace", "--linger-ms", 1500)
     words = ("--group", "java", "--count", 2, "--tags", "A", "--keys", "k{i}")
     lines = java(JAVA, "Produce", *to, *words, heap="-Xmx256m").splitlines()
     first, second = (json.loads(line) for line in lines)
     java(
         JAVA,
         "Consume",
-        *("--mode", "push", "--namesrv", cluster.name_server, "--topic", "theirs", "--group", "java_g", "--trace"),
+        *("--mode", "push", "--namesrv", each_cluster.name_server, "--topic", "theirs", "--group", "java_g", "--trace"),
         *("--idle-ms", 4000),  # what Java has told its dispatcher in the last half second is lost at its end
         heap="-Xmx256m",
     )
@@ -112,7 +100,7 @@ def test_the_steps_of_java_clients_are_read(cluster: Cluster, admin: Admin, mqad
     assert [(view.trace_type, view.group) for view in views] == [(PUB, "java"), (BEFORE, "java_g"), (AFTER, "java_g")]
     pub, before, after = views
     assert (pub.topic, pub.tags, pub.keys, pub.status) == ("theirs", "A", "k0", "success")
-    assert (pub.offset_msg_id, pub.store_host) == (first["offsetMsgId"], cluster.broker)
+    assert (pub.offset_msg_id, pub.store_host) == (first["offsetMsgId"], each_cluster.broker)
     assert (before.request_id, before.retry_times) == (after.request_id, 0)
     assert {view.keys for view in steps(admin, second["msgId"], 3)} == {"k1"}
     text = mqadmin(["queryMsgTraceById", "-i", first["msgId"]])
@@ -131,10 +119,12 @@ def own_steps(admin: Admin, message_id: str) -> list[TraceView]:
     return views
 
 
-def test_a_transaction_has_the_same_steps_from_both(cluster: Cluster, admin: Admin) -> None:
-    with TransactionProducer("java_tx", Bank(), name_server=cluster.name_server, enable_msg_trace=True) as producer:
+def test_a_transaction_has_the_same_steps_from_both(each_cluster: Cluster, admin: Admin) -> None:
+    with TransactionProducer(
+        "java_tx", Bank(), name_server=each_cluster.name_server, enable_msg_trace=True
+    ) as producer:
         sent = producer.send_in_transaction(Message("money", b"1", tags="A", keys="k"), timeout=SLOW).send_result
-    to = ("--namesrv", cluster.name_server, "--topic", "money", "--trace", "--linger-ms", 1500, "--size", 1)
+    to = ("--namesrv", each_cluster.name_server, "--topic", "money", "--trace", "--linger-ms", 1500, "--size", 1)
     words = ("--group", "java", "--tx", "commit", "--tags", "A", "--keys", "k")
     theirs = json.loads(java(JAVA, "Produce", *to, *words, heap="-Xmx256m").splitlines()[0])
     found = [own_steps(admin, message_id) for message_id in (sent.msg_id, theirs["msgId"])]
