@@ -30,7 +30,7 @@ RELEASE := dist/release
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit comparison help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+.PHONY: asan attack audit help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release prepare lint-long \
 	tools tools-real tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
@@ -101,9 +101,6 @@ compatibility: .venv/.editable | tools-long ## docs/compatibility.md: clients of
 
 test-recipes: .venv/.editable .venv-recipes/.editable ## docs/recipes with Airflow, Dagster and dbt, in an environment of their own
 	$(call pytest,.venv) -m long tests/recipes
-
-comparison: .venv/.editable | tools-long ## docs/comparison.md: versions, dates and files as registries have them today; needs npm and Go
-	$(PYTHON) -m tests.comparison --ask --write
 
 jepsen: .venv/.editable ## clients and a broker under kills, cuts and silence: what was acknowledged is stored and consumed; ARGS="--seeds 5 --events 20"
 	$(PYTHON) -m tests.jepsen $(ARGS)

@@ -1,1 +1,0 @@
-"""The page that compares rmqfast with other clients and connectors: claims, their sources, and tables made of them."""
