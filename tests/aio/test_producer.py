@@ -23,7 +23,7 @@ from .loops import run, threads_of_loops
 
 def stored(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
     """The messages of a topic as the store has them, queue by queue."""
-    rows = open_store(cluster.brokers[0].tables.root).scan(topic).to_arrow().to_pylist()
+    rows = open_store(cluster.brokers[0].state.root).scan(topic).to_arrow().to_pylist()
     return sorted(rows, key=lambda row: (row["queue_id"], row["queue_offset"]))
 
 

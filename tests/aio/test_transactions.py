@@ -26,7 +26,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 def bodies(cluster: EmbeddedCluster, topic: str) -> list[bytes]:
-    store = open_store(cluster.brokers[0].tables.root)
+    store = open_store(cluster.brokers[0].state.root)
     return sorted(row["body"] for row in store.scan(topic).to_arrow().to_pylist()) if topic in store.topics() else []
 
 

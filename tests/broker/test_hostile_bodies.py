@@ -47,7 +47,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Table
     files = NamesrvConfig(kv_config_path=str(home / "kv"), config_store_path=str(home / "namesrv.properties"))
     names = NameServer(files)
     with Broker(BrokerConfig(SMALL | paths)) as broker:
-        answers, _ = processors_of(broker.tables, on_update=lambda _: None)
+        answers, _ = processors_of(broker.state, on_update=lambda _: None)
         yield {"broker": answers, "namesrv": names.processors}
 
 

@@ -234,7 +234,7 @@ def test_nothing_is_written_outside_of_the_stores(cluster: EmbeddedCluster, name
         ]
         if name:
             assert answers[0][0]["code"] in {1, 13}, answers[0]
-        cluster.brokers[0].tables.persist()
+        cluster.brokers[0].state.persist()
         wire.ask(215, {"topic": name})
         wire.ask(207, {"groupName": name})
     assert [path.name for path in inner.parent.iterdir()] == ["inner"]
@@ -291,7 +291,7 @@ def test_pulls_that_wait_for_ever_cost_little(cluster: EmbeddedCluster) -> None:
         fields = pull_fields("sound", "g", queue_id=1, offset=0, sys_flag=6) | {"suspendTimeoutMillis": str(2**63 - 1)}
         for opaque in range(200):
             wire.socket.sendall(json_frame(11, fields, bytes(1 << 20), opaque=opaque))
-        plane = cluster.brokers[0].tables.data_plane
+        plane = cluster.brokers[0].state.data_plane
         until(lambda: plane.parked_pulls == 200)
         assert _memory() - before < 100 << 20
 
@@ -334,7 +334,7 @@ def test_halves_of_characters_are_answered(cluster: EmbeddedCluster) -> None:
         for code in (203, 38, 201, 17, 208, 300, 204, 328, 21, 43, 307):
             fields = {"consumerGroup": "halves", "topic": "t", "producerGroup": "p", "clientId": "c"}
             assert wire.ask(code, fields)[0]["flag"] & 1
-        cluster.brokers[0].tables.persist()
+        cluster.brokers[0].state.persist()
 
 
 BOMBS = ["(" * 100_000, "NOT " * 30_000 + "a=1", "a=" + "-" * 100_000 + "1", "a=1" + " OR a=1" * 20_000, "9" * 100_000]

@@ -37,7 +37,7 @@ def killed(tmp_path: Path) -> Path:
     """The store of a broker that was killed: changes are in the log of its database."""
     with Broker(broker_config(tmp_path / "alive")) as broker:
         create(broker, "orders")
-        broker.tables.persist()
+        broker.state.persist()
         shutil.copytree(tmp_path / "alive", tmp_path / "killed")
     return tmp_path / "killed"
 

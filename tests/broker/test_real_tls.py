@@ -24,7 +24,7 @@ def java(extra: dict[str, str], program: str, *arguments: str, timeout: float = 
 
 def is_served(cluster: EmbeddedCluster, extra: dict[str, str]) -> bool:
     """Whether a producer's messages reach a push consumer; what is too large for a single TLS record among them."""
-    topic = f"t{len(cluster.brokers[0].tables.topics.wrapper()['topicConfigTable'])}"
+    topic = f"t{len(cluster.brokers[0].state.topics.wrapper()['topicConfigTable'])}"
     common = ("--namesrv", cluster.name_server, "--topic", topic)
     sent = java(extra, "Produce", *common, "--count", str(COUNT), "--size", "100000")
     if sum(line.get("sendStatus") == "SEND_OK" for line in sent) != COUNT:

@@ -42,7 +42,7 @@ def test_what_is_sent_is_pulled_and_a_held_pull_is_woken() -> None:
         address = address_of(cluster)
         assert send(address, "orders", b"first").code == 0
         assert b"first" in pull(address, "orders").body
-        plane = cluster.brokers[0].tables.data_plane
+        plane = cluster.brokers[0].state.data_plane
 
         def send_once_it_waits() -> None:
             until(lambda: plane.parked_pulls == 1)
@@ -61,14 +61,14 @@ def test_a_message_that_was_tried_too_often_goes_to_the_dead_letters() -> None:
         assert send(address, "%RETRY%G", b"enough", tries=17).code == 0
         assert b"again" in pull(address, "%RETRY%G").body
         assert b"enough" not in pull(address, "%RETRY%G").body
-        cluster.brokers[0].tables.topics.update(TopicConfig(topic_name="%DLQ%G", read_queue_nums=1, write_queue_nums=1))
+        cluster.brokers[0].state.topics.update(TopicConfig(topic_name="%DLQ%G", read_queue_nums=1, write_queue_nums=1))
         assert b"enough" in pull(address, "%DLQ%G").body
 
 
 def test_a_cluster_that_stops_leaves_nothing() -> None:
     before = broker_threads()
     cluster = EmbeddedCluster().start()
-    root = cluster.brokers[0].tables.root
+    root = cluster.brokers[0].state.root
     assert broker_threads() > before
     cluster.stop()
     cluster.stop()
@@ -86,7 +86,7 @@ def test_a_cluster_that_is_used_wrongly_says_so() -> None:
     with pytest.raises(ArgumentError, match="started once"):
         cluster.start()
     with pytest.raises(ArgumentError, match="does not run"):
-        _ = broker.tables
+        _ = broker.state
     with pytest.raises(ArgumentError, match="brokers"):
         EmbeddedCluster(brokers=0)
 
@@ -167,7 +167,7 @@ def test_a_broker_under_load_closes(tmp_path: Path) -> None:
         sender.start()
     for _ in range(40):
         assert at_work.acquire(timeout=PATIENCE)
-    until(lambda: broker.tables.data_plane.parked_pulls == 20)
+    until(lambda: broker.state.data_plane.parked_pulls == 20)
     broker.stop()
     for sender in senders:
         sender.join(PATIENCE)
@@ -225,7 +225,7 @@ def test_a_name_server_that_never_answers_holds_the_start_up_once_and_nothing_el
             monkeypatch.setattr(NameServers, "_timeout", lambda _: 3600.0)
             for name in ("first", "second", "third"):
                 assert send(broker.address, name, b"x").code == 0
-            broker.tables.topics.update(TopicConfig(topic_name="fourth"))
+            broker.state.topics.update(TopicConfig(topic_name="fourth"))
             until(lambda: all(route(up.address, name) for name in ("first", "second", "third", "fourth")))
 
 
@@ -236,7 +236,7 @@ def test_a_name_server_that_forgot_all_is_told_all_again_with_one_topic(tmp_path
         first.start()
         with Broker(broker_config(tmp_path / "store", namesrvAddr=address)) as broker:
             first.stop()
-            topics = broker.tables.topics
+            topics = broker.state.topics
             topics.update(TopicConfig(topic_name="unheard"))
             with NameServer(names):
                 topics.update(TopicConfig(topic_name="one"))
@@ -246,8 +246,8 @@ def test_a_name_server_that_forgot_all_is_told_all_again_with_one_topic(tmp_path
 def test_after_a_fork_everything_says_so() -> None:
     with EmbeddedCluster() as cluster:
         broker = cluster.brokers[0]
-        root = broker.tables.root
-        calls = (cluster.stop, cluster.start, broker.stop, broker.start, broker.register, lambda: broker.tables)
+        root = broker.state.root
+        calls = (cluster.stop, cluster.start, broker.stop, broker.start, broker.register, lambda: broker.state)
         child = os.fork()
         if child == 0:
             refused = 0

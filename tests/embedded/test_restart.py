@@ -164,7 +164,7 @@ def test_what_the_broker_itself_stores_does_not_wait_for_the_disk(
 
     monkeypatch.setattr(WritableStore, "append", noted)
     with EmbeddedCluster(tmp_path, config=SMALL | {"flushDiskType": "SYNC_FLUSH"}) as cluster:
-        own = cluster.brokers[0].tables.appends
+        own = cluster.brokers[0].state.appends
         for append_one in (own.append, own.append_due, own.append_reply):
             append_one(Message("orders", b"x"))
     assert waits == [False] * 3

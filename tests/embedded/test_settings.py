@@ -92,7 +92,7 @@ def test_sends_wait_for_the_time_that_the_configuration_says(cluster: EmbeddedCl
 
 def test_transactions_are_checked_as_the_configuration_says_now(cluster: EmbeddedCluster) -> None:
     update_config(address_of(cluster), transactionTimeOut="7", transactionCheckMax="3")
-    options = cluster.brokers[0].tables.transactions.options
+    options = cluster.brokers[0].state.transactions.options
     assert (options.timeout, options.max_checks) == (7, 3)
 
 
@@ -100,7 +100,7 @@ def test_a_broker_that_must_not_be_written_to_is_registered_so(cluster: Embedded
     until(lambda: route(cluster.name_server, "orders")["broker-a"]["perm"] == 6)
     assert update_config(address_of(cluster), brokerPermission="4").code == 0
     until(lambda: route(cluster.name_server, "orders")["broker-a"]["perm"] == 4)
-    assert cluster.brokers[0].tables.topics.topics()[0].perm != 4
+    assert cluster.brokers[0].state.topics.topics()[0].perm != 4
     assert update_config(address_of(cluster), brokerPermission="6").code == 0
     until(lambda: route(cluster.name_server, "orders")["broker-a"]["perm"] == 6)
 
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_written_does_not_keep_the_change(
     (tmp_path / "file").write_text("in the way")
     with EmbeddedCluster(config_file=file) as cluster, caplog.at_level(logging.ERROR):
         assert update_config(address_of(cluster), transactionCheckMax="3").code == 0
-        assert cluster.brokers[0].tables.config().number("transactionCheckMax") == 3
+        assert cluster.brokers[0].state.config().number("transactionCheckMax") == 3
     assert "was not saved" in caplog.text
 
 
@@ -231,7 +231,7 @@ def test_access_control_without_what_it_needs_does_not_start(tmp_path: Path, mon
 def test_what_the_broker_stores_and_gets_is_in_its_figures(tmp_path: Path) -> None:
     clock = Clock()
     with Broker(broker_config(tmp_path / "store", messageDelayLevel="1h"), now=clock) as broker:
-        address, plane = broker.address, broker.tables.data_plane
+        address, plane = broker.address, broker.state.data_plane
 
         def counted() -> dict[tuple[str, str], int]:
             return {(name, key): amount for name, key, _, amount in counters_of(plane)}
@@ -254,7 +254,7 @@ def test_what_the_broker_stores_and_gets_is_in_its_figures(tmp_path: Path) -> No
 
 
 def test_what_the_broker_makes_of_its_own_accord_counts_in_no_topic(cluster: EmbeddedCluster) -> None:
-    address, plane = address_of(cluster), cluster.brokers[0].tables.data_plane
+    address, plane = address_of(cluster), cluster.brokers[0].state.data_plane
     back = {"group": "G", "originTopic": "orders", "offset": "0", "delayLevel": "0", "originMsgId": "x"}
     with RemotingClient(address) as client:
         body = b'{"groupName":"G","retryMaxTimes":3}'

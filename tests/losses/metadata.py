@@ -139,13 +139,13 @@ class _Started:
 def _served(root: Path) -> State:
     """What a broker serves that starts on a store."""
     with Broker(broker_config(root)) as broker:
-        tables = broker.tables
+        state = broker.state
         return state_of(
             {
-                "topics.json": {topic.topic_name: topic.to_json() for topic in tables.topics.topics()},
-                "subscriptionGroup.json": {group.group_name: group.to_json() for group in tables.groups.groups()},
-                "consumerOffset.json": tables.offsets.table(),
-                "delayOffset.json": tables.schedule.offsets(),
+                "topics.json": {topic.topic_name: topic.to_json() for topic in state.topics.topics()},
+                "subscriptionGroup.json": {group.group_name: group.to_json() for group in state.groups.groups()},
+                "consumerOffset.json": state.offsets.table(),
+                "delayOffset.json": state.schedule.offsets(),
             }
         )
 

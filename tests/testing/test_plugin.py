@@ -29,7 +29,7 @@ def test_orders(rmqfast_cluster, turn):
     assert b"paid" in pull(address, "orders").body
 
 def test_that_fails(rmqfast_cluster):
-    print("store", rmqfast_cluster.brokers[0].tables.root)
+    print("store", rmqfast_cluster.brokers[0].state.root)
     assert 0
 """
 #: What the reader has already.

@@ -1,4 +1,4 @@
-"""Starts and stops a broker: its tables, its processors, its listeners.
+"""Starts and stops a broker: its state, its processors, its listeners.
 
 Source: `BrokerController`, `BrokerStartup`.
 """
@@ -22,7 +22,7 @@ from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, check_port_is_free
 from rmqfast.broker.processors import processors_of
 from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.registration.registrar import Registrar
-from rmqfast.broker.tables import BrokerTables
+from rmqfast.broker.state import BrokerState
 from rmqfast.errors import ArgumentError, ForkError, RemotingError
 from rmqfast.logs import logger_of
 from rmqfast.pickling import not_picklable
@@ -98,7 +98,7 @@ class Broker:
         self._now = now or _milliseconds
         self._steady = now or milliseconds_since_boot
         self._pid = os.getpid()
-        self._tables: BrokerTables | None = None
+        self._state: BrokerState | None = None
         self._server: RemotingServer | None = None
         self._registrar: Registrar | None = None
         self._listeners: list[Listener] = []
@@ -138,7 +138,7 @@ class Broker:
             self._listen()
             self._serve_log()
             self._register(NameServers(self._name_servers(), self.config, signer))
-            self._timers = timers_of(self.tables, self._clients, self._access, self._stopped.is_set)
+            self._timers = timers_of(self.state, self._clients, self._access, self._stopped.is_set)
         except BaseException:
             self.stop()
             raise
@@ -153,7 +153,7 @@ class Broker:
         return self.config.broker_address
 
     @property
-    def tables(self) -> BrokerTables:
+    def state(self) -> BrokerState:
         """What it knows, while it runs.
 
         Raises:
@@ -161,9 +161,9 @@ class Broker:
             ForkError: It was started in another process.
         """
         self._refuse_fork()
-        if self._tables is None:
+        if self._state is None:
             raise ArgumentError("the broker does not run")
-        return self._tables
+        return self._state
 
     def stop(self) -> None:
         """Takes its leave of the name servers, ends all connections, saves everything and closes the store.
@@ -178,7 +178,7 @@ class Broker:
         """
         self._refuse_fork()
         self._stopped.set()
-        # jobs first: they would use tables that are closed below
+        # jobs first: they would use what is closed below
         for timer in self._timers:
             timer.stop()
         if self._registrar is not None:
@@ -187,9 +187,9 @@ class Broker:
             listener.close()
         if self._server is not None:
             self._server.close()
-        tables, self._tables = self._tables, None
-        if tables is not None:
-            tables.close()
+        state, self._state = self._state, None
+        if state is not None:
+            state.close()
 
     def serve_forever(self) -> None:
         """Starts where that was not done, and waits for `stop`.
@@ -233,7 +233,7 @@ class Broker:
     def _open(self) -> None:
         check = all_of(None if self._access is None else self._access.check, self._check)
         exposure = exposure_of(self.config, is_checked=check is not None)
-        # filled once the tables are there: they need the server's mailbox, and the server needs the processors
+        # filled once the state is there: it needs the server's mailbox, and the server needs the processors
         processors: dict[int, Processor] = {}
         self._server = RemotingServer(
             processors,
@@ -244,7 +244,7 @@ class Broker:
             workers=_WORKERS,
             options=self._options(),
         )
-        self._tables = BrokerTables(
+        self._state = BrokerState(
             self.config,
             self._server.mailbox,
             vip_port=self._vip_port,
@@ -256,13 +256,13 @@ class Broker:
             store=self._store,
         )
         if self._access is not None:
-            self._access.topics_at = partial(find_topics, self._tables.live)
-        answers, self._clients = processors_of(self.tables, on_update=self._config_changed, access=self._access)
+            self._access.topics_at = partial(find_topics, self._state.live)
+        answers, self._clients = processors_of(self.state, on_update=self._config_changed, access=self._access)
         processors.update(answers)
 
     def _listen(self) -> None:
         # the data plane gets each request first, and hands over what it does not answer
-        host, plane = bracketed(self.config.text("bindAddress")), self.tables.data_plane
+        host, plane = bracketed(self.config.text("bindAddress")), self.state.data_plane
         options = self._options()
         self._listeners.append(Listener.bind(f"{host}:{self.config.text('listenPort')}", plane, options))
         if self._vip_port is None:
@@ -283,7 +283,7 @@ class Broker:
         is_checked = self._access is not None or self._check is not None
         address = f"{bracketed(config.text('bindAddress'))}:{port}"
         try:
-            self.tables.data_plane.serve_log(address, **ha_options(config, is_checked=is_checked))
+            self.state.data_plane.serve_log(address, **ha_options(config, is_checked=is_checked))
         except RemotingError as error:
             # no send would ever find a slave
             if config.is_sync_master:
@@ -303,7 +303,7 @@ class Broker:
         return [address.strip() for address in self.config.text("namesrvAddr").split(";") if address.strip()]
 
     def _register(self, name_servers: NameServers) -> None:
-        self._registrar = Registrar(name_servers, self.tables.topics, self.tables.config)
+        self._registrar = Registrar(name_servers, self.state.topics, self.state.config)
         self._registrar.start()
 
     def _topic_changed(self, topics: Sequence[TopicConfig] | None) -> None:
@@ -312,14 +312,14 @@ class Broker:
             self._registrar.changed(topics)
 
     def _config_changed(self, changes: Mapping[str, str]) -> None:
-        self.tables.take(self.tables.config())
+        self.state.take(self.state.config())
         if self._config_file is not None:
             self._config_file.update(changes)
 
     def _again(self, call: Call, target: tuple[str, int] | None) -> None:
-        tables = self._tables
-        if tables is not None:
-            tables.data_plane.handle_again(call, target)
+        state = self._state
+        if state is not None:
+            state.data_plane.handle_again(call, target)
 
     def _closed(self, channel: Channel) -> None:
         self._clients.closed(channel)

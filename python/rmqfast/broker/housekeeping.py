@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqfast.broker.clients.client_processor import ClientProcessor
-from rmqfast.broker.tables import BrokerTables
+from rmqfast.broker.state import BrokerState
 from rmqfast.logs import logger_of
 from rmqfast.system import monotonic
 from rmqfast.threads import is_current, new_event, new_thread
@@ -27,68 +27,68 @@ FIRST_DELIVERY = 1.0
 
 
 def timers_of(
-    tables: BrokerTables, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
+    state: BrokerState, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
 ) -> list[Timer]:
     """Starts the threads that do it; deliveries and checks of transactions take their time, and have one each."""
-    housekeeping = [*_saves(tables), *_scans(tables, clients), *_figures(tables)]
+    housekeeping = [*_saves(state), *_scans(state, clients), *_figures(state)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))
     timers = [
         Timer("rmqfast-housekeeping", housekeeping),
-        Timer("rmqfast-notices", [Job(tables.notifier.run_once, 0.2, lambda: 0.2)]),
+        Timer("rmqfast-notices", [Job(state.notifier.run_once, 0.2, lambda: 0.2)]),
     ]
-    if tables.config().is_slave:
+    if state.config().is_slave:
         # what is due, and who has to end a transaction, is its master's affair
         return timers
     return [
         *timers,
-        Timer("rmqfast-delay", [Job(lambda: _deliver(tables, is_stopped), FIRST_DELIVERY, lambda: 0.05)]),
-        Timer("rmqfast-transactions", [_check_transactions(tables)]),
+        Timer("rmqfast-delay", [Job(lambda: _deliver(state, is_stopped), FIRST_DELIVERY, lambda: 0.05)]),
+        Timer("rmqfast-transactions", [_check_transactions(state)]),
     ]
 
 
-def _saves(tables: BrokerTables) -> list[Job]:
-    config = tables.config
+def _saves(state: BrokerState) -> list[Job]:
+    config = state.config
     return [
         # ten seconds first, as in `BrokerController`
-        Job(tables.offsets.persist, 10, lambda: config().number("flushConsumerOffsetInterval") / 1000),
-        Job(tables.schedule.persist, 10, lambda: config().number("flushDelayOffsetInterval") / 1000),
-        Job(lambda: tables.filters.persist(now=tables.now()), 10, lambda: 10),
-        Job(tables.metadata.flush, 1, lambda: 1),  # groups that came into being, and what the disk refused before
+        Job(state.offsets.persist, 10, lambda: config().number("flushConsumerOffsetInterval") / 1000),
+        Job(state.schedule.persist, 10, lambda: config().number("flushDelayOffsetInterval") / 1000),
+        Job(lambda: state.filters.persist(now=state.now()), 10, lambda: 10),
+        Job(state.metadata.flush, 1, lambda: 1),  # groups that came into being, and what the disk refused before
     ]
 
 
-def _scans(tables: BrokerTables, clients: ClientProcessor) -> list[Job]:
-    config = tables.config
+def _scans(state: BrokerState, clients: ClientProcessor) -> list[Job]:
+    config = state.config
     return [
         # as often as `ClientHousekeepingService`: every 10 seconds, for 120 seconds of silence
         Job(clients.scan, 10, lambda: 10),
-        Job(lambda: tables.locks.scan(tables.now()), 60, lambda: 60),
-        Job(tables.data_plane.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
+        Job(lambda: state.locks.scan(state.now()), 60, lambda: 60),
+        Job(state.data_plane.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
     ]
 
 
-def _figures(tables: BrokerTables) -> list[Job]:
+def _figures(state: BrokerState) -> list[Job]:
     return [
-        Job(lambda: tables.stats.run_once(tables.now()), 10, lambda: 10),
-        Job(lambda: tables.store_stats.run_once(tables.now()), 1, lambda: 1),
+        Job(lambda: state.stats.run_once(state.now()), 10, lambda: 10),
+        Job(lambda: state.store_stats.run_once(state.now()), 1, lambda: 1),
         # the text stands in the refusal of a send: "the broker's disk is full [CL: 0.93 ...]"
-        Job(tables.note_disk_usage, 0, lambda: 1),
-        Job(tables.integrity.run_once, 0, lambda: 1),
+        Job(state.note_disk_usage, 0, lambda: 1),
+        Job(state.integrity.run_once, 0, lambda: 1),
     ]
 
 
-def _deliver(tables: BrokerTables, is_stopped: Callable[[], bool]) -> None:
+def _deliver(state: BrokerState, is_stopped: Callable[[], bool]) -> None:
     """Delivers what is due; where a level has more than one look takes, it goes on at once."""
-    while not is_stopped() and tables.schedule.run_once(tables.now()):
+    while not is_stopped() and state.schedule.run_once(state.now()):
         pass
 
 
-def _check_transactions(tables: BrokerTables) -> Job:
+def _check_transactions(state: BrokerState) -> Job:
     def seconds() -> float:
-        return tables.config().number("transactionCheckInterval") / 1000
+        return state.config().number("transactionCheckInterval") / 1000
 
-    return Job(lambda: tables.transactions.run_once(tables.now()), seconds(), seconds)
+    return Job(lambda: state.transactions.run_once(state.now()), seconds(), seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
 from rmqfast.broker.queries.queue_bounds_processor import QueueBoundsProcessor
 from rmqfast.broker.queries.runtime_info_processor import RuntimeInfoProcessor
+from rmqfast.broker.state import BrokerState
 from rmqfast.broker.statistics.broker_stats import BrokerStatsProcessor
-from rmqfast.broker.tables import BrokerTables
 from rmqfast.broker.topics.subscription_group_processor import SubscriptionGroupProcessor
 from rmqfast.broker.topics.topic_processor import TopicProcessor
 from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
@@ -40,23 +40,23 @@ __all__ = ["processors_of"]
 
 
 def processors_of(
-    tables: BrokerTables, *, on_update: Callable[[Mapping[str, str]], object], access: AccessValidator | None = None
+    state: BrokerState, *, on_update: Callable[[Mapping[str, str]], object], access: AccessValidator | None = None
 ) -> tuple[dict[int, Processor], ClientProcessor]:
     """Who answers, by request code; and who hears of connections that ended."""
-    clients = _clients(tables)
+    clients = _clients(state)
     parts = (
-        _messages(tables),
+        _messages(state),
         clients.processors(),
-        _groups_online(tables),
-        _administration(tables, on_update),
-        _figures(tables),
-        tables.preparation.processors(),
-        access_processors(tables.config(), access),
+        _groups_online(state),
+        _administration(state, on_update),
+        _figures(state),
+        state.preparation.processors(),
+        access_processors(state.config(), access),
     )
     processors: dict[int, Processor] = {}
     for part in parts:
         processors |= part
-    if tables.config().is_slave:
+    if state.config().is_slave:
         processors |= _of_slave()
     return processors, clients
 
@@ -89,105 +89,103 @@ def _refuse_end(_request: Request) -> NoReturn:
     raise ResponseError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transaction")
 
 
-def _clients(tables: BrokerTables) -> ClientProcessor:
+def _clients(state: BrokerState) -> ClientProcessor:
     return ClientProcessor(
-        tables.data_plane,
-        consumers=tables.consumers,
-        producers=tables.producers,
-        filters=tables.filters,
-        find_group=tables.groups.find,
-        is_known=lambda name: tables.groups.get(name) is not None,
-        names=tables.names,
-        create_retry_topics=tables.topics.create_missing,
-        now=tables.now,
-        notify=tables.notifier.take,
+        state.data_plane,
+        consumers=state.consumers,
+        producers=state.producers,
+        filters=state.filters,
+        find_group=state.groups.find,
+        is_known=lambda name: state.groups.get(name) is not None,
+        names=state.names,
+        create_retry_topics=state.topics.create_missing,
+        now=state.now,
+        notify=state.notifier.take,
     )
 
 
-def _messages(tables: BrokerTables) -> dict[int, Processor]:
-    config = tables.config()
+def _messages(state: BrokerState) -> dict[int, Processor]:
+    config = state.config()
     send_back = SendBackProcessor(
-        tables.live,
-        tables.appends.append,
-        find_group=tables.groups.find,
-        make_topic=tables.preparation.make_topic,
-        is_writable=lambda: bool(tables.config().number("brokerPermission") & 2),
+        state.live,
+        state.appends.append,
+        find_group=state.groups.find,
+        make_topic=state.preparation.make_topic,
+        is_writable=lambda: bool(state.config().number("brokerPermission") & 2),
         broker_ip=config.text("brokerIP1"),
-        sent_back=tables.count_sent_back,
+        sent_back=state.count_sent_back,
     )
     reply = ReplyMessageProcessor(
-        tables.appends.append_reply,
-        find_channel=tables.producers.channel,
-        check=tables.preparation.topic_for,
+        state.appends.append_reply,
+        find_channel=state.producers.channel,
+        check=state.preparation.topic_for,
         options=ReplyOptions(
             config.broker_address,
             config.text("regionId"),
             config.flag("traceOn"),
             config.flag("storeReplyMessageEnable"),
         ),
-        now=tables.now,
+        now=state.now,
     )
-    end = EndTransactionProcessor(tables.half, tables.live, max_message_size=config.number("maxMessageSize"))
-    query = QueryMessageProcessor(tables.live, tables.config)
+    end = EndTransactionProcessor(state.half, state.live, max_message_size=config.number("maxMessageSize"))
+    query = QueryMessageProcessor(state.live, state.config)
     return send_back.processors() | reply.processors() | end.processors() | query.processors()
 
 
-def _groups_online(tables: BrokerTables) -> dict[int, Processor]:
-    name = tables.config().text("brokerName")
+def _groups_online(state: BrokerState) -> dict[int, Processor]:
+    name = state.config().text("brokerName")
     reset = ResetOffsetProcessor(
-        consumers=tables.consumers,
-        offsets=tables.offsets,
-        store=tables.live,
-        find_topic=tables.topics.get,
+        consumers=state.consumers,
+        offsets=state.offsets,
+        store=state.live,
+        find_topic=state.topics.get,
         broker_name=name,
     )
     return (
-        ConnectionProcessor(tables.consumers, tables.producers).processors()
-        | QueueLockProcessor(tables.locks, tables.now).processors()
-        | ConsumerOffsetProcessor(tables.offsets, tables.consumers, tables.topics.get).processors()
-        | ClientCallProcessor(tables.consumers, tables.live, name).processors()
+        ConnectionProcessor(state.consumers, state.producers).processors()
+        | QueueLockProcessor(state.locks, state.now).processors()
+        | ConsumerOffsetProcessor(state.offsets, state.consumers, state.topics.get).processors()
+        | ClientCallProcessor(state.consumers, state.live, name).processors()
         | reset.processors()
     )
 
 
-def _administration(tables: BrokerTables, on_update: Callable[[Mapping[str, str]], object]) -> dict[int, Processor]:
-    config = ConfigProcessor(
-        tables.configuration, tables.topics, tables.data_plane, now=tables.now, on_update=on_update
-    )
+def _administration(state: BrokerState, on_update: Callable[[Mapping[str, str]], object]) -> dict[int, Processor]:
+    config = ConfigProcessor(state.configuration, state.topics, state.data_plane, now=state.now, on_update=on_update)
     return (
-        TopicProcessor(tables.topics, tables.offsets, tables.store, tables.stats, tables.config).processors()
-        | SubscriptionGroupProcessor(tables.groups, tables.offsets, tables.stats, tables.config).processors()
+        TopicProcessor(state.topics, state.offsets, state.store, state.stats, state.config).processors()
+        | SubscriptionGroupProcessor(state.groups, state.offsets, state.stats, state.config).processors()
         | config.processors()
-        | CleanProcessor(tables.store, tables.topics).processors()
+        | CleanProcessor(state.store, state.topics).processors()
     )
 
 
-def _figures(tables: BrokerTables) -> dict[int, Processor]:
+def _figures(state: BrokerState) -> dict[int, Processor]:
     consume_stats = ConsumeStatsProcessor(
-        tables.config,
-        tables.topics,
-        tables.live,
-        groups=tables.groups,
-        consumers=tables.consumers,
-        offsets=tables.offsets,
-        stats=tables.stats,
-        now=tables.now,
+        state.config,
+        state.topics,
+        state.live,
+        groups=state.groups,
+        consumers=state.consumers,
+        offsets=state.offsets,
+        stats=state.stats,
+        now=state.now,
     )
     runtime_info = RuntimeInfoProcessor(
-        tables.config,
-        tables.root,
-        tables.live,
-        tables.store_stats,
-        schedule=tables.schedule.running_stats,
-        unflushed=tables.unflushed,
-        integrity=tables.integrity.figures,
-        now=tables.now,
+        state.config,
+        state.root,
+        state.live,
+        state.store_stats,
+        schedule=state.schedule.running_stats,
+        unflushed=state.unflushed,
+        integrity=state.integrity.figures,
+        now=state.now,
     )
     return (
         consume_stats.processors()
         | runtime_info.processors()
-        | QueueBoundsProcessor(tables.live).processors()
-        | ConsumeQueueProcessor(tables.topics, tables.live, tables.consumers).processors()
-        | BrokerStatsProcessor(tables.stats).processors()
-        | DelayOffsetProcessor(tables.schedule.offsets).processors()
+        | QueueBoundsProcessor(state.live).processors()
+        | ConsumeQueueProcessor(state.topics, state.live, state.consumers).processors()
+        | BrokerStatsProcessor(state.stats).processors()
+        | DelayOffsetProcessor(state.schedule.offsets).processors()
     )

@@ -54,20 +54,20 @@ class ServedCopy:
         broker, self._broker = self._broker, None
         if broker is not None:
             # what was changed while it ran, and its port
-            self.config = broker.tables.config()
+            self.config = broker.state.config()
             broker.stop()
 
     def take(self, table: ConfigTable) -> None:
         """Gives the broker what its master has, in place of its own."""
         if self._broker is None:
             return
-        tables = self._broker.tables
+        state = self._broker.state
         match table:
             case TopicConfigTable():
-                tables.topics.take(table)
+                state.topics.take(table)
             case SubscriptionGroupTable():
-                tables.groups.take(table)
+                state.groups.take(table)
             case ConsumerOffsetTable():
-                tables.offsets.take(table)
+                state.offsets.take(table)
             case DelayOffsetTable():
-                tables.schedule.take(table)
+                state.schedule.take(table)

@@ -64,7 +64,7 @@ def polled(consumer: LitePullConsumer, count: int) -> list[str]:
 
 def stored(cluster: EmbeddedCluster, consumer: LitePullConsumer, queue: MessageQueue) -> int | None:
     """The offset that the broker has."""
-    return cluster.brokers[0].tables.offsets.query(consumer.group, queue.topic, queue.queue_id)
+    return cluster.brokers[0].state.offsets.query(consumer.group, queue.topic, queue.queue_id)
 
 
 def all_of(count: int) -> list[str]:

@@ -44,7 +44,7 @@ def test_more_than_may_be_on_its_way_waits_and_is_then_refused(cluster: Embedded
         producer.send_async(Message("pressed", b"4"), slow, timeout=PATIENCE)
         go.set()
     until(lambda: len(ended) == 3)
-    rows = open_store(cluster.brokers[0].tables.root).scan("pressed").to_arrow().to_pylist()
+    rows = open_store(cluster.brokers[0].state.root).scan("pressed").to_arrow().to_pylist()
     assert {row["body"] for row in rows} == {b"0", b"1", b"3", b"4"}
 
 

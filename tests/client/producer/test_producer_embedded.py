@@ -51,7 +51,7 @@ def stored(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
     rows = [
         {**row, "properties": dict(row["properties"])}
         for broker in cluster.brokers
-        for row in open_store(broker.tables.root).scan(topic).to_arrow().to_pylist()
+        for row in open_store(broker.state.root).scan(topic).to_arrow().to_pylist()
     ]
     return sorted(rows, key=lambda row: (row["queue_id"], row["queue_offset"]))
 
@@ -188,7 +188,7 @@ def test_asynchronous_sends_end_once_each_in_a_callback_or_a_future(
 
 def test_one_way_and_delayed_messages_arrive(cluster: EmbeddedCluster, producer: Producer) -> None:
     producer.send_oneway(Message("oneway", b"x"))
-    until(lambda: "oneway" in open_store(cluster.brokers[0].tables.root).topics())
+    until(lambda: "oneway" in open_store(cluster.brokers[0].state.root).topics())
     assert [row["body"] for row in stored(cluster, "oneway")] == [b"x"]
     producer.send(Message("delayed", b"later", delay_level=18))
     [row] = [row for row in stored(cluster, "SCHEDULE_TOPIC_XXXX") if row["properties"]["REAL_TOPIC"] == "delayed"]
@@ -427,7 +427,7 @@ def test_rows_that_cannot_be_sent_are_named_and_nothing_is_sent(
 ) -> None:
     with pytest.raises((ArgumentError, ClientError), match=text):
         getattr(producer, send)(pa.table(columns), topic="refused")
-    assert "refused" not in open_store(cluster.brokers[0].tables.root).topics()
+    assert "refused" not in open_store(cluster.brokers[0].state.root).topics()
 
 
 @pytest.mark.parametrize("topic", ["frames-pandas", "frames-lazy"])
@@ -435,7 +435,7 @@ def test_frames_are_sent_whatever_their_index_is(topic: str, cluster: EmbeddedCl
     frame: Any = pd.DataFrame({"body": [b"a", b"b", b"c"], "tags": ["x", "y", "x"], "keys": [["k1", "k2"], [], None]})
     frame = frame.astype({"tags": "category"}).sort_values("body", ascending=False)
     producer.send_many(pl.DataFrame(frame).lazy() if topic == "frames-lazy" else frame, topic=topic)
-    with open_store(cluster.brokers[0].tables.root) as store:
+    with open_store(cluster.brokers[0].state.root) as store:
         rows = store.scan(topic, columns=["body", "tags", "keys"]).to_arrow().to_pylist()
     assert [tuple(row.values()) for row in rows] == [(b"c", "x", None), (b"b", "y", None), (b"a", "x", "k1 k2")]
 

@@ -73,7 +73,7 @@ def bodies(cluster: EmbeddedCluster, topic: str) -> set[bytes]:
 
 
 def rows(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
-    store = open_store(cluster.brokers[0].tables.root)
+    store = open_store(cluster.brokers[0].state.root)
     return store.scan(topic).to_arrow().to_pylist() if topic in store.topics() else []
 
 

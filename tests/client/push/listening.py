@@ -118,7 +118,7 @@ def committed(cluster: EmbeddedCluster, group: str, topic: str) -> dict[int, int
     """The offsets of a group, as the brokers have them."""
     found: dict[int, int] = {}
     for broker in cluster.brokers:
-        found |= broker.tables.offsets.table().get(f"{topic}@{group}", {})
+        found |= broker.state.offsets.table().get(f"{topic}@{group}", {})
     return found
 
 

@@ -46,7 +46,7 @@ def until_pulls_have_ended(cluster: EmbeddedCluster, one: PushConsumer) -> None:
     """Waits until no pull of a consumer that is suspended is in flight, and what came is handled."""
 
     def have_ended() -> bool:
-        cluster.brokers[0].tables.data_plane.check_parked_pulls()  # by itself every five seconds
+        cluster.brokers[0].state.data_plane.check_parked_pulls()  # by itself every five seconds
         return member_of(one).queues.is_handled
 
     until(have_ended)
@@ -248,7 +248,7 @@ def test_topics_come_and_go_while_it_runs(cluster: EmbeddedCluster, producer: Pr
 
 def test_an_offset_outside_of_the_queue_is_mended(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:
     (queue,) = send(producer, "outside", [b"0", b"1"])
-    cluster.brokers[0].tables.offsets.commit("g-outside", "outside", 0, 1000)
+    cluster.brokers[0].state.offsets.commit("g-outside", "outside", 0, 1000)
     seen = Seen()
     one = make(cluster, "g-outside", seen, "outside")
     with one:
@@ -395,7 +395,7 @@ assert came.wait({PATIENCE}) and came_in_order.wait({PATIENCE})
     command = [sys.executable, "-c", program]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
-    assert rmqfast_cluster.brokers[0].tables.topics.get("%DLQ%g-left-in-order")
+    assert rmqfast_cluster.brokers[0].state.topics.get("%DLQ%g-left-in-order")
     until_committed(rmqfast_cluster, "g-left", "left", {0: 1})
 
 

@@ -45,7 +45,7 @@ def test_each_queue_comes_in_its_order_and_its_lock_is_given_up_at_the_end(
     cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     queues = send(producer, "ordered", [b"%d" % number for number in range(60)], queues=4)
-    lock = functools.partial(cluster.brokers[0].tables.locks.lock, "g-ordered", "another", queues)
+    lock = functools.partial(cluster.brokers[0].state.locks.lock, "g-ordered", "another", queues)
     seen = Seen(lambda *_: SUCCESS)
     with make(cluster, "g-ordered", seen, "ordered", orderly=True, consume_message_batch_max_size=3):
         seen.wait(60)
@@ -63,7 +63,7 @@ def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
     options = {"max_reconsume_times": 2, "suspend_current_queue_time_millis": 10}
     with make(cluster, "g-stuck", seen, "stuck", orderly=True, **options):
         seen.wait(4)
-        assert cluster.brokers[0].tables.topics.get("%DLQ%g-stuck")
+        assert cluster.brokers[0].state.topics.get("%DLQ%g-stuck")
     assert [(m.body, m.reconsume_times) for m in seen.messages] == [(b"0", 0), (b"0", 1), (b"0", 2), (b"1", 0)]
     until_committed(cluster, "g-stuck", "stuck", {0: 2})
 
@@ -161,7 +161,7 @@ def test_a_broadcast_in_order_needs_no_locks(
         for seen in members:
             seen.wait(3)
         now = milliseconds()
-        assert cluster.brokers[0].tables.locks.lock("g-played", "another", [queue], now=now) == [queue]
+        assert cluster.brokers[0].state.locks.lock("g-played", "another", [queue], now=now) == [queue]
     assert [seen.bodies for seen in members] == [[b"0", b"1", b"2"]] * 2
 
 

@@ -239,7 +239,7 @@ def test_a_broker_may_want_no_traces_and_another_name_for_them() -> None:
             assert not sent.is_traced
         assert len(admin.topics.status("watched")) == 1
         assert admin.messages.trace(sent.msg_id, trace_topic="watched") == []
-        assert "watched" in cluster.brokers[0].tables.topics.system_topics
+        assert "watched" in cluster.brokers[0].state.topics.system_topics
 
 
 EXITING = """

@@ -229,7 +229,7 @@ def test_a_pattern_that_nothing_matches_is_an_empty_batch_and_a_stream_that_asks
         assert asked[RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER] == 3
         assert (of.report(), of.metrics("{}")) == (None, {})
         for name in ("%DLQ%lake", "%RETRY%lake", "orders"):
-            broker.tables.topics.update(TopicConfig(topic_name=name, read_queue_nums=1, write_queue_nums=1))
+            broker.state.topics.update(TopicConfig(topic_name=name, read_queue_nums=1, write_queue_nums=1))
         until(lambda: latest(of, "{}", is_limited=True) == at(0))
         of.close()
         # neither topics of groups, nor those of the broker, the cluster and RocketMQ

@@ -46,10 +46,10 @@ from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
 from rmqfast.system import physical_memory
 
-__all__ = ["BrokerTables"]
+__all__ = ["BrokerState"]
 
 
-class BrokerTables:
+class BrokerState:
     """The parts of a broker that answer nobody by themselves; `processors_of` has those that do.
 
     `store` is one that is open already, and stays open; else that below `storePathRootDir` is opened.
