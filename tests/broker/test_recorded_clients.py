@@ -76,7 +76,7 @@ def _masked(body: bytes) -> Any:
     value = decode(body)
     for connection in value["connectionSet"]:
         assert connection.pop("clientAddr").startswith("127.0.0.1:")
-    return value, list(value), list(value["subscriptionTable"])
+    return value, list(value)
 
 
 def _recorded_answer(row: dict[str, Any]) -> Response:

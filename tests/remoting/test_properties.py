@@ -44,12 +44,11 @@ def test_half_an_escape_is_refused(text: str) -> None:
         loads(text)
 
 
-def test_properties_are_written_in_java_s_order() -> None:
+def test_properties_are_written_as_lines() -> None:
     body = next(e.response_body.decode() for e in exchanges("4.9.4") if e.name == "GET_BROKER_CONFIG")
-    found = dict(line.split("=", 1) for line in body.splitlines())
-    assert len(found) == 178
-    assert dumps(found) == body
-    assert set(dumps(dict(sorted(found.items()))).splitlines()) == set(body.splitlines())
+    properties = dict(line.split("=", 1) for line in body.splitlines())
+    assert len(properties) == 178
+    assert dumps(properties) == body
 
 
 @given(

@@ -13,7 +13,6 @@ from rmqfast.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddre
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.fastjson import java_text
-from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store.config import DataVersion
 
 
@@ -68,7 +67,7 @@ class AclProcessor:
         validator = self._validator
         versions = validator.rules.versions
         version = versions.get(validator.default_path, DataVersion(timestamp=validator.started))
-        by_path = HashMap({str(path): entry.to_json() for path, entry in versions.items()})
+        by_path = {str(path): entry.to_json() for path, entry in versions.items()}
         texts = {"version": version.to_json(), "allAclFileVersion": by_path}
         return Response(
             ext_fields=self._broker | {name: fastjson.encode(text).decode() for name, text in texts.items()}

@@ -11,7 +11,6 @@ from typing import Any
 from rmqfast.errors import ResponseError
 from rmqfast.nameserver.names import MAX_ADDRESSES, MAX_BROKERS, MAX_CLUSTERS
 from rmqfast.remoting import ResponseCode
-from rmqfast.remoting.hash_map import HashMap, hash_order
 from rmqfast.remoting.protocol.broker_data import BrokerData
 
 
@@ -70,12 +69,11 @@ class BrokerTable:
         return self._brokers.get(broker_name)
 
     def names_of(self, cluster: str) -> list[str]:
-        """The brokers of a cluster, in Java's order; none where it is not known."""
-        return hash_order(self._clusters.get(cluster, ()))
+        """Returns the brokers of a cluster, sorted; none where it is not known."""
+        return sorted(self._clusters.get(cluster, ()))
 
     def clusters(self) -> list[str]:
-        """The clusters, in Java's order."""
-        return hash_order(self._clusters, capacity=32)
+        return sorted(self._clusters)
 
     def ids_of(self, address: str) -> list[tuple[str, int]]:
         """The names and ids under which an address is known."""
@@ -91,12 +89,12 @@ class BrokerTable:
 
         Source: `ClusterInfo`.
         """
-        brokers = HashMap({broker.broker_name: broker.to_json() for broker in self._brokers.values()}, capacity=128)
-        clusters = HashMap({cluster: self.names_of(cluster) for cluster in self._clusters}, capacity=32)
+        brokers = {broker.broker_name: broker.to_json() for broker in self}
+        clusters = {cluster: self.names_of(cluster) for cluster in self._clusters}
         return {"brokerAddrTable": brokers, "clusterAddrTable": clusters}
 
     def __iter__(self) -> Iterator[BrokerData]:
-        return iter([self._brokers[name] for name in hash_order(self._brokers, capacity=128)])
+        return iter([self._brokers[name] for name in sorted(self._brokers)])
 
     def __len__(self) -> int:
         return len(self._brokers)

@@ -11,7 +11,6 @@ from rmqfast.errors import CorruptError, RemotingProtocolError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.nameserver.names import MAX_KV_CHARACTERS, MAX_NAME
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
-from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.text_file import read_text, write_text
 
 _LOG = logger_of("rmqfast.nameserver")
@@ -113,15 +112,14 @@ class KVConfigManager:
         """
         with self._lock:
             keys = self._table.get(namespace or "")
-            return None if keys is None else fastjson.encode({"table": HashMap(keys)})
+            return None if keys is None else fastjson.encode({"table": keys})
 
     def _persist(self) -> None:
         """Writes the file, while the lock is held: the last change is what stands there.
 
         Source: `KVConfigManager.persist`, `KVConfigSerializeWrapper`.
         """
-        table = HashMap({namespace: HashMap(keys) for namespace, keys in self._table.items()})
-        write_text(self.path, fastjson.encode({"configTable": table}).decode())
+        write_text(self.path, fastjson.encode({"configTable": self._table}).decode())
 
     def _take(self, members: object) -> None:
         table = members.get("configTable") if isinstance(members, dict) else None

@@ -15,7 +15,6 @@ from rmqfast.nameserver.names import is_name
 from rmqfast.nameserver.register_body import RegisterBody
 from rmqfast.nameserver.topic_queues import TopicQueueTable, queue_data_of
 from rmqfast.remoting import Channel
-from rmqfast.remoting.hash_map import hash_order
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.heartbeat_data import MAX_TOPIC_NAME
 from rmqfast.remoting.protocol.queue_data import QueueData
@@ -180,10 +179,10 @@ class RouteInfoManager:
         """
         with self._lock:
             clusters = self._brokers.clusters()
-            names = dict.fromkeys(name for cluster in clusters for name in (cluster, *self._brokers.names_of(cluster)))
+            names = {name for cluster in clusters for name in (cluster, *self._brokers.names_of(cluster))}
             first = next(iter(self._brokers), None)
-            address = None if first is None else first.addresses[hash_order(first.addresses)[0]]
-            return hash_order(names), address
+            address = None if first is None else first.addresses[min(first.addresses)]
+            return sorted(names), address
 
     def unit_topics(self, *, unit: bool | None, subscribed: bool | None) -> list[str]:
         """The topics with those flags on the first of their brokers; `None` is any.

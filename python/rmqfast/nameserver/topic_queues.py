@@ -42,9 +42,9 @@ class TopicQueueTable:
         return True
 
     def get(self, topic: str) -> list[QueueData] | None:
-        """What each broker has of a topic, in Java's order; `None` where there is no such topic."""
+        """Returns the queues of a topic by broker, sorted by its name; `None` where there is no such topic."""
         brokers = self._topics.get(topic)
-        return None if brokers is None else [brokers[name] for name in hash_order(brokers)]
+        return None if brokers is None else [brokers[name] for name in sorted(brokers)]
 
     def remove(self, topic: str) -> None:
         """Forgets a topic.
@@ -89,24 +89,23 @@ class TopicQueueTable:
         return self._set_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
     def names(self) -> list[str]:
-        """All topics, in Java's order."""
-        return hash_order(self._in_order())
+        return sorted(self._topics)
 
     def names_of(self, broker_names: Iterable[str]) -> list[str]:
-        """The topics that some of the brokers have, in Java's order.
+        """Returns the topics of some brokers, sorted.
 
         Source: `RouteInfoManager.getTopicsByCluster`.
         """
-        topics = self._in_order()
-        return hash_order(dict.fromkeys(t for name in broker_names for t in topics if name in self._topics[t]))
+        wanted = set(broker_names)
+        return sorted(topic for topic, brokers in self._topics.items() if not wanted.isdisjoint(brokers))
 
     def names_by_first(self, predicate: Callable[[QueueData], bool]) -> list[str]:
-        """The topics of whose first broker something is true, in Java's order.
+        """Returns the topics of whose first broker something is true, sorted.
 
         Source: `RouteInfoManager.topicQueueTableIter`, which looks at the first one only.
         """
         first = {topic: brokers[hash_order(brokers)[0]] for topic, brokers in self._topics.items()}
-        return hash_order(topic for topic in self._in_order() if predicate(first[topic]))
+        return sorted(topic for topic, queues in first.items() if predicate(queues))
 
     def __len__(self) -> int:
         return len(self._topics)
@@ -116,6 +115,3 @@ class TopicQueueTable:
         for brokers in topics:
             brokers[broker_name] = replace(brokers[broker_name], perm=new_perm(brokers[broker_name].perm))
         return len(topics)
-
-    def _in_order(self) -> list[str]:
-        return hash_order(self._topics, capacity=1024)

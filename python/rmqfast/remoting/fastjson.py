@@ -15,7 +15,6 @@ from typing import Any
 from rmqfast._native import read_fastjson
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting.hash_map import HashMap
 
 #: How many objects and arrays may stand in one another.
 MAX_DEPTH = 64
@@ -30,7 +29,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 def encode(value: Any, *, standard: bool = False) -> bytes:
     r"""The bytes that RocketMQ writes for a value.
 
-    Members of objects are in the order of their names, those of a `HashMap` in Java's, queues in the order given.
+    Members of objects are in the order of their names, queues in the order given.
     `None` is left out of objects. A float that is no number is `null`.
 
     Args:
@@ -160,8 +159,6 @@ class _Writer:
         self._put("[]" if separator == "[" else "]")
 
     def _in_order(self, members: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-        if isinstance(members, HashMap) and not self._standard:
-            return members.in_order()
         # fastjson writes queues as keys in the map's own order
         if any(isinstance(key, MessageQueue) for key in members):
             return list(members.items())

@@ -1,57 +1,28 @@
-"""Sorts keys as Java's hash tables do, which is the order in which RocketMQ writes them.
+"""Computes Java's hash codes, and the order of its hash map, in which RocketMQ writes a message's properties.
 
-Source: `java.util.HashMap`, `java.util.concurrent.ConcurrentHashMap`.
+Source: `java.util.HashMap`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from rmqfast.message import MessageQueue
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 #: Characters of a text whose hash is kept: longer ones, of which clients may send many, would fill the memory.
 _KEPT_LENGTH = 255
 
 
-class HashMap(dict[_K, _V]):
-    """A mapping that is written in the order of a `java.util.HashMap`, or of a `ConcurrentHashMap`: see `hash_order`.
+def hash_order(keys: Iterable[str]) -> list[str]:
+    """Returns keys in the order of a `java.util.HashMap` that has got them one by one.
 
-    Example:
-        >>> from rmqfast.remoting.fastjson import encode
-        >>> encode(HashMap({"%RETRY%g": 1, "wire": 2})), encode({"wire": 2, "%RETRY%g": 1})
-        (b'{"wire":2,"%RETRY%g":1}', b'{"%RETRY%g":1,"wire":2}')
+    Those of one bucket stay in the order given.
     """
-
-    def __init__(
-        self,
-        items: Mapping[_K, _V] | Iterable[tuple[_K, _V]] = (),
-        *,
-        capacity: int = 16,
-        concurrent: bool = False,
-    ) -> None:
-        super().__init__(items)
-        self._capacity, self._concurrent = capacity, concurrent
-
-    def in_order(self) -> list[tuple[_K, _V]]:
-        """Its items in that order."""
-        return [(key, self[key]) for key in hash_order(self, capacity=self._capacity, concurrent=self._concurrent)]
-
-
-def hash_order(keys: Iterable[_K], *, capacity: int = 16, concurrent: bool = False) -> list[_K]:
-    """Keys in the order of a hash table that has got them one by one.
-
-    Args:
-        keys: Texts, whole numbers of 64 bits, queues; those of one bucket stay in the order given.
-        capacity: Buckets at first: a power of two; of a `ConcurrentHashMap(n)` the one above 1.5 n.
-        concurrent: Whether it is a `ConcurrentHashMap`, which grows one entry earlier.
-    """
-    listed = list(keys)
-    # the table doubles behind its load factor of 0.75; a ConcurrentHashMap already as it reaches it
-    while len(listed) + concurrent > capacity * 3 // 4:
+    listed, capacity = list(keys), 16
+    # the table doubles behind its load factor of 0.75
+    while len(listed) > capacity * 3 // 4:
         capacity *= 2
     return sorted(listed, key=lambda key: _bucket(key, capacity))
 
@@ -89,7 +60,7 @@ def _text_hash(text: str) -> int:
     return value
 
 
-def _bucket(key: Any, capacity: int) -> int:
+def _bucket(key: str, capacity: int) -> int:
     value = java_hash(key)
     # `HashMap.hash` folds the upper half in, since only the lower bits choose the bucket
     return (value ^ (value >> 16)) & (capacity - 1)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rmqfast.errors import ArgumentError, ResponseError
-from rmqfast.remoting.hash_map import hash_order
 from rmqfast.remoting.response_code import ResponseCode
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -17,7 +16,6 @@ _BLANKS = " \t\f"
 _KEY = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_BUCKETS = 16  # of the table in `java.util.Properties`, at first
 
 
 def loads(text: str) -> dict[str, str]:
@@ -57,7 +55,7 @@ def loads_body(body: bytes) -> dict[str, str]:
 
 
 def dumps(properties: Mapping[str, str]) -> str:
-    r"""The text of properties: `key=value\n` each, nothing escaped, in Java's order.
+    r"""The text of properties: `key=value\n` each, nothing escaped.
 
     Raises:
         ArgumentError: A text with the end of a line, which would be another property.
@@ -71,8 +69,7 @@ def dumps(properties: Mapping[str, str]) -> str:
     for key, value in properties.items():
         if any(end in key or end in value for end in "\r\n"):
             raise ArgumentError(f"a property is one line: {key[:40]!r} = {value[:40]!r}")
-    # since Java 9 `Properties` is a ConcurrentHashMap, and `Properties.entrySet` has its order
-    return "".join(f"{key}={properties[key]}\n" for key in hash_order(properties, capacity=_BUCKETS, concurrent=True))
+    return "".join(f"{key}={value}\n" for key, value in properties.items())
 
 
 def _logical_lines(text: str) -> Iterator[str]:

@@ -118,4 +118,5 @@ def comparable(line: str, text: str) -> tuple[str, object]:
     if line == BY_CHANCE:
         messages = (PLACE.sub(r"\1=<figure>", one) for one in text.splitlines() if one.startswith("MSGID"))
         return line, sorted(messages)
-    return line, text
+    # lists of topics, groups and rows come in the order of Java's hash tables
+    return line, sorted(one.rstrip(",") for one in text.splitlines())

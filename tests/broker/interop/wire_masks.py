@@ -6,6 +6,10 @@ import json
 import re
 from typing import Any
 
+from rmqfast.broker.configuration.config_keys import UNUSED_KEYS
+from rmqfast.errors import RemotingProtocolError
+from tests.unordered import unordered
+
 from . import masks
 from .frames import Frame
 from .record_rows import record_rows
@@ -23,13 +27,13 @@ FIELDS = {
 }
 # In a body of JSON, or of lines.
 BODIES = (
-    (re.compile(rb'"(lastUpdateTimestamp|lastTimestamp|timestamp|lastUpdateTime)":\d+'), rb'"\1":<time>'),
-    (re.compile(rb'"clientAddr":"[^"]*"'), rb'"clientAddr":<address>'),
-    (re.compile(rb'"consumeTps":[\d.E-]+'), rb'"consumeTps":<figure>'),
+    (re.compile(rb'"(lastUpdateTimestamp|lastTimestamp|timestamp|lastUpdateTime)":\d+'), rb'"\1":"<time>"'),
+    (re.compile(rb'"clientAddr":"[^"]*"'), rb'"clientAddr":"<address>"'),
+    (re.compile(rb'"consumeTps":[\d.E-]+'), rb'"consumeTps":"<figure>"'),
     # offsets of groups whose commits the recording has in part only
-    (re.compile(rb'"consumerOffset":\d+'), rb'"consumerOffset":<partly recorded>'),
-    (re.compile(rb'"stateVersion":\d+'), rb'"stateVersion":<counter>'),
-    (re.compile(rb'"counter":\d+'), rb'"counter":<counter>'),
+    (re.compile(rb'"consumerOffset":\d+'), rb'"consumerOffset":"<partly recorded>"'),
+    (re.compile(rb'"stateVersion":\d+'), rb'"stateVersion":"<counter>"'),
+    (re.compile(rb'"counter":\d+'), rb'"counter":"<counter>"'),
     # made when a transaction was asked about for the fifteenth time, after as many intervals
     (re.compile(rb'"TRANS_CHECK_MAX_TIME_TOPIC",'), b""),
 )
@@ -58,10 +62,14 @@ def body(code: int, data: bytes, brokers: tuple[str, ...]) -> Any:
     for address in brokers:
         data = data.replace(address.encode(), b"<broker>")
     if code == CONFIGURATION:
-        return dict(line.partition(b"=")[::2] for line in LINES.sub(rb"\1=<here>", data).splitlines())
+        values = dict(line.partition(b"=")[::2] for line in LINES.sub(rb"\1=<here>", data).splitlines())
+        return {name: value for name, value in values.items() if name.decode() not in UNUSED_KEYS}
     for pattern, instead in BODIES:
         data = pattern.sub(instead, data)
-    return data
+    try:
+        return unordered(data)
+    except RemotingProtocolError:
+        return data
 
 
 def fields(frame: Frame) -> dict[str, str]:

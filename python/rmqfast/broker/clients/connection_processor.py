@@ -10,7 +10,6 @@ from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
-from rmqfast.remoting.hash_map import HashMap
 
 
 class ConnectionProcessor:
@@ -55,9 +54,7 @@ class ConnectionProcessor:
             "consumeFromWhere": group.consume_from_where,
             "consumeType": group.consume_type,
             "messageModel": group.message_model,
-            "subscriptionTable": HashMap(
-                {topic: subscription.to_json() for topic, subscription in group.subscriptions.items()}
-            ),
+            "subscriptionTable": {topic: subscription.to_json() for topic, subscription in group.subscriptions.items()},
         }
         return Response(body=encode(body))
 
@@ -77,4 +74,4 @@ class ConnectionProcessor:
 
         Source: `AdminBrokerProcessor.getAllProducerInfo`.
         """
-        return Response(body=encode({"data": HashMap(self._producers.table())}))
+        return Response(body=encode({"data": self._producers.table()}))

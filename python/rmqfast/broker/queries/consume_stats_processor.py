@@ -19,7 +19,6 @@ from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
-from rmqfast.remoting.hash_map import HashMap, hash_order
 from rmqfast.store import LiveStore
 from rmqfast.store.config import TopicConfig
 
@@ -68,7 +67,7 @@ class ConsumeStatsProcessor:
         """
         topic = existing_topic(self._topics, Header(request.ext_fields).text("topic"))
         table = {queue: self._topic_offset(queue) for queue in self._queues(topic, topic.write_queue_nums)}
-        return Response(body=encode({"offsetTable": HashMap(table)}))
+        return Response(body=encode({"offsetTable": table}))
 
     def get_consume_stats(self, request: Request) -> Response:
         """208: how far a group has consumed each queue of the topics that it consumes, or of one.
@@ -77,8 +76,8 @@ class ConsumeStatsProcessor:
         """
         header = Header(request.ext_fields)
         group, topic = header.text("consumerGroup"), header.optional_text("topic")
-        names = [topic] if topic and topic.strip() else hash_order(sorted(self._offsets.topics_of(group)))
-        table: HashMap[MessageQueue, dict[str, int]] = HashMap()
+        names = [topic] if topic and topic.strip() else sorted(self._offsets.topics_of(group))
+        table: dict[MessageQueue, dict[str, int]] = {}
         tps = 0.0
         for config in self._consumed(group, names):
             # read queues here, write queues for 317: so does 4.9.4
@@ -92,17 +91,8 @@ class ConsumeStatsProcessor:
         Source: `AdminBrokerProcessor.queryTopicConsumeByWho`.
         """
         topic = Header(request.ext_fields).text("topic")
-        return Response(body=encode({"groupList": self._groups_in_order(topic)}))
-
-    def _groups_in_order(self, topic: str) -> list[str]:
-        """Those online, then those with offsets, each in the order of the map that Java finds them in."""
-        # both maps of RocketMQ are ConcurrentHashMaps, made for 1024 and for 512 entries
-        online = hash_order(sorted(self._consumers.groups_of_topic(topic)), capacity=2048, concurrent=True)
-        keys = hash_order(
-            (f"{topic}@{group}" for group in sorted(self._offsets.groups_of(topic))), capacity=1024, concurrent=True
-        )
-        groups = [*online, *hash_order(key.removeprefix(f"{topic}@") for key in keys)]
-        return hash_order(dict.fromkeys(groups))
+        groups = self._consumers.groups_of_topic(topic) | self._offsets.groups_of(topic)
+        return Response(body=encode({"groupList": sorted(groups)}))
 
     def fetch_all_consume_stats_in_broker(self, request: Request) -> Response:
         """317: what 208 says, of all groups; `isOrder` leaves only ordered topics.
@@ -110,9 +100,8 @@ class ConsumeStatsProcessor:
         Source: `AdminBrokerProcessor.fetchAllConsumeStatsInBroker`.
         """
         only_order = Header(request.ext_fields).flag("isOrder")
-        names = [group.group_name for group in self._groups.groups()]
-        listed = hash_order(names, capacity=2048, concurrent=True)
-        stats = [{group: self._stats_of(group, only_order=only_order)} for group in listed]
+        names = sorted(group.group_name for group in self._groups.groups())
+        stats = [{group: self._stats_of(group, only_order=only_order)} for group in names]
         wrappers = [wrapper for entry in stats for rows in entry.values() for row in rows for wrapper in _wrappers(row)]
         body = {
             "brokerAddr": self._config().broker_address,
@@ -152,12 +141,11 @@ class ConsumeStatsProcessor:
         return self._live.store_time(queue.topic, queue.queue_id, offset) if offset >= 0 else -1
 
     def _stats_of(self, group: str, *, only_order: bool) -> list[dict[str, Any]]:
-        # in Java's order, which mqadmin prints as it comes
-        topics = self._consumed(group, hash_order(sorted(self._offsets.topics_of(group))))
+        topics = self._consumed(group, sorted(self._offsets.topics_of(group)))
         return [
             {
                 "consumeTps": self._stats.tps_group_get_nums(group, topic.topic_name),
-                "offsetTable": HashMap(self._offset_wrappers(group, topic, topic.write_queue_nums)),
+                "offsetTable": self._offset_wrappers(group, topic, topic.write_queue_nums),
             }
             for topic in topics
             if topic.order or not only_order

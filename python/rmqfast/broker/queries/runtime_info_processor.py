@@ -15,7 +15,6 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.statistics.store_stats import StoreStats
 from rmqfast.remoting import VERSION, Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode, java_double
-from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store import LiveStore
 
 #: `Integer.MAX_VALUE`: what RocketMQ says where the pool is off.
@@ -57,7 +56,7 @@ class RuntimeInfoProcessor:
         Source: `AdminBrokerProcessor.getBrokerRuntimeInfo`.
         """
         figures = self._stats.runtime_info(self._now()) | dict(self._schedule()) | self._store_info()
-        return Response(body=encode({"table": HashMap(figures | self._disk_info() | self._queue_info())}))
+        return Response(body=encode({"table": figures | self._disk_info() | self._queue_info()}))
 
     def _store_info(self) -> dict[str, str]:
         low, high = self._live.log_bounds()

@@ -11,11 +11,9 @@ from typing import Any
 from rmqfast._native import DataPlane, name_problem
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.topic_names import TABLE_BUCKETS
 from rmqfast.errors import ResponseError
 from rmqfast.logs import QuietLock
 from rmqfast.remoting import ResponseCode
-from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
 
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
@@ -132,8 +130,7 @@ class SubscriptionGroupManager:
         """
         with self._lock:
             groups, version = self.groups(), self.data_version
-        items = {group.group_name: group.to_json() for group in groups}
-        table = HashMap(items, capacity=TABLE_BUCKETS, concurrent=True)
+        table = {group.group_name: group.to_json() for group in groups}
         return {"dataVersion": version.to_json(), "subscriptionGroupTable": table}
 
     def _put(self, group: SubscriptionGroupConfig) -> SubscriptionGroupConfig:

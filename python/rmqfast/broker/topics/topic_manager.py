@@ -15,7 +15,6 @@ from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import (
     FAQ,
     RETRY_PREFIX,
-    TABLE_BUCKETS,
     refuse_not_allowed_send,
     system_topics,
     validate_topic,
@@ -24,7 +23,6 @@ from rmqfast.broker.topics.topic_rules import READ_WRITE, broker_topics, created
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
-from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable
 
@@ -231,10 +229,7 @@ class TopicManager:
         with self._lock:
             selected, version = list(self._table.values() if topics is None else topics), self.data_version
         table = {topic.topic_name: topic.to_json() for topic in map(as_sent, selected)}
-        return {
-            "dataVersion": version.to_json(),
-            "topicConfigTable": HashMap(table, capacity=TABLE_BUCKETS, concurrent=True),
-        }
+        return {"dataVersion": version.to_json(), "topicConfigTable": table}
 
     def _missing(self, topics: Collection[TopicConfig]) -> list[TopicConfig]:
         return [topic for topic in topics if topic.topic_name not in self._table and is_legal_name(topic.topic_name)]

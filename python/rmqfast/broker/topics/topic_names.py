@@ -10,7 +10,6 @@ from collections.abc import Collection
 from rmqfast._native import FORBIDDEN_TOPICS, SYSTEM_TOPICS, name_problem
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import ResponseCode
-from rmqfast.remoting.hash_map import hash_order
 
 AUTO_CREATE_TOPIC_KEY_TOPIC = "TBW102"
 RETRY_PREFIX = "%RETRY%"
@@ -23,8 +22,6 @@ OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 #: Topics whose messages are those of others that wait: a broker keeps their queues, whatever its topics are.
 WAITING_TOPICS = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})
-#: Buckets of the tables of topics and groups: RocketMQ makes both maps for 1,024 entries, and lists them in that order.
-TABLE_BUCKETS = 2048
 FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 
@@ -37,7 +34,7 @@ def system_topics(cluster_name: str, broker_name: str, trace_topic: str | None =
     """
     traces = () if trace_topic is None else (trace_topic,)
     own = (cluster_name, broker_name, *traces, f"{cluster_name}_REPLY_TOPIC")
-    return hash_order(dict.fromkeys((*SYSTEM_TOPICS, *own)))
+    return sorted({*SYSTEM_TOPICS, *own})
 
 
 def validate_topic(topic: str | None) -> str:

@@ -16,7 +16,6 @@ from rmqfast.logs import QuietLock, logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.paths import exists
 from rmqfast.remoting import fastjson
-from rmqfast.remoting.hash_map import hash_order
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.threads import new_lock
 
@@ -255,9 +254,7 @@ class LocalFileOffsetStore:
         mine = set(queues)
         if not mine:
             return
-        # sorted in two steps, as Java copies from one table to another: within a bucket the first order stays
-        offsets = self._table.clone()
-        text = _text({queue: offsets[queue] for queue in hash_order(offsets, concurrent=True) if queue in mine})
+        text = _text({queue: offset for queue, offset in self._table.clone().items() if queue in mine})
         try:
             with self._writing:
                 self._write(text)
@@ -339,8 +336,8 @@ def _unreadable(path: Path, reason: str) -> ClientError:
 
 
 def _text(offsets: Mapping[MessageQueue, int]) -> bytes:
-    """The file in fastjson's pretty format, in the order of Java's table."""
-    rows = [_row(queue, offsets[queue]) for queue in hash_order(offsets, concurrent=True)]
+    """The file in fastjson's pretty format."""
+    rows = [_row(queue, offset) for queue, offset in sorted(offsets.items())]
     # fastjson begins no line before a key that is an object
     table = "{" + ",".join(rows) + "\n\t}" if rows else "{}"
     return ('{\n\t"' + _TABLE + '":' + table + "\n}").encode()

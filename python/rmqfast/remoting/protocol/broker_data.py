@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.protocol.json_object import JsonObject
 
 #: The id of a master; all others are slaves.
@@ -46,5 +45,4 @@ class BrokerData:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in a route."""
-        addresses = HashMap(self.addresses)
-        return {"brokerAddrs": addresses, "brokerName": self.broker_name, "cluster": self.cluster}
+        return {"brokerAddrs": self.addresses, "brokerName": self.broker_name, "cluster": self.cluster}

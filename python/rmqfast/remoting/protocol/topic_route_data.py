@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rmqfast.remoting import fastjson
-from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.queue_data import MAX_QUEUES, QueueData, check_in_all
@@ -70,7 +69,7 @@ class TopicRouteData:
         """
         members = {
             "brokerDatas": [broker.to_json() for broker in self.broker_datas],
-            "filterServerTable": HashMap(self.filter_servers),
+            "filterServerTable": self.filter_servers,
             "orderTopicConf": self.order_topic_conf,
             "queueDatas": [queues.to_json() for queues in self.queue_datas],
         }
