@@ -189,18 +189,6 @@ def client_rates() -> list[Goal]:
     return goals
 
 
-def round_trips() -> list[Goal]:
-    """A client's requests in Python beside plain sockets in Python."""
-    one, four, title = "remoting rmqfast 1", "remoting rmqfast 4", "round trips of a client in Python"
-    return [
-        Goal("remoting", f"{title}, 1 thread", one, None, 15_000, unit="/s"),
-        Goal("remoting", f"{title}, 1 thread : plain socket", one, "remoting socket 1", 1.0),
-        Goal("remoting", f"{title}, 4 threads : plain sockets", four, "remoting socket 4", 1.3),
-        Goal("remoting", f"{title}, CPU : plain socket", one, "remoting socket 1", 1.0, "cpu"),
-        Goal("remoting", f"{title}, 256 in flight : 4 threads", "remoting async", four, None),
-    ]
-
-
 def scans() -> list[Goal]:
     """Scans to Arrow in one process."""
     whole, peer = "scan rmqfast", "scan RocketMQ decoded"
@@ -435,24 +423,6 @@ QUERIES = {
 }
 
 
-def first_minutes() -> list[Goal]:
-    """What somebody sees first: a consumer whose topic is not there yet, and one that starts."""
-    goals = []
-    for row, title, bound in (
-        ("message", "a topic's first message to a push consumer that waits", 300),
-        ("lite start", "a lite pull consumer's start to its first message", 100),
-    ):
-        ours, java = f"first rmqfast on rmqfast {row}", f"first Java on RocketMQ {row}"
-        javas = f"first Java on rmqfast {row}"
-        goals += [
-            Goal("first", title, ours, None, bound, "value", "ms"),
-            Goal("first", f"{title} : Java's on RocketMQ", ours, java, 1.0, "time"),
-            Goal("first", f"{title}, on RocketMQ : Java's", f"first rmqfast on RocketMQ {row}", java, 1.0, "time"),
-            Goal("first", f"{title}, Java's on rmqfast : on RocketMQ", javas, java, None, "time"),
-        ]
-    return goals
-
-
 def all_goals() -> list[Goal]:
     """Every row of the table, in order."""
     return [
@@ -461,8 +431,6 @@ def all_goals() -> list[Goal]:
         *engine(),
         *brokers(),
         *clients(),
-        *first_minutes(),
-        *round_trips(),
         *sparks(),
         *columnars(),
         *lives(),

@@ -21,7 +21,6 @@ import groups
 import live
 import live.cells
 import mirror
-import remoting
 import report
 import spark_groups
 from data import Dataset, scratch_dir
@@ -42,8 +41,6 @@ GROUPS = {
     "sync": engine_groups.sync,
     "broker": broker.broker,
     "client": client.client,
-    "first": client.first,
-    "remoting": remoting.remoting,
     "live": live.live,
     "cluster": live.cluster,
     "mirror": mirror.mirror,

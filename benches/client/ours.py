@@ -21,7 +21,6 @@ from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
 
 PATIENCE = 120.0
 LISTENER_SLEEPS = 0.05
-SETTLED = 1.0  # a consumer that waits for a topic has joined its group by then
 Numbers = itertools.count()
 
 
@@ -179,35 +178,6 @@ class Clients:
                 time.sleep(0.02)
         return {"rows": wanted, "seconds": float(seconds), "value": peak / 2**20}
 
-    def first(self) -> Answer:
-        """Milliseconds from a topic's first send to the listener of a consumer that was there before."""
-        topic, came, sender = f"first_{group()}", threading.Event(), self._sender()
-
-        def listen(_messages: object, _context: object) -> ConsumeConcurrentlyStatus:
-            came.set()
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-        with self._push(topic, listen):
-            time.sleep(SETTLED)
-            begin = time.perf_counter()
-            sender.send(Message(topic, b"first"), timeout=10.0)
-            if not came.wait(PATIENCE):
-                raise RuntimeError("the message did not come")
-            return milliseconds(begin)
-
-    def start(self) -> Answer:
-        """Milliseconds that a lite pull consumer takes to start and to give its first message."""
-        topic = f"start_{group()}"
-        self._sender().send(Message(topic, b"first"), timeout=10.0)
-        options = LitePullOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
-        consumer = LitePullConsumer(group(), name_server=self._name_server, options=options)
-        consumer.subscribe(topic, "*")
-        begin = time.perf_counter()
-        with consumer:
-            if not consumer.poll(PATIENCE):
-                raise RuntimeError("the message did not come")
-            return milliseconds(begin)
-
     def _push(self, topic: str, listen: Callable[..., Any], **options: Any) -> PushConsumer:
         options |= {"consume_from_where": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET}
         consumer = PushConsumer(group(), name_server=self._name_server, **options)
@@ -249,12 +219,6 @@ def at_rate(send_some: Callable[[], None], step: int, count: int, rate: int) -> 
     if answer["rows"] < 0.98 * rate * answer["seconds"]:
         raise RuntimeError(f"expected {rate} messages a second, got {answer['rows'] / answer['seconds']:.0f}")
     return {**answer, "began": began}
-
-
-def milliseconds(begin: float) -> Answer:
-    """The answer of one thing that began then."""
-    seconds = time.perf_counter() - begin
-    return {"rows": 1, "seconds": seconds, "value": seconds * 1000}
 
 
 def body_of(size: str) -> bytes:
@@ -302,7 +266,7 @@ def resident_bytes() -> int:
 def serve_clients() -> None:
     """Answers requests on standard input."""
     clients = Clients()
-    names = ("connect", "sync", "batch", "columns", "paced", "stamped", "pull", "push", "waiting", "first", "start")
+    names = ("connect", "sync", "batch", "columns", "paced", "stamped", "pull", "push", "waiting")
     serve({"async": clients.asynchronous, **{name: getattr(clients, name) for name in names}})
 
 

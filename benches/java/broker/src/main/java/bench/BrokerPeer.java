@@ -13,7 +13,6 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
-import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
@@ -72,8 +71,6 @@ public final class BrokerPeer {
             case "paced": return paced(r[1], number(r[2]), number(r[3]), number(r[4]), number(r[5]));
             case "pull": return pull(r[1], number(r[2]));
             case "push": return push(r[1], number(r[2]));
-            case "first": return first();
-            case "start": return start();
             default: throw new IllegalArgumentException(r[0]);
         }
     }
@@ -207,50 +204,6 @@ public final class BrokerPeer {
             }
         }
         return told(rows, System.nanoTime() - begin);
-    }
-
-    private static String first() throws Exception {
-        String topic = "first_" + System.nanoTime();
-        CountDownLatch came = new CountDownLatch(1);
-        DefaultMQPushConsumer c = new DefaultMQPushConsumer("bench_" + topic);
-        c.setNamesrvAddr(namesrv);
-        c.setInstanceName(topic);
-        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        c.subscribe(topic, "*");
-        c.registerMessageListener((MessageListenerConcurrently) (messages, x) -> {
-            came.countDown();
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        });
-        c.start();
-        Thread.sleep(1000);
-        long begin = System.nanoTime();
-        producer.send(new Message(topic, "first".getBytes()));
-        boolean seen = came.await(120, TimeUnit.SECONDS);
-        long nanos = System.nanoTime() - begin;
-        c.shutdown();
-        if (!seen) throw new IllegalStateException("the message did not come");
-        return milliseconds(nanos);
-    }
-
-    private static String start() throws Exception {
-        String topic = "start_" + System.nanoTime();
-        producer.send(new Message(topic, "first".getBytes()));
-        DefaultLitePullConsumer c = new DefaultLitePullConsumer("bench_" + topic);
-        c.setNamesrvAddr(namesrv);
-        c.setInstanceName(topic);
-        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        c.subscribe(topic, "*");
-        long begin = System.nanoTime();
-        c.start();
-        boolean seen = !c.poll(120_000).isEmpty();
-        long nanos = System.nanoTime() - begin;
-        c.shutdown();
-        if (!seen) throw new IllegalStateException("the message did not come");
-        return milliseconds(nanos);
-    }
-
-    private static String milliseconds(long nanos) {
-        return "{\"rows\": 1, \"seconds\": " + nanos / 1e9 + ", \"value\": " + nanos / 1e6 + "}";
     }
 
     private static String push(String topic, int batch) throws Exception {
