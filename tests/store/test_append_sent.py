@@ -27,6 +27,7 @@ from tests.reference.index_file import Geometry
 from tests.reference.store import Store
 from tests.store.test_append import TINY, tree
 
+pytestmark = pytest.mark.slow
 TOPICS = tuple(topic for topic in random_store.TOPICS if topic != SCHEDULE_TOPIC)
 Sent = writer.Message | tuple[writer.Message, ...]
 

@@ -20,7 +20,7 @@ from tests.reference.record import Record, is_protected
 from tests.store.scanned import scanned
 
 #: What a scan met is compared with `Scan.damage`.
-pytestmark = pytest.mark.filterwarnings("ignore::rmqfast.errors.DamageWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::rmqfast.errors.DamageWarning")]
 
 COLUMNS = ["topic", "queue_id", "queue_offset", "physical_offset", "tags", "store_size", "body_crc"]
 FILE_SIZE = 1 << 20

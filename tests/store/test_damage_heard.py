@@ -21,6 +21,7 @@ from rmqfast import DamageWarning, errors
 from tests.reference.writer import Message
 from tests.store.small_store import COUNT, SmallStore, small_store
 
+pytestmark = pytest.mark.slow
 LOST = 25
 
 

@@ -13,6 +13,7 @@ from tests import golden_stores
 from tests.golden_stores import NAMES, PathOf
 from tests.reference.store import Store
 
+pytestmark = pytest.mark.slow
 Queue = tuple[str, int]
 
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def flip_a_body(directory: Path, options: Options, record: Record, file_size: in
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 @given(random_store.stores(), st.data())
 @settings(max_examples=40)
 def test_a_store_is_looked_up_as_the_reference_does_it(written: Written, data: st.DataObject) -> None:

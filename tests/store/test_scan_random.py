@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,6 +156,7 @@ def check_property_names(store: MessageStore, topic: str, rows: Sequence[Row], d
     assert [list(row["properties"].items()) for row in found] == wanted
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(random_store.stores(), st.sampled_from(["pread", "mmap"]), st.data())
 def test_a_store_is_scanned_as_the_reference_reads_it(thought: Thought, io: str, data: st.DataObject) -> None:
