@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rmqfast.broker.clients.bloom_filter import bit_positions, murmur3_128
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.metadata import Metadata
@@ -48,26 +47,6 @@ class Group:
 @pytest.fixture
 def group(metadata: Metadata) -> Group:
     return Group(metadata)
-
-
-def test_places_in_the_filter_are_those_of_a_real_broker(golden_store: Callable[[str], Path]) -> None:
-    table = ConsumerFilterTable.load(golden_store("offsets-4.9.4"))
-    saved = table["fx_plain", "fx_sql"].bloom_filter_data
-    assert saved is not None
-    assert bit_positions("fx_sql#fx_plain") == saved.bit_pos
-
-
-@pytest.mark.parametrize(
-    ("data", "low_half"),
-    [
-        (b"", 0),
-        (b"hello", 0xCBD8A7B341BD9B02),
-        (b"hello, world", 0x342FAC623A5EBC8E),
-        (b"The quick brown fox jumps over the lazy dog", 0xE34BBC7BBC071B6C),
-    ],
-)
-def test_murmur_3_has_its_published_values(data: bytes, low_half: int) -> None:
-    assert murmur3_128(data) == low_half
 
 
 def test_an_expression_is_registered_with_its_version(group: Group) -> None:

@@ -184,7 +184,6 @@ def test_a_subscription_is_dead_after_a_restart_and_forgotten_after_a_day(golden
     table.put(replace(table[key], dead_time=0))
     assert not table[key].dead
     assert table.restarted(now=now)[key].dead_time == max(now - 30_000, table[key].born_time)
-    assert not table.restarted(now=now, bits=128)
     dead = table.restarted(now=now)
     assert key in dead.cleaned(now=dead[key].dead_time + 86_399_999)
     assert key not in dead.cleaned(now=dead[key].dead_time + 86_400_000)

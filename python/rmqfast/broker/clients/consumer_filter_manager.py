@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from rmqfast.broker.clients.bloom_filter import BITS, bit_positions
 from rmqfast.broker.metadata import Metadata
 from rmqfast.errors import ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFilterTable
+from rmqfast.store.config import ConsumerFilterData, ConsumerFilterTable
 
 _log = limited(logger_of("rmqfast.broker"))
 #: Characters of all expressions, at most: compiled, they take ten times as much memory.
@@ -149,7 +148,6 @@ class ConsumerFilterManager:
                 expression_type=subscription.expression_type,
                 born_time=now,
                 client_version=subscription.sub_version,
-                bloom_filter_data=_places(group, subscription.topic),
             )
         )
 
@@ -175,12 +173,4 @@ class ConsumerFilterManager:
 
 
 def _is_other(old: ConsumerFilterData, subscription: SubscriptionData) -> bool:
-    return (
-        old.expression != subscription.sub_string
-        or old.expression_type != subscription.expression_type
-        or old.bloom_filter_data != _places(old.consumer_group, old.topic)
-    )
-
-
-def _places(group: str, topic: str) -> BloomFilterData:
-    return BloomFilterData(bit_num=BITS, bit_pos=bit_positions(f"{group}#{topic}"))
+    return (old.expression, old.expression_type) != (subscription.sub_string, subscription.expression_type)

@@ -121,19 +121,14 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         fields["groupFilterData"] = {group: filter_data.to_json() for group, filter_data in groups.items()}
         return dict(sorted(fields.items()))
 
-    def restarted(self, *, now: int, bits: int = 112, hashes: int = 3) -> Self:
-        """What a broker makes of them when it starts: none has a consumer yet.
+    def restarted(self, *, now: int) -> Self:
+        """Returns the subscriptions as a broker starts with them: none has a consumer yet.
 
         Args:
             now: Milliseconds since 1970; those that were alive are taken to be dead for 30 seconds.
-            bits: Bits of the broker's filter; if one was made for another filter, none is kept.
-            hashes: Bits that a subscription has in it.
 
         Source: `ConsumerFilterManager.decode`.
         """
-        places = [data.bloom_filter_data for data in self.values()]
-        if any(place is None or place.bit_num != bits or len(place.bit_pos) != hashes for place in places):
-            return type(self)()
         dead_since = now - ASSUMED_DEAD_MS
         return self._with(
             data if data.dead_time else replace(data, dead_time=max(data.born_time, dead_since))
