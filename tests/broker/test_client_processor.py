@@ -85,7 +85,7 @@ def test_a_group_that_forbids_notices_gets_none_until_somebody_disconnects(contr
         control.answer(request(34, line, heartbeat("g", client_id=f"c{number}")))
     control.answer(request(35, leaves, clientID="c1", consumerGroup="g"))
     assert stays.sent == []
-    control.clients.closed(breaks)
+    control.clients.on_closed(breaks)
     assert stays.notified() == ["g"]
 
 

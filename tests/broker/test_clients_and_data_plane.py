@@ -49,7 +49,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     root = tmp_path / "store"
 
     def closed(channel: Channel) -> None:
-        control.clients.closed(channel)
+        control.clients.on_closed(channel)
 
     with rmqfast.open_store(root, mode="a", options=SMALL) as store:
         for number in range(8):

@@ -23,7 +23,7 @@ def control(tmp_path: Path) -> Control:
 
 @pytest.fixture
 def address(control: Control) -> Iterator[str]:
-    with RemotingServer(control.processors, closed=control.clients.closed) as server:
+    with RemotingServer(control.processors, closed=control.clients.on_closed) as server:
         yield server.listen("127.0.0.1:0")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rmqfast.broker.topics.topic_names import system_topics
-from rmqfast.broker.topics.topic_rules import masked
+from rmqfast.broker.topics.topic_rules import mask_permission
 from rmqfast.errors import ResponseError
 from rmqfast.store.config import TopicConfig, TopicConfigTable
 from tests.broker.control_plane import ControlPlane
@@ -166,8 +166,8 @@ def test_ordered_topics_are_those_that_a_name_server_says(plane: ControlPlane) -
 
 def test_a_broker_without_a_permission_registers_topics_without_it() -> None:
     topic = TopicConfig(topic_name="t", read_queue_nums=3, write_queue_nums=2, perm=6, order=True)
-    assert masked(topic, 6) is topic
-    assert masked(topic, 4) == TopicConfig(topic_name="t", read_queue_nums=3, write_queue_nums=2, perm=4)
+    assert mask_permission(topic, 6) is topic
+    assert mask_permission(topic, 4) == TopicConfig(topic_name="t", read_queue_nums=3, write_queue_nums=2, perm=4)
 
 
 def test_a_save_that_fails_is_no_answer_to_a_producer(plane: ControlPlane, caplog: pytest.LogCaptureFixture) -> None:

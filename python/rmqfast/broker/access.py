@@ -1,6 +1,6 @@
 """Makes a broker's access control out of its configuration, and its account for name servers.
 
-Source: `BrokerController.initialAcl`, `AclUtils.getAclRPCHook`.
+Source: RocketMQ's `BrokerController`, `AclUtils`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REFUSALS = {
 
 
 def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator | None:
-    """What checks requests where `aclEnable=true`: the files below `conf` of `rocketmqHome`; None otherwise.
+    """Makes the access control of `aclEnable=true`, from the files below `conf` of `rocketmqHome`; None otherwise.
 
     Raises:
         ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.
@@ -50,7 +50,7 @@ def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator |
 
 
 def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
-    """The topics of the message at an offset of the log; None where none begins there."""
+    """Returns the topics of the message at an offset of the log; None where no message begins there."""
     from rmqfast.acl.resources import WAITING_TOPICS, RecordTopics
 
     message = message_at(live, offset)
@@ -62,7 +62,7 @@ def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
 
 
 def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
-    """What keeps other machines from what is for administrators, where nobody checks requests.
+    """Makes the check that refuses administrators' requests from other machines, where requests are not checked.
 
     Raises:
         ArgumentError: `bindAddress` is beyond loopback, and nobody checks, and there is no `insecureBind=true`.
@@ -76,7 +76,7 @@ def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
 
 
 def access_processors(config: BrokerConfig, access: AccessValidator | None) -> dict[int, Processor]:
-    """Who answers requests about accounts, by request code; where access control is off they are refused."""
+    """Returns the processors of requests about accounts; without access control they refuse."""
     if access is None:
         return {code: partial(_refuse, refusal) for code, refusal in _REFUSALS.items()}
     from rmqfast.acl import AclProcessor
@@ -93,7 +93,7 @@ def _refuse(code: ResponseCode, _request: Request) -> NoReturn:
 
 
 def credentials_of(config: BrokerConfig) -> Credentials | None:
-    """The account of `nameServerAclFile`, with which a broker asks name servers, and a slave its master, too.
+    """Reads the account of `nameServerAclFile`, by which a broker asks name servers, and a slave its master.
 
     RocketMQ has no such key: its name servers check nobody. The file is as `tools.yml`: `accessKey` and `secretKey`.
 

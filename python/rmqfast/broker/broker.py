@@ -1,6 +1,6 @@
 """Starts and stops a broker: its state, its processors, its listeners.
 
-Source: `BrokerController`, `BrokerStartup`.
+Source: RocketMQ's `BrokerController`, `BrokerStartup`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _milliseconds() -> int:
 
 @not_picklable("make one in each process")
 class Broker:
-    """Takes messages and gives them out, as a broker of RocketMQ 4.9 does; it owns its store while it runs.
+    """Serves sends and pulls as a broker of RocketMQ 4.9 does; it owns its store while it runs.
 
     Args:
         config: How it is set up; `broker.conf` says the same. `listenPort` 0 is any port that is free.
@@ -74,8 +74,6 @@ class Broker:
         ...     with RemotingClient(broker.address) as client:
         ...         client.request(RequestCode.GET_MAX_OFFSET, {"topic": "t", "queueId": "0"}).ext_fields
         {'offset': '0'}
-
-    Source: `BrokerController`.
     """
 
     def __init__(
@@ -121,8 +119,6 @@ class Broker:
                 contradict each other.
             MissingExtraError: `aclEnable=true` without PyYAML.
             ForkError: It was made in another process.
-
-        Source: `BrokerController.initialize`, `start`.
         """
         self._refuse_fork()
         if self._server is not None or self._stopped.is_set():
@@ -149,12 +145,12 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """Where clients reach it, as `ip:port`."""
+        """The address of the broker, as `ip:port`."""
         return self.config.broker_address
 
     @property
     def state(self) -> BrokerState:
-        """What it knows, while it runs.
+        """The broker's state, while it runs.
 
         Raises:
             ArgumentError: It does not run.
@@ -166,15 +162,13 @@ class Broker:
         return self._state
 
     def stop(self) -> None:
-        """Takes its leave of the name servers, ends all connections, saves everything and closes the store.
+        """Unregisters from the name servers, closes all connections, saves everything and closes the store.
 
         A second call does nothing.
 
         Raises:
             StoreIOError: The operating system refused; `abort` stays.
             ForkError: It was started in another process.
-
-        Source: `BrokerController.shutdown`.
         """
         self._refuse_fork()
         self._stopped.set()
@@ -192,7 +186,7 @@ class Broker:
             state.close()
 
     def serve_forever(self) -> None:
-        """Starts where that was not done, and waits for `stop`.
+        """Starts unless started, then waits for `stop`.
 
         A signal handler must not call `stop`, as it may interrupt this very wait, which holds a lock: have it raise.
         """
@@ -202,10 +196,7 @@ class Broker:
             pass  # a signal that another thread got is handled between two waits
 
     def register(self) -> None:
-        """Tells the name servers of the broker and all its topics, once more.
-
-        Source: `BrokerController.registerBrokerAll`.
-        """
+        """Registers the broker and all its topics at the name servers again."""
         self._refuse_fork()
         self._topic_changed(None)
 
@@ -238,7 +229,7 @@ class Broker:
         self._server = RemotingServer(
             processors,
             check=all_of(check, exposure),
-            closed=self._closed,
+            closed=self._on_closed,
             again=self._again,
             max_ages=request_ages(self.config),
             workers=_WORKERS,
@@ -274,7 +265,7 @@ class Broker:
             _log.warning("no second listener: %s", error)
 
     def _serve_log(self) -> None:
-        """Slaves find the log at the HA port; `haListenPort=0` says that none is to."""
+        """Serves the log to slaves at the HA port, unless `haListenPort=0`."""
         config, port = self.config, self.config.number("haListenPort")
         if port <= 0:
             if config.is_sync_master:
@@ -307,9 +298,8 @@ class Broker:
         self._registrar.start()
 
     def _topic_changed(self, topics: Sequence[TopicConfig] | None) -> None:
-        """Topics were made or changed: whoever asks for their route next is to find it."""
         if self._registrar is not None:
-            self._registrar.changed(topics)
+            self._registrar.register_changes(topics)
 
     def _config_changed(self, changes: Mapping[str, str]) -> None:
         self.state.take(self.state.config())
@@ -321,5 +311,5 @@ class Broker:
         if state is not None:
             state.data_plane.handle_again(call, target)
 
-    def _closed(self, channel: Channel) -> None:
-        self._clients.closed(channel)
+    def _on_closed(self, channel: Channel) -> None:
+        self._clients.on_closed(channel)

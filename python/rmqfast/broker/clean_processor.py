@@ -1,6 +1,6 @@
 """Answers the requests that remove old files and unused queues.
 
-Source: `AdminBrokerProcessor`.
+Source: RocketMQ's `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ _log = logger_of(__name__)
 
 
 class CleanProcessor:
-    """Requests 306, 316 and 329; each takes time."""
+    """Requests 306, 316 and 329; each takes time, and is answered by a thread of its own."""
 
     def __init__(self, store: WritableStore, topics: TopicManager) -> None:
         self._store = store
         self._topics = topics
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_expired_consume_queue,
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean_unused_topic,
@@ -32,25 +31,16 @@ class CleanProcessor:
         }
 
     def clean_expired_consume_queue(self, request: Request) -> Later:
-        """306: removes the queues of which no message is left.
-
-        Source: `AdminBrokerProcessor.cleanExpiredConsumeQueue`.
-        """
+        """306: removes queues without messages."""
         return _later(request, self._store.clean_expired_queues)
 
     def clean_unused_topic(self, request: Request) -> Later:
-        """316: removes the queues of topics that are not there any more.
-
-        Source: `AdminBrokerProcessor.cleanUnusedTopic`.
-        """
+        """316: removes queues of deleted topics."""
         # a topic that is made meanwhile would lose its queues: the names are held while queues go
         return _later(request, lambda: self._topics.hold(self._store.clean_unused_topics))
 
     def delete_expired_commit_log(self, request: Request) -> Later:
-        """329: removes the files that are too old, at any hour of the day.
-
-        Source: `AdminBrokerProcessor.deleteExpiredCommitLog`.
-        """
+        """329: removes expired log files, at any hour of the day."""
         # `manual` lets files go outside of `deleteWhen`, as `executeDeleteFilesManually` does
         return _later(request, lambda: self._store.clean(manual=True))
 

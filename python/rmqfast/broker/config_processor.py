@@ -1,6 +1,6 @@
 """Answers the requests that show and change the broker's configuration.
 
-Source: `AdminBrokerProcessor`.
+Source: RocketMQ's `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ _log = logger_of(__name__)
 
 
 class ConfigProcessor:
-    """Requests 25 and 26."""
-
     def __init__(
         self,
         configuration: Configuration,
@@ -37,20 +35,13 @@ class ConfigProcessor:
         self._on_update = on_update
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {
             RequestCode.UPDATE_BROKER_CONFIG: self.update_broker_config,
             RequestCode.GET_BROKER_CONFIG: self.get_broker_config,
         }
 
     def update_broker_config(self, request: Request) -> Response:
-        """25: changes what may be changed while the broker runs; other keys are passed over.
-
-        Raises:
-            ResponseError: A body that is no properties file, a value that is not of its key's kind.
-
-        Source: `AdminBrokerProcessor.updateBrokerConfig`.
-        """
+        """25: changes the keys that may change while the broker runs; ignores the others."""
         if not request.body:
             return Response()
         values = properties.loads_body(request.body)
@@ -67,9 +58,5 @@ class ConfigProcessor:
         return Response()
 
     def get_broker_config(self, _request: Request) -> Response:
-        """26: all of the configuration.
-
-        Source: `AdminBrokerProcessor.getBrokerConfig`.
-        """
         version = encode(self._configuration.data_version.to_json()).decode()
         return Response(ext_fields={"version": version}, body=self._configuration.current.to_body())

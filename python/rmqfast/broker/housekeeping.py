@@ -1,6 +1,6 @@
 """Runs a broker's periodic jobs: saves, scans, figures, deliveries, transaction checks.
 
-Source: `BrokerController.initialize`, `BrokerController.start`.
+Source: RocketMQ's `BrokerController`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIRST_DELIVERY = 1.0
 def timers_of(
     state: BrokerState, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
 ) -> list[Timer]:
-    """Starts the threads that do it; deliveries and checks of transactions take their time, and have one each."""
+    """Starts the threads of the periodic jobs; deliveries and transaction checks have one each."""
     housekeeping = [*_saves(state), *_scans(state, clients), *_figures(state)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))
@@ -79,7 +79,7 @@ def _figures(state: BrokerState) -> list[Job]:
 
 
 def _deliver(state: BrokerState, is_stopped: Callable[[], bool]) -> None:
-    """Delivers what is due; where a level has more than one look takes, it goes on at once."""
+    """Delivers what is due; goes on at once while batches are full."""
     while not is_stopped() and state.schedule.run_once(state.now()):
         pass
 
@@ -93,7 +93,7 @@ def _check_transactions(state: BrokerState) -> Job:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work that is done again and again.
+    """A periodic job.
 
     Attributes:
         work: Does it once.
@@ -107,7 +107,7 @@ class Job:
 
 
 class Timer:
-    """One thread that does some jobs, each in its time; one that fails is logged, and done again."""
+    """A thread that runs periodic jobs; one that fails is logged and runs again."""
 
     def __init__(self, name: str, jobs: Sequence[Job]) -> None:
         start = monotonic()
@@ -118,7 +118,7 @@ class Timer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Does no job any more, and waits for the one that is done now: two seconds at most."""
+        """Stops after the current job, for which it waits two seconds at most."""
         self._stopped.set()
         # a job may stop the broker; it cannot wait for itself
         if not is_current(self._thread):

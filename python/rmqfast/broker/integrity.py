@@ -14,13 +14,13 @@ _log = limited(logger_of("rmqfast.broker"))
 
 
 class Integrity:
-    """Writes to the log what the data plane has found, and has figures of it."""
+    """Logs harm that the data plane has found, and counts it."""
 
     def __init__(self, data_plane: DataPlane) -> None:
         self._data_plane = data_plane
 
     def run_once(self) -> None:
-        """Tells what was found since the last call: a file is an error, and so is a place with a message."""
+        """Logs files and messages found since the last call, as errors."""
         for line in self._data_plane.take_harm_lines():
             _log.error("%s", line)
         for topic, queue_id, queue_offset, physical_offset, size, reason in self._data_plane.take_skipped_messages():
@@ -36,7 +36,7 @@ class Integrity:
             )
 
     def figures(self) -> Mapping[str, str]:
-        """For the figures of a broker: `storeHarm` and `messagesPassedOver`, none where all is well, as of RocketMQ."""
+        """Returns `storeHarm` and `messagesPassedOver` for the runtime figures; nothing while all is well."""
         harm, skipped = self._data_plane.harm, self._data_plane.skipped_messages
         figures = {"storeHarm": harm} if harm else {}
         return figures | ({"messagesPassedOver": str(skipped)} if skipped else {})

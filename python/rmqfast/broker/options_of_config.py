@@ -1,6 +1,6 @@
 """Maps `broker.conf` to the options of the store, the data plane, retention and transaction checks.
 
-Source: `MessageStoreConfig`, `BrokerConfig`.
+Source: RocketMQ's `MessageStoreConfig`, `BrokerConfig`, `BrokerFastFailure`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ _MIN_FRAME = 1 << 10
 
 
 def append_options(config: BrokerConfig) -> AppendOptions:
-    """How the store is appended to."""
     busy = config.number("osPageCacheBusyTimeOutMills")
     return AppendOptions(
         flush="sync" if _is_sync(config) else "async",
@@ -55,7 +54,6 @@ def append_options(config: BrokerConfig) -> AppendOptions:
 
 
 def retention_options(config: BrokerConfig) -> RetentionOptions:
-    """What is removed from the store, and when."""
     return RetentionOptions(
         file_reserved_hours=config.number("fileReservedTime"),
         delete_when=config.text("deleteWhen"),
@@ -116,7 +114,6 @@ class DataPlaneOptions:
 
 
 def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rights: bool) -> DataPlaneOptions:
-    """How messages are taken and given out."""
     return DataPlaneOptions(
         broker_name=config.text("brokerName"),
         cluster_name=config.text("brokerClusterName"),
@@ -149,7 +146,7 @@ def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rig
 
 
 class HaOptions(TypedDict):
-    """How the log is served to slaves: see `DataPlane.serve_log`."""
+    """Arguments of `DataPlane.serve_log`."""
 
     slaves: list[str] | None
     max_frame: int
@@ -159,7 +156,7 @@ class HaOptions(TypedDict):
 
 
 def ha_options(config: BrokerConfig, *, is_checked: bool) -> HaOptions:
-    """How the log is served to slaves, and to which.
+    """Returns the options of the HA port.
 
     The HA port knows no accounts: where requests are checked, nobody gets the log who is not named.
     """
@@ -177,7 +174,6 @@ def ha_options(config: BrokerConfig, *, is_checked: bool) -> HaOptions:
 
 
 def _ha_tls(config: BrokerConfig) -> TlsOptions | None:
-    """The certificates of the broker: one identity is enough."""
     if not config.flag("haUseTLS"):
         return None
     tls = server_tls(config)
@@ -187,7 +183,6 @@ def _ha_tls(config: BrokerConfig) -> TlsOptions | None:
 
 
 def transaction_options(config: BrokerConfig) -> TransactionCheckOptions:
-    """When producers of half messages are asked."""
     return TransactionCheckOptions(
         timeout=config.number("transactionTimeOut"),
         max_checks=config.number("transactionCheckMax"),
@@ -196,10 +191,7 @@ def transaction_options(config: BrokerConfig) -> TransactionCheckOptions:
 
 
 def request_ages(config: BrokerConfig) -> dict[int, float]:
-    """How many seconds a request may have waited when its turn comes, by code; an older one is not worth an answer.
-
-    Source: `BrokerFastFailure.cleanExpiredRequest`.
-    """
+    """Returns the seconds after which a waiting request is not answered any more, by code."""
     if not config.flag("brokerFastFailureEnable"):
         return {}
     return {

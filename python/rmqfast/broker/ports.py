@@ -1,6 +1,6 @@
 """Reserves the three ports of a broker before it listens: its own, the VIP port two below, and that for slaves above.
 
-Source: `BrokerController.initialize`, `MixAll.brokerVIPChannel`, `BrokerStartup.createBrokerController`.
+Source: RocketMQ's `BrokerController`, `MixAll`, `BrokerStartup`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRIES = 1000
 
 
 class ReservedPorts:
-    """A free port, the one two below it and the next one; the system gives them to nobody else until `release`.
+    """Reserves a free port, the one two below it and the next one, until `release`.
 
     A broker has to know its port before it opens its store, and listens later.
 
@@ -52,18 +52,12 @@ class ReservedPorts:
         raise RemotingError(f"no three ports are free at {host}")
 
     def release(self) -> None:
-        """Leaves the ports to those who listen there."""
         for each in self._sockets:
             each.close()
 
 
 def check_port_is_free(host: str, port: int) -> None:
-    """Checks a port before a store is opened for whoever would listen there.
-
-    Raises:
-        RemotingError: It cannot.
-        ArgumentError: It is no port.
-    """
+    """Checks a port before the store is opened."""
     if not 0 < port < 1 << 16:
         raise ArgumentError(f"listenPort: expected a port, 0 to 65535, got {port}")
     with _socket(host) as tried:

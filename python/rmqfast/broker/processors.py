@@ -1,6 +1,6 @@
 """Maps each request code to the part of the broker that answers it.
 
-Source: `BrokerController.registerProcessor`.
+Source: RocketMQ's `BrokerController`, `AdminBrokerProcessor`, `EndTransactionProcessor`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["processors_of"]
 def processors_of(
     state: BrokerState, *, on_update: Callable[[Mapping[str, str]], object], access: AccessValidator | None = None
 ) -> tuple[dict[int, Processor], ClientProcessor]:
-    """Who answers, by request code; and who hears of connections that ended."""
+    """Returns the processors by request code, and the one that handles closed connections."""
     clients = _clients(state)
     parts = (
         _messages(state),
@@ -62,7 +62,7 @@ def processors_of(
 
 
 def _of_slave() -> dict[int, Processor]:
-    """What is answered otherwise on a slave: topics and groups are its master's, and so are messages."""
+    """Returns what a slave answers differently: topics, groups and messages are its master's."""
     changes = (
         RequestCode.UPDATE_AND_CREATE_TOPIC,
         RequestCode.DELETE_TOPIC_IN_BROKER,
@@ -79,13 +79,11 @@ def _of_slave() -> dict[int, Processor]:
 
 
 def _refuse_change(_request: Request) -> NoReturn:
-    """Source: `AdminBrokerProcessor.validateSlave`."""
     remark = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
     raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
 
 def _refuse_end(_request: Request) -> NoReturn:
-    """Source: `EndTransactionProcessor.processRequest`."""
     raise ResponseError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transaction")
 
 
@@ -177,7 +175,7 @@ def _figures(state: BrokerState) -> dict[int, Processor]:
         state.live,
         state.store_stats,
         schedule=state.schedule.running_stats,
-        unflushed=state.unflushed,
+        unflushed=state.bytes_to_flush,
         integrity=state.integrity.figures,
         now=state.now,
     )

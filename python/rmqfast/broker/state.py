@@ -1,6 +1,6 @@
 """Opens the state of a broker: store, topics, groups, online clients, offsets, services.
 
-Source: `BrokerController`, the constructor.
+Source: RocketMQ's `BrokerController`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["BrokerState"]
 
 
 class BrokerState:
-    """The parts of a broker that answer nobody by themselves; `processors_of` has those that do.
+    """Store, tables, clients, offsets and services of a broker; `processors_of` answers requests from them.
 
     `store` is one that is open already, and stays open; else that below `storePathRootDir` is opened.
 
@@ -97,24 +97,21 @@ class BrokerState:
             raise
 
     def config(self) -> BrokerConfig:
-        """The configuration as it is now."""
         return self.configuration.current
 
     def count_sent_back(self, group: str, topic: str) -> None:
-        """Counts a message that a group sent back."""
         self.data_plane.count_sent_back(f"{topic}@{group}")
 
-    def unflushed(self) -> int:
-        """Bytes of the log that are not on the disk yet."""
+    def bytes_to_flush(self) -> int:
         return self.data_plane.unflushed
 
     def note_disk_usage(self) -> None:
-        """Tells the data plane how full the disks are, for the answer to a send that is refused for it."""
+        """Gives the data plane the text for refused sends on a full disk."""
         log, queues, index = (used_ratio(self.root / name) for name in ("commitlog", "consumequeue", "index"))
         self.data_plane.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
 
     def persist(self) -> None:
-        """Saves what is saved now and then: offsets, delays, filters; then RocketMQ's files are up to date."""
+        """Saves offsets, delays and filters, and writes RocketMQ's files."""
         self.offsets.persist()
         self.schedule.persist()
         self.filters.persist(now=self.now())
@@ -122,14 +119,14 @@ class BrokerState:
         self.metadata.write_files()
 
     def close(self) -> None:
-        """Saves what there is to save and gives the store up."""
+        """Saves everything and closes the store."""
         try:
             self.persist()
         finally:
             self._give_up()
 
     def take(self, config: BrokerConfig) -> None:
-        """Lets a configuration take effect that was changed while the broker runs."""
+        """Applies a configuration that was changed while the broker runs."""
         self.data_plane.set_options(self._options(config))
         self.transactions.options = transaction_options(config)
 
@@ -198,7 +195,7 @@ class BrokerState:
             started=self.now(),
             time_of_day=TimeOfDay(self.now(), steady=self._steady),
             flush=self.store.flush,
-            delivered=self.appends.delivered,
+            delivered=self.appends.count_delivery,
         )
         self.half: HalfMessages = HalfMessages(
             self.live, self.appends.append, store_host=config.broker_address, now=self.now

@@ -1,6 +1,6 @@
 """Runs a whole cluster in this process.
 
-Source: `NamesrvStartup`, `BrokerStartup`.
+Source: RocketMQ's `NamesrvStartup`, `BrokerStartup`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SMALL = {
 @suggests_names
 @not_picklable("hand on its name_server")
 class EmbeddedCluster:
-    """A name server and one broker or several, on loopback; any client of RocketMQ 4.9 or 5.x may use them.
+    """A name server and one or more brokers on loopback, for any client of RocketMQ 4.9 or 5.x.
 
     Args:
         store_dir: Where the brokers keep their stores, each in a directory of its name, a single one in this itself.
@@ -117,7 +117,7 @@ class EmbeddedCluster:
         return facts("EmbeddedCluster", {"name_server": self.name_server or None, "brokers": brokers})
 
     def start(self) -> Self:
-        """Starts the name servers, then the brokers; where one of them fails nothing of the others is left.
+        """Starts the name servers, then the brokers; stops all of them where one fails.
 
         Raises:
             StoreError: A store cannot be opened for appending.
@@ -146,7 +146,7 @@ class EmbeddedCluster:
         return self
 
     def stop(self) -> None:
-        """Stops the brokers, then the name servers; a second call does nothing.
+        """Stops the brokers, then the name servers. Idempotent.
 
         Raises:
             StoreIOError: A store could not be closed; all else is.
@@ -198,7 +198,7 @@ class EmbeddedCluster:
         self.name_server = ";".join(self._client_address(name_server.address) for name_server in self._name_servers)
 
     def _client_address(self, address: str) -> str:
-        """Where clients find a name server: at the broker's address, if it listens at all of the machine."""
+        """Returns the address of a name server for clients: the broker's, if it listens on all interfaces."""
         host, _, port = address.rpartition(":")
         config = BrokerConfig(self._config)
         return f"{config.text('brokerIP1')}:{port}" if host in {"0.0.0.0", "[::]"} else address  # noqa: S104
@@ -237,7 +237,7 @@ class EmbeddedCluster:
         slave.start()
 
     def _administrator(self, config: BrokerConfig) -> Administrator | None:
-        """Who signs what a broker asks the name servers of this cluster, and a slave its master."""
+        """Returns the signer of requests to this cluster's name servers, and of a slave to its master."""
         access = self._name_servers[0].access
         if access is None or config.text("nameServerAclFile"):
             return None
@@ -260,7 +260,7 @@ class EmbeddedCluster:
 
 
 class Scratch:
-    """A new directory, removed by `remove`, or when the process ends that made it; its forks leave it alone.
+    """A temporary directory, removed by `remove` or at the end of the process that made it, not of its forks.
 
     Example:
         >>> scratch = Scratch()
@@ -273,7 +273,6 @@ class Scratch:
         self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
 
     def remove(self) -> None:
-        """Removes it with all that is in it; a second call does nothing."""
         self._finalizer()
 
 

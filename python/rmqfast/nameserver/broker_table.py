@@ -1,6 +1,6 @@
 """Keeps the brokers by name, their addresses and clusters.
 
-Source: `RouteInfoManager.brokerAddrTable` and `clusterAddrTable`, `BrokerData`.
+Source: RocketMQ's `RouteInfoManager`, `BrokerData`, `ClusterInfo`, `clusterAddrTable`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,12 @@ from rmqfast.remoting.protocol.broker_data import BrokerData
 
 
 class BrokerTable:
-    """All brokers and clusters."""
-
     def __init__(self) -> None:
         self._brokers: dict[str, BrokerData] = {}
         self._clusters: dict[str, dict[str, None]] = {}
 
     def put(self, cluster: str, broker_name: str, broker_id: int, address: str) -> bool:
-        """Notes an address; an address that had another id of the same name changes it.
-
-        Returns:
-            Whether the name or the id is new.
-
-        Raises:
-            ResponseError: There are too many already.
-
-        Source: `RouteInfoManager.registerBroker`.
-        """
+        """Registers an address, which leaves another id that it had in this name. Returns whether name or id is new."""
         broker = self._brokers.get(broker_name)
         self._check_room(cluster, broker, broker_id)
         self._clusters.setdefault(cluster, {})[broker_name] = None
@@ -48,10 +37,7 @@ class BrokerTable:
         return is_new
 
     def remove(self, broker_name: str, broker_id: int) -> bool:
-        """Forgets an id, the broker with its last id, the cluster with its last broker; returns if the broker is gone.
-
-        Source: `RouteInfoManager.unregisterBroker`, `onChannelDestroy`.
-        """
+        """Removes an id; then brokers and clusters that are empty. Returns whether the broker is gone."""
         broker = self._brokers.get(broker_name)
         if broker is None:
             return False
@@ -65,7 +51,6 @@ class BrokerTable:
         return True
 
     def get(self, broker_name: str) -> BrokerData | None:
-        """A broker."""
         return self._brokers.get(broker_name)
 
     def names_of(self, cluster: str) -> list[str]:
@@ -76,7 +61,7 @@ class BrokerTable:
         return sorted(self._clusters)
 
     def ids_of(self, address: str) -> list[tuple[str, int]]:
-        """The names and ids under which an address is known."""
+        """Returns the names and ids of an address."""
         return [
             (b.broker_name, broker_id)
             for b in self
@@ -85,10 +70,7 @@ class BrokerTable:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as `mqadmin clusterList` asks for it.
-
-        Source: `ClusterInfo`.
-        """
+        """Returns all brokers and clusters, as `mqadmin clusterList` asks for them."""
         brokers = {broker.broker_name: broker.to_json() for broker in self}
         clusters = {cluster: self.names_of(cluster) for cluster in self._clusters}
         return {"brokerAddrTable": brokers, "clusterAddrTable": clusters}

@@ -1,6 +1,7 @@
 """Parses `namesrv.conf`, and answers the requests that show and change it.
 
-Source: `NamesrvConfig`, `NettyServerConfig`, `NamesrvStartup`.
+Source: RocketMQ's `NamesrvConfig`, `NettyServerConfig`, `NamesrvStartup`, `MixAll`, `Configuration`,
+`DefaultRequestProcessor`.
 """
 
 from __future__ import annotations
@@ -53,8 +54,6 @@ class NamesrvConfig:
     Example:
         >>> NamesrvConfig.from_text("listenPort=9877\norderMessageEnable=true").listen_port
         9877
-
-    Source: `NamesrvConfig`, `NettyServerConfig`; `bindAddress` is of 5.x.
     """
 
     rocketmq_home: str = field(default_factory=lambda: os.environ.get("ROCKETMQ_HOME", ""))
@@ -91,8 +90,6 @@ class NamesrvConfig:
 
         Raises:
             ArgumentError: It is not there, or a value is not of its property's type.
-
-        Source: `NamesrvStartup.createNamesrvController`, option `-c`.
         """
         text = read_text(path)
         if text is None:
@@ -104,7 +101,7 @@ class NamesrvConfig:
 
     @classmethod
     def from_text(cls, text: str) -> NamesrvConfig:
-        """Reads properties; one that is not known is warned of.
+        """Parses properties; warns of unknown ones.
 
         Raises:
             ArgumentError: A value is not of its property's type.
@@ -119,7 +116,7 @@ class NamesrvConfig:
         return config
 
     def path(self, name: str) -> Path:
-        """The path that a property says.
+        """Returns a property as a path.
 
         Raises:
             ArgumentError: An empty one, which would be the current directory, or the URL of another system.
@@ -127,48 +124,37 @@ class NamesrvConfig:
         return local_path(getattr(self, name), _java_name(name))
 
     def properties(self) -> dict[str, str]:
-        """The properties by RocketMQ's names, as text, in the order of the documentation.
-
-        Source: `MixAll.object2Properties`.
-        """
+        """Returns the properties as texts under RocketMQ's names, in the order of the documentation."""
         names = [name for name in _NAMES if name not in _OWN or getattr(self, name)]
         return {_java_name(name): _text(getattr(self, name)) for name in names} | dict(self.tls)
 
     def to_text(self) -> str:
-        """All properties, as a request for them is answered.
-
-        Source: `Configuration.getAllConfigsFormatString`.
-        """
+        """Returns all properties as the answer to a request."""
         return properties.dumps(self.properties())
 
     def printed(self) -> str:
-        """All properties, as `-p` prints them.
-
-        Source: `MixAll.printObjectProperties`.
-        """
+        """Returns all properties as `-p` prints them."""
         return "".join(f"{name}={value}\n" for name, value in self.properties().items())
 
     def update(self, values: Mapping[str, str]) -> None:
-        """Changes properties and writes them all to `config_store_path`; one that is not known is passed over.
+        """Changes properties and writes them all to `config_store_path`; ignores unknown ones.
 
         Raises:
             ArgumentError: A value is not of its property's type; nothing is changed.
             StoreIOError: The file could not be written.
-
-        Source: `Configuration.update`, which passes over values of another type.
         """
-        self._set(self.changed(values))
+        self._set(self.changes_of(values))
         write_text(self.path("config_store_path"), self.to_text())
 
-    def changed(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Those of the given properties that are known and have another value."""
+    def changes_of(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Returns the known properties whose values differ."""
         current = self.properties()
         return {name: value for name, value in values.items() if name in current and value != current[name]}
 
     def _set(self, values: Mapping[str, str]) -> None:
         names = {_java_name(name): name for name in _NAMES}
         own = values.keys() - TLS_KEYS
-        new_values = {names[name]: _parsed(name, values[name], getattr(self, names[name])) for name in own}
+        new_values = {names[name]: _parse(name, values[name], getattr(self, names[name])) for name in own}
         for name, value in new_values.items():
             setattr(self, name, value)
 
@@ -178,7 +164,7 @@ _NAMES = tuple(each.name for each in fields(NamesrvConfig) if each.name != "tls"
 _OWN = frozenset({"acl_enable", "insecure_bind"})
 
 
-def _parsed(name: str, text: str, old: Any) -> Any:
+def _parse(name: str, text: str, old: Any) -> Any:
     if not (text.isprintable() or not text):
         raise ArgumentError(f"{name}: no text of one line: {text[:40]!r}")
     if isinstance(old, bool):
@@ -204,27 +190,20 @@ def _java_name(name: str) -> str:
 
 
 class ConfigProcessor:
-    """Codes 318 and 319."""
-
     def __init__(self, config: NamesrvConfig) -> None:
         self._config = config
         self._lock = QuietLock()
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {RequestCode.UPDATE_NAMESRV_CONFIG: self.update, RequestCode.GET_NAMESRV_CONFIG: self.get}
 
     def update(self, request: Request) -> Response:
-        """Changes properties.
-
-        Source: `DefaultRequestProcessor.updateConfig`; the refusal is that of 4.9.7.
-        """
         if not request.body:
             return Response()
         values = properties.loads_body(request.body)
         with self._lock:
             # not `configStorePath`: whoever may send a request could have any file written
-            fixed_names = self._config.changed(values).keys() - self._config.CHANGEABLE
+            fixed_names = self._config.changes_of(values).keys() - self._config.CHANGEABLE
             if fixed_names:
                 remark = f"a request does not change {', '.join(sorted(fixed_names))}"
                 raise ResponseError(ResponseCode.NO_PERMISSION, remark)
@@ -232,10 +211,6 @@ class ConfigProcessor:
         return Response()
 
     def get(self, _request: Request) -> Response:
-        """Tells all properties.
-
-        Source: `DefaultRequestProcessor.getConfig`.
-        """
         with self._lock:
             return Response(body=self._config.to_text().encode())
 

@@ -1,6 +1,6 @@
 """Keeps texts by namespace and key in a file, and answers requests for them: the brokers of ordered topics above all.
 
-Source: `KVConfigManager`.
+Source: RocketMQ's `KVConfigManager`, `KVTable`, `KVConfigSerializeWrapper`, `DefaultRequestProcessor`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ NAMESPACE_ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 
 
 class KVConfigManager:
-    """The texts; each change is written at once. May be called from any thread.
+    """Texts by namespace and key; each change is written at once. Thread-safe.
 
     Example:
         >>> configs = KVConfigManager(getfixture("tmp_path") / "kvConfig.json")
         >>> configs.put("ORDER_TOPIC_CONFIG", "orders", "broker-a:4")
         >>> KVConfigManager.load(configs.path).get("ORDER_TOPIC_CONFIG", "orders")
         'broker-a:4'
-
-    Source: `KVConfigManager`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,12 +39,9 @@ class KVConfigManager:
 
     @classmethod
     def load(cls, path: Path) -> KVConfigManager:
-        """Reads the file, or its backup; nothing is there where neither is.
+        """Reads the file, or its backup; empty where neither exists.
 
-        Raises:
-            CorruptError: It cannot be read.
-
-        Source: `KVConfigManager.load`, which goes on with nothing and then writes over the file.
+        RocketMQ starts empty where the file cannot be read, and then overwrites it: this raises `CorruptError`.
         """
         manager = cls(path)
         text = read_text(path)
@@ -58,14 +53,7 @@ class KVConfigManager:
         return manager
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Sets a text; `None` makes the namespace only, where it is new.
-
-        Raises:
-            ResponseError: A namespace or key that is no name, or there is no room.
-            StoreIOError: The file could not be written; the text is set nevertheless.
-
-        Source: `KVConfigManager.putKVConfig`.
-        """
+        """Sets a text; with `None` it only makes a new namespace."""
         for text in (namespace, key):
             if not text.isprintable() or len(text) > MAX_NAME:
                 raise ResponseError(ResponseCode.SYSTEM_ERROR, f"a namespace or key that is no name: {text[:40]!r}")
@@ -84,21 +72,10 @@ class KVConfigManager:
             self._persist()
 
     def get(self, namespace: str | None, key: str | None) -> str | None:
-        """A text; `None` where there is none.
-
-        Source: `KVConfigManager.getKVConfig`.
-        """
         with self._lock:
             return self._table.get(namespace or "", {}).get(key or "")
 
     def delete(self, namespace: str | None, key: str | None) -> None:
-        """Forgets a text.
-
-        Raises:
-            StoreIOError: The file could not be written; the text is forgotten nevertheless.
-
-        Source: `KVConfigManager.deleteKVConfig`.
-        """
         with self._lock:
             old = self._table.get(namespace or "", {}).pop(key or "", None)
             if old is not None:
@@ -106,19 +83,13 @@ class KVConfigManager:
                 self._persist()
 
     def table(self, namespace: str | None) -> bytes | None:
-        """The body with all texts of a namespace; `None` where there never was one.
-
-        Source: `KVConfigManager.getKVListByNamespace`, `KVTable`.
-        """
+        """Returns the body with all texts of a namespace; `None` where it never existed."""
         with self._lock:
             keys = self._table.get(namespace or "")
             return None if keys is None else fastjson.encode({"table": keys})
 
     def _persist(self) -> None:
-        """Writes the file, while the lock is held: the last change is what stands there.
-
-        Source: `KVConfigManager.persist`, `KVConfigSerializeWrapper`.
-        """
+        """Writes the file under the lock, so that it has the last change."""
         write_text(self.path, fastjson.encode({"configTable": self._table}).decode())
 
     def _take(self, members: object) -> None:
@@ -136,13 +107,10 @@ def _size(key: str, value: str | None) -> int:
 
 
 class KVConfigProcessor:
-    """Codes 100, 101, 102 and 219."""
-
     def __init__(self, kv_configs: KVConfigManager) -> None:
         self._kv_configs = kv_configs
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {
             RequestCode.PUT_KV_CONFIG: self.put,
             RequestCode.GET_KV_CONFIG: self.get,
@@ -151,10 +119,6 @@ class KVConfigProcessor:
         }
 
     def put(self, request: Request) -> Response:
-        """Sets a text.
-
-        Source: `DefaultRequestProcessor.putKVConfig`.
-        """
         header = Header(request.ext_fields)
         namespace, key = header.optional_text("namespace"), header.optional_text("key")
         if namespace is None or key is None:
@@ -163,10 +127,6 @@ class KVConfigProcessor:
         return Response()
 
     def get(self, request: Request) -> Response:
-        """Tells a text.
-
-        Source: `DefaultRequestProcessor.getKVConfig`.
-        """
         header = Header(request.ext_fields)
         namespace, key = header.optional_text("namespace"), header.optional_text("key")
         value = self._kv_configs.get(namespace, key)
@@ -176,19 +136,11 @@ class KVConfigProcessor:
         return Response(ext_fields={"value": value})
 
     def delete(self, request: Request) -> Response:
-        """Forgets a text.
-
-        Source: `DefaultRequestProcessor.deleteKVConfig`.
-        """
         header = Header(request.ext_fields)
         self._kv_configs.delete(header.optional_text("namespace"), header.optional_text("key"))
         return Response()
 
     def table(self, request: Request) -> Response:
-        """Tells all texts of a namespace.
-
-        Source: `DefaultRequestProcessor.getKVListByNamespace`.
-        """
         namespace = Header(request.ext_fields).optional_text("namespace")
         body = self._kv_configs.table(namespace)
         if body is None:

@@ -30,7 +30,7 @@ MAX_REGISTRATION = 16 << 20
 
 
 def is_name(text: str, *, most: int = MAX_NAME) -> bool:
-    r"""Whether it may be the name of something: characters that print, at least one, none that separates folders.
+    r"""Returns whether a text is a name: printable characters, at least one, no separator of folders.
 
     Example:
         >>> [is_name(text) for text in ("%RETRY%group", "broker.a", "../x", "", "a\nb")]
@@ -40,11 +40,7 @@ def is_name(text: str, *, most: int = MAX_NAME) -> bool:
 
 
 def checked_name(field: str, text: str) -> str:
-    """A name.
-
-    Raises:
-        ResponseError: It may be none; says which field.
-    """
+    """Returns a name; refuses a text that is none."""
     if not is_name(text):
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the header field {field} is no name: {text[:40]!r}")
     return text

@@ -1,6 +1,6 @@
 """Parses the body of a registration: a broker's topics, their version, its filter servers.
 
-Source: `RegisterBrokerBody`, `TopicConfigSerializeWrapper`.
+Source: RocketMQ's `RegisterBrokerBody`, `TopicConfigSerializeWrapper`, `DefaultRequestProcessor`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RegisterBody:
 
     @classmethod
     def of(cls, body: bytes, *, compressed: bool, bare: bool, now: int) -> RegisterBody:
-        """Reads a body.
+        """Parses the body.
 
         Args:
             body: As it came; an empty one says nothing, with version 0.
@@ -45,14 +45,12 @@ class RegisterBody:
 
         Raises:
             RemotingProtocolError: It is malformed, or inflates above 16 MiB.
-
-        Source: `RegisterBrokerBody.decode`, `DefaultRequestProcessor.registerBroker`.
         """
         if not body:
             return cls(DataVersion(), (), None if bare else ())
         # clients before 3.0.11 have no compressed form
         if compressed and not bare:
-            return _inflated(body)
+            return _parse_compressed(body)
         members = _mapping(fastjson.decode(body), "the body")
         if bare:
             return _wrapper(members, None, now)
@@ -70,11 +68,7 @@ def _wrapper(members: Mapping[str, Any], filter_servers: tuple[str, ...] | None,
 
 
 def data_version(value: Any, now: int) -> DataVersion:
-    """A version, as JSON has it.
-
-    Raises:
-        RemotingProtocolError: It is none.
-    """
+    """Parses a version."""
     members = _mapping(value, "dataVersion")
     timestamp, counter = members.get("timestamp", now), members.get("counter", 0)
     return DataVersion(timestamp=_number(timestamp, "timestamp", 64), counter=_number(counter, "counter", 64))
@@ -93,8 +87,8 @@ def _topic(name: Any, fields: Any) -> TopicConfig:
     )
 
 
-def _inflated(body: bytes) -> RegisterBody:
-    """The compressed form, whose topics have no `topicSysFlag` and no `order`."""
+def _parse_compressed(body: bytes) -> RegisterBody:
+    """Reads the compressed form, whose topics have no `topicSysFlag` and no `order`."""
     cursor = _Cursor(_inflate(body))
     version = data_version(fastjson.decode(cursor.block()), 0)
     topics = [_topic_line(cursor.block()) for _ in range(cursor.count())]

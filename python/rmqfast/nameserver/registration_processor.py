@@ -1,6 +1,6 @@
 """Answers registrations: REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION.
 
-Source: `DefaultRequestProcessor` of the name server.
+Source: RocketMQ's `DefaultRequestProcessor`, `UtilAll`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,12 @@ _DECODE_FAILED = "Failed to decode RegisterBrokerBody"
 
 
 class RegistrationProcessor:
-    """Codes 103, 104 and 322."""
-
     def __init__(self, routes: RouteInfoManager, kv_configs: KVConfigManager, now: Callable[[], int]) -> None:
         self._routes = routes
         self._kv_configs = kv_configs
         self._now = now
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {
             RequestCode.REGISTER_BROKER: self.register,
             RequestCode.UNREGISTER_BROKER: self.unregister,
@@ -37,10 +34,6 @@ class RegistrationProcessor:
         }
 
     def register(self, request: Request) -> Response:
-        """Takes a broker in.
-
-        Source: `DefaultRequestProcessor.registerBrokerWithFilterServer`, `registerBroker`.
-        """
         header = Header(request.ext_fields)
         if not _is_sum_right(header, request.body):
             return Response(ResponseCode.SYSTEM_ERROR, "crc32 not match", {})
@@ -56,18 +49,10 @@ class RegistrationProcessor:
         return Response(ext_fields=fields, body=self._kv_configs.table(NAMESPACE_ORDER_TOPIC_CONFIG) or b"")
 
     def unregister(self, request: Request) -> Response:
-        """Lets a broker go.
-
-        Source: `DefaultRequestProcessor.unregisterBroker`.
-        """
         self._routes.unregister(_identity(Header(request.ext_fields)))
         return Response()
 
     def query_data_version(self, request: Request) -> Response:
-        """Tells a broker whether its topics are known.
-
-        Source: `DefaultRequestProcessor.queryBrokerTopicConfig`.
-        """
         now = self._now()
         address = Header(request.ext_fields).optional_text("brokerAddr") or ""
         try:
@@ -82,10 +67,7 @@ class RegistrationProcessor:
 
 
 def _is_sum_right(header: Header, body: bytes) -> bool:
-    """Compares the checksum, where the header has one.
-
-    Source: `DefaultRequestProcessor.checksum`, `UtilAll.crc32`.
-    """
+    """Compares the checksum, where the header has one."""
     expected = header.number("bodyCrc32", 0)
     # 0 says that the broker sent none; `UtilAll.crc32` drops the sign bit
     return expected in {0, zlib.crc32(body) & 0x7FFFFFFF}

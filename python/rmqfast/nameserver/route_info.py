@@ -1,6 +1,6 @@
 """Keeps brokers, topics and liveness together, and finds the route of a topic.
 
-Source: `RouteInfoManager`.
+Source: RocketMQ's `RouteInfoManager`, `DefaultRequestProcessor`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOG = logger_of("rmqfast.nameserver")
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """Who a broker is.
+    """Name, id and addresses of a broker.
 
     Attributes:
         broker_name: Its name, which a master has in common with its slaves.
@@ -44,17 +44,14 @@ class BrokerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """What a slave gets to know of its master."""
+    """The addresses of a slave's master."""
 
     address: str
     ha_server_address: str | None
 
 
 class RouteInfoManager:
-    """Brokers, topics, and who is alive: values only; every method may be called from any thread.
-
-    Source: `RouteInfoManager`.
-    """
+    """Brokers, topics and liveness together; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = QuietLock()
@@ -64,16 +61,7 @@ class RouteInfoManager:
         self._filter_servers: dict[str, tuple[str, ...]] = {}
 
     def register(self, broker: BrokerIdentity, body: RegisterBody, channel: Channel, now: int) -> Master | None:
-        """Notes a broker and, of a master whose topics changed, its topics.
-
-        Returns:
-            The master of a slave, where it is known.
-
-        Raises:
-            ResponseError: There are too many brokers already.
-
-        Source: `RouteInfoManager.registerBroker`.
-        """
+        """Registers a broker and the changed topics of a master. Returns the master of a slave, where it is known."""
         with self._lock:
             self._live.check_room(broker.address)
             is_new = self._brokers.put(broker.cluster, broker.broker_name, broker.broker_id, broker.address)
@@ -87,10 +75,6 @@ class RouteInfoManager:
             return None if broker.broker_id == MASTER_ID else self._master_of(broker.broker_name)
 
     def unregister(self, broker: BrokerIdentity) -> None:
-        """Forgets a broker that says good-bye.
-
-        Source: `RouteInfoManager.unregisterBroker`.
-        """
         with self._lock:
             self._live.remove(broker.address)
             self._filter_servers.pop(broker.address, None)
@@ -98,10 +82,7 @@ class RouteInfoManager:
                 self._topics.remove_broker(broker.broker_name)
 
     def channel_closed(self, channel: Channel) -> list[str]:
-        """Forgets the brokers that spoke on a connection; their addresses.
-
-        Source: `RouteInfoManager.onChannelDestroy`.
-        """
+        """Removes the brokers of a closed connection. Returns their addresses."""
         with self._lock:
             addresses = self._live.on_channel(channel)
             for address in addresses:
@@ -109,12 +90,9 @@ class RouteInfoManager:
         return addresses
 
     def scan(self, now: int) -> list[Channel]:
-        """Forgets the brokers that have been silent for 120 s; their connections, which are of no use any more.
-
-        Source: `RouteInfoManager.scanNotActiveBroker`.
-        """
+        """Removes brokers that were silent for 120 s. Returns their connections, which are of no use any more."""
         with self._lock:
-            silent = self._live.expired(now)
+            silent = self._live.find_expired(now)
             for address, _ in silent:
                 _LOG.warning("broker %s was silent for too long", address)
                 self._forget(address)
@@ -122,10 +100,7 @@ class RouteInfoManager:
             return [info.channel for _, info in silent if not self._live.on_channel(info.channel)]
 
     def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
-        """Whether a broker's topics changed, and the version that is known; a broker that asks is alive.
-
-        Source: `DefaultRequestProcessor.queryBrokerTopicConfig`.
-        """
+        """Returns whether a broker's topics changed, and the registered version; the question is a sign of life."""
         with self._lock:
             is_changed = self._live.is_changed(address, version)
             if not is_changed:
@@ -134,10 +109,7 @@ class RouteInfoManager:
             return is_changed, None if info is None else info.data_version
 
     def pickup(self, topic: str) -> TopicRouteData | None:
-        """The route of a topic; `None` where nobody has it.
-
-        Source: `RouteInfoManager.pickupTopicRouteData`.
-        """
+        """Returns the route of a topic; `None` where no broker has it."""
         with self._lock:
             queues = self._topics.get(topic)
             entries = [self._brokers.get(queue.broker_name) for queue in queues or ()]
@@ -149,34 +121,19 @@ class RouteInfoManager:
             return TopicRouteData(queues, [replace(b, addresses=dict(b.addresses)) for b in brokers], filters)
 
     def cluster_info(self) -> dict[str, Any]:
-        """All clusters and brokers.
-
-        Source: `RouteInfoManager.getAllClusterInfo`.
-        """
         with self._lock:
             return self._brokers.to_json()
 
     def all_topics(self) -> list[str]:
-        """All topics.
-
-        Source: `RouteInfoManager.getAllTopicList`.
-        """
         with self._lock:
             return self._topics.names()
 
     def topics_of_cluster(self, cluster: str) -> list[str]:
-        """The topics that brokers of a cluster have.
-
-        Source: `RouteInfoManager.getTopicsByCluster`.
-        """
         with self._lock:
             return self._topics.names_of(self._brokers.names_of(cluster))
 
     def system_topics(self) -> tuple[list[str], str | None]:
-        """The names of clusters and of brokers, which are topics, too; and the address of some broker.
-
-        Source: `RouteInfoManager.getSystemTopicList`.
-        """
+        """Returns the names of clusters and brokers, which are topics, too, and a broker's address."""
         with self._lock:
             clusters = self._brokers.clusters()
             names = {name for cluster in clusters for name in (cluster, *self._brokers.names_of(cluster))}
@@ -185,10 +142,7 @@ class RouteInfoManager:
             return sorted(names), address
 
     def unit_topics(self, *, unit: bool | None, subscribed: bool | None) -> list[str]:
-        """The topics with those flags on the first of their brokers; `None` is any.
-
-        Source: `RouteInfoManager.getUnitTopics`, `getHasUnitSubTopicList`, `getHasUnitSubUnUnitTopicList`.
-        """
+        """Returns the topics with those flags on the first of their brokers; `None` is any."""
 
         def has_flags(first: QueueData) -> bool:
             return unit in {None, first.is_unit} and subscribed in {None, first.has_unit_sub}
@@ -197,20 +151,17 @@ class RouteInfoManager:
             return self._topics.names_by_first(has_flags)
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Lets nobody write to a broker; how many topics these are."""
+        """Forbids sends to a broker. Returns the number of its topics."""
         with self._lock:
             return self._topics.wipe_write_perm(broker_name)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Lets everybody write to a broker again; how many topics these are."""
+        """Allows sends to a broker again. Returns the number of its topics."""
         with self._lock:
             return self._topics.add_write_perm(broker_name)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forgets a topic, of one cluster or of all; a broker that still has it brings it back.
-
-        Source: `RouteInfoManager.deleteTopic`.
-        """
+        """Removes a topic of one cluster or of all; a broker that still has it brings it back."""
         with self._lock:
             if cluster:
                 self._topics.remove_brokers(topic, self._brokers.names_of(cluster))

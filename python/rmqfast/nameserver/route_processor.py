@@ -1,6 +1,6 @@
 """Answers requests for routes, brokers and topics, and changes write permissions.
 
-Source: `DefaultRequestProcessor` of the name server.
+Source: RocketMQ's `DefaultRequestProcessor`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class RouteProcessor:
         self._config = config
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {
             RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route_info,
             RequestCode.GET_BROKER_CLUSTER_INFO: self.cluster_info,
@@ -44,10 +43,6 @@ class RouteProcessor:
         }
 
     def route_info(self, request: Request) -> Response:
-        """Where a topic is.
-
-        Source: `DefaultRequestProcessor.getRouteInfoByTopic`.
-        """
         header = Header(request.ext_fields)
         topic = header.optional_text("topic")
         route = None if topic is None else self._routes.pickup(topic)
@@ -60,35 +55,28 @@ class RouteProcessor:
         return Response(body=route.encode(standard=standard))
 
     def cluster_info(self, _request: Request) -> Response:
-        """All clusters and brokers."""
         return Response(body=fastjson.encode(self._routes.cluster_info()))
 
     def wipe_write_perm(self, request: Request) -> Response:
-        """Lets nobody write to a broker."""
         name = Header(request.ext_fields).optional_text("brokerName")
         return Response(ext_fields={"wipeTopicCount": str(self._routes.wipe_write_perm(name or ""))})
 
     def add_write_perm(self, request: Request) -> Response:
-        """Lets everybody write to a broker again."""
         name = Header(request.ext_fields).optional_text("brokerName")
         return Response(ext_fields={"addTopicCount": str(self._routes.add_write_perm(name or ""))})
 
     def all_topics(self, _request: Request) -> Response:
-        """All topics."""
         return _topic_list(self._routes.all_topics())
 
     def delete_topic(self, request: Request) -> Response:
-        """Forgets a topic."""
         header = Header(request.ext_fields)
         self._routes.delete_topic(header.optional_text("topic") or "", header.optional_text("clusterName"))
         return Response()
 
     def topics_by_cluster(self, request: Request) -> Response:
-        """The topics of a cluster; none where it is not known."""
         return _topic_list(self._routes.topics_of_cluster(Header(request.ext_fields).optional_text("cluster") or ""))
 
     def system_topics(self, _request: Request) -> Response:
-        """The names of clusters and brokers."""
         names, address = self._routes.system_topics()
         return _topic_list(names, address)
 

@@ -1,6 +1,6 @@
 """Starts and stops a name server, and scans for silent brokers.
 
-Source: `NamesrvController`.
+Source: RocketMQ's `NamesrvController`, `DefaultRequestProcessor`, `RouteInfoManager`, `BrokerHousekeepingService`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _milliseconds() -> int:
 
 @not_picklable("make one in each process")
 class NameServer:
-    """Answers requests, and forgets brokers that are gone.
+    """Answers requests of clients and brokers, and removes brokers that are gone.
 
     Args:
         config: How it is set up; `namesrv.conf` says the same.
@@ -71,8 +71,6 @@ class NameServer:
         ...     with RemotingClient(server.address) as client:
         ...         client.request(206).body
         b'{"topicList":[]}'
-
-    Source: `NamesrvController`.
     """
 
     def __init__(
@@ -110,8 +108,6 @@ class NameServer:
             RemotingError: The address cannot be had.
             TlsFileError: A certificate or a key is of no use.
             ArgumentError: It was started before, or its properties of TLS contradict each other.
-
-        Source: `NamesrvController.start`.
         """
         if self._server is not None:
             raise ArgumentError("a name server is started once")
@@ -139,16 +135,13 @@ class NameServer:
         return self._address
 
     def stop(self) -> None:
-        """Listens no more and ends all connections; whoever is in `serve_forever` goes on.
-
-        Source: `NamesrvController.shutdown`.
-        """
+        """Stops listening and closes all connections; `serve_forever` goes on."""
         self._stopped.set()
         if self._server is not None:
             self._server.close()
 
     def serve_forever(self) -> None:
-        """Starts where that was not done, and waits for `stop`.
+        """Starts unless started, then waits for `stop`.
 
         A signal handler must not call `stop`, as it may interrupt this very wait, which holds a lock: have it raise.
         """
@@ -159,7 +152,7 @@ class NameServer:
 
     @property
     def address(self) -> str:
-        """Where it listens, as `ip:port`; empty before it does."""
+        """The address of the listener, as `ip:port`; empty before `start`."""
         return self._address
 
     def __enter__(self) -> Self:
@@ -170,33 +163,24 @@ class NameServer:
         self.stop()
 
     def process(self, request: Request) -> Response:
-        """The answer to a request.
-
-        Source: `DefaultRequestProcessor.processRequest`, which leaves codes that it does not know without one.
-        """
+        """Answers a request."""
         answer = process(self.processors, request)
         assert isinstance(answer, Response)  # noqa: S101 - no processor of a name server takes its time
         return answer
 
     def scan(self, now: int) -> int:
-        """Forgets the brokers that have been silent for 120 s, and closes their connections; how many connections.
-
-        Source: `RouteInfoManager.scanNotActiveBroker`, which is called every 10 s.
-        """
+        """Removes brokers that were silent for 120 s and closes their connections. Returns how many connections."""
         channels = self.routes.scan(now)
         for channel in channels:
             channel.close()
         return len(channels)
 
     def channel_closed(self, channel: Channel) -> None:
-        """Forgets the brokers of a connection that ended.
-
-        Source: `BrokerHousekeepingService`.
-        """
+        """Removes the brokers of a closed connection."""
         self.routes.channel_closed(channel)
 
     def _now_and_then(self, name: str, work: Callable[[], object], first: float, interval: float) -> None:
-        """A thread that does some work again and again, until `stop`."""
+        """Starts a thread that repeats some work until `stop`."""
 
         def run() -> None:
             wait = first

@@ -1,6 +1,6 @@
 """Keeps which broker has how many queues of each topic.
 
-Source: `RouteInfoManager.topicQueueTable`, `QueueData`, `TopicSysFlag`.
+Source: RocketMQ's `RouteInfoManager`, `QueueData`, `TopicSysFlag`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,16 @@ from rmqfast.store.config.topics import PERM_READ, PERM_WRITE
 
 
 def queue_data_of(broker_name: str, topic: TopicConfig) -> QueueData:
-    """What a broker says of a topic."""
     return QueueData(broker_name, topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.topic_sys_flag)
 
 
 class TopicQueueTable:
-    """All topics, broker by broker."""
-
     def __init__(self) -> None:
         self._topics: dict[str, dict[str, QueueData]] = {}
         self._entries = 0
 
     def put(self, topic: str, queue_data: QueueData) -> bool:
-        """Puts what a broker has of a topic in the place of what it had; returns whether there was room.
-
-        Source: `RouteInfoManager.createAndUpdateQueueData`.
-        """
+        """Replaces a broker's queues of a topic. Returns whether there was room."""
         brokers = self._topics.get(topic, {})
         if queue_data.broker_name not in brokers:
             if self._entries >= MAX_QUEUE_DATA:
@@ -47,17 +41,10 @@ class TopicQueueTable:
         return None if brokers is None else [brokers[name] for name in sorted(brokers)]
 
     def remove(self, topic: str) -> None:
-        """Forgets a topic.
-
-        Source: `RouteInfoManager.deleteTopic`.
-        """
         self._entries -= len(self._topics.pop(topic, ()))
 
     def remove_brokers(self, topic: str, broker_names: Iterable[str]) -> None:
-        """Forgets what some brokers have of a topic, and a topic that nobody has.
-
-        Source: `RouteInfoManager.deleteTopic` of a cluster.
-        """
+        """Removes some brokers' queues of a topic, and a topic without brokers."""
         brokers = self._topics.get(topic, {})
         for name in broker_names:
             self._entries -= brokers.pop(name, None) is not None
@@ -65,26 +52,16 @@ class TopicQueueTable:
             self._topics.pop(topic, None)
 
     def remove_broker(self, broker_name: str) -> None:
-        """Forgets all that a broker has.
-
-        Source: `RouteInfoManager.removeTopicByBrokerName`.
-        """
         for topic in list(self._topics):
             self.remove_brokers(topic, [broker_name])
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Lets nobody write to a broker's topics until it says something new of them; how many these are.
-
-        Source: `RouteInfoManager.wipeWritePermOfBrokerByLock`.
-        """
+        """Forbids sends to a broker's topics until it registers a change. Returns how many topics."""
         # it stays so until the broker's data version changes: only then its own permissions count again
         return self._set_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Lets everybody read and write a broker's topics; how many these are.
-
-        Source: `RouteInfoManager.addWritePermOfBrokerByLock`.
-        """
+        """Allows reads and sends to a broker's topics. Returns how many topics."""
         # exactly 6, as in 4.9.4, whatever it was before
         return self._set_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
@@ -92,18 +69,12 @@ class TopicQueueTable:
         return sorted(self._topics)
 
     def names_of(self, broker_names: Iterable[str]) -> list[str]:
-        """Returns the topics of some brokers, sorted.
-
-        Source: `RouteInfoManager.getTopicsByCluster`.
-        """
+        """Returns the topics of some brokers, sorted."""
         wanted = set(broker_names)
         return sorted(topic for topic, brokers in self._topics.items() if not wanted.isdisjoint(brokers))
 
     def names_by_first(self, predicate: Callable[[QueueData], bool]) -> list[str]:
-        """Returns the topics of whose first broker something is true, sorted.
-
-        Source: `RouteInfoManager.topicQueueTableIter`, which looks at the first one only.
-        """
+        """Returns the topics of whose first broker something is true, sorted."""
         first = {topic: brokers[hash_order(brokers)[0]] for topic, brokers in self._topics.items()}
         return sorted(topic for topic, queues in first.items() if predicate(queues))
 

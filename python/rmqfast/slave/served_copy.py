@@ -50,7 +50,6 @@ class ServedCopy:
         self.config, self._broker = broker.config, broker
 
     def closes(self) -> None:
-        """Ends the broker."""
         broker, self._broker = self._broker, None
         if broker is not None:
             # what was changed while it ran, and its port
@@ -58,7 +57,7 @@ class ServedCopy:
             broker.stop()
 
     def take(self, table: ConfigTable) -> None:
-        """Gives the broker what its master has, in place of its own."""
+        """Gives the broker its master's tables in place of its own."""
         if self._broker is None:
             return
         state = self._broker.state

@@ -1,6 +1,6 @@
 """Runs a slave: a copy of the master's store that is kept up to date, and a broker that gives out what is in it.
 
-Source: `BrokerController` with `brokerRole=SLAVE`, `SlaveSynchronize`, `HAClient`.
+Source: RocketMQ's `BrokerController`, `SlaveSynchronize`, `HAClient`, `brokerRole=SLAVE`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,6 @@ class Slave:
         ...     slave = cluster.slaves[0]
         ...     slave.config.broker_id, slave.status.broker_name
         (1, 'broker-a')
-
-    Source: `BrokerController`, `SlaveSynchronize`, `HAClient`.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class Slave:
         self._is_begun = False
 
     def start(self) -> str:
-        """Opens its copy, serves what is in it, and begins to follow.
+        """Opens the copy, serves it, and starts to follow the master.
 
         Returns:
             Its address, as clients are told.
@@ -114,7 +112,7 @@ class Slave:
         return self.address
 
     def stop(self) -> None:
-        """Takes its leave of the name servers, and closes the copy. A second call does nothing."""
+        """Unregisters from the name servers and closes the copy. Idempotent."""
         with self._lock:
             if not self._is_begun:
                 return
@@ -126,22 +124,22 @@ class Slave:
 
     @property
     def config(self) -> BrokerConfig:
-        """How it is set up; once it runs, with the port that it has."""
+        """The configuration; once it runs, with its port."""
         return self._served.config
 
     @property
     def address(self) -> str:
-        """Where clients reach it, as `ip:port`."""
+        """The address of the broker, as `ip:port`."""
         return self.config.broker_address
 
     @property
     def status(self) -> MirrorStatus:
-        """How far it is."""
+        """The progress of the copy."""
         return self._mirror.status
 
     @property
     def error(self) -> RmqError | None:
-        """Why it ended by itself, as where its files have another size than the master's; None while it runs."""
+        """The reason why it ended by itself, as file sizes that differ from the master's; None while it runs."""
         return self._mirror.error
 
     def __enter__(self) -> Self:
@@ -153,7 +151,6 @@ class Slave:
 
 
 def _client_config(config: BrokerConfig, name_server: str, credentials: Credentials | None) -> ClientConfig:
-    """How it asks name servers and master."""
     own = ClientConfig(name_server=name_server, tls=client_tls(config, use_tls=config.flag("useTLS")))
     if credentials is None:
         return own

@@ -23,7 +23,9 @@ CLIENT = ClientConfig(request_timeout=PATIENCE, connect_timeout=PATIENCE)
 def filtered(name_server: str, first: int) -> list[int]:
     """Sends ten numbers; returns those that a consumer of `n > ...` gets, once it has got the last one."""
     seen = Seen()
-    consumer = PushConsumer(GROUP, name_server=name_server, config=CLIENT, consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+    consumer = PushConsumer(
+        GROUP, name_server=name_server, config=CLIENT, consume_from_where="CONSUME_FROM_FIRST_OFFSET"
+    )
     consumer.register_message_listener(seen)
     consumer.subscribe(TOPIC, MessageSelector.by_sql(f"n > {first + 5}"))
     with Producer("p", name_server=name_server, config=CLIENT) as producer:

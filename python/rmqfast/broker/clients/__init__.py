@@ -1,1 +1,1 @@
-"""Who is online: clients, their groups, what they subscribe to, which queues they have locked."""
+"""Clients that are online: their groups, subscriptions and queue locks."""

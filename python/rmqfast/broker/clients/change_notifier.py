@@ -1,4 +1,7 @@
-"""Notifies clients that their group changed: a small group at once, a large one once for many changes."""
+"""Notifies clients that their group changed: a small group at once, a large one once for many changes.
+
+Source: RocketMQ's `DefaultConsumerIdsChangeListener`.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,11 @@ AT_ONCE = 64
 
 
 class ChangeNotifier:
-    """Sends the notices that the registry of consumers decides on.
+    """Sends the notices of changed groups: those of large groups together.
 
     Where thousands of clients of one group connect, each of them is a change of which all are notified: millions of
     notices, and each one only says that it is time to look. Those of a large group wait for `run_once`, which sends
     the last one.
-
-    Source: `DefaultConsumerIdsChangeListener`.
     """
 
     def __init__(self) -> None:
@@ -24,7 +25,7 @@ class ChangeNotifier:
         self._delayed: dict[str, GroupChange] = {}
 
     def take(self, change: GroupChange) -> None:
-        """Sends a change to its clients, or keeps it, in place of an older one of its group."""
+        """Sends a notice, or keeps it in place of an older one of its group."""
         with self._lock:
             if len(change.channels) > AT_ONCE:
                 self._delayed[change.group] = change

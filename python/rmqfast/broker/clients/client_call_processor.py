@@ -1,6 +1,6 @@
 """Forwards an administrator's questions to a consumer: its state, its offsets, what it makes of a message.
 
-Source: `AdminBrokerProcessor.callConsumer`, `Broker2Client`.
+Source: RocketMQ's `AdminBrokerProcessor`, `Broker2Client`, `MQVersion`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _log = limited(logger_of("rmqfast.broker"))
 
 
 class ClientCallProcessor:
-    """Asks consumers in the name of an administrator."""
+    """Forwards an administrator's requests to consumers."""
 
     def __init__(self, consumers: ConsumerManager, store: LiveStore, broker_name: str) -> None:
         self._consumers = consumers
@@ -62,7 +62,6 @@ class ClientCallProcessor:
         self._broker_name = broker_name
 
     def processors(self) -> dict[int, Processor]:
-        """What is answered here, by request code."""
         return {
             RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
@@ -70,20 +69,14 @@ class ClientCallProcessor:
         }
 
     def running_info(self, request: Request) -> Later:
-        """307 GET_CONSUMER_RUNNING_INFO: what the consumer itself answers.
-
-        Source: `AdminBrokerProcessor.getConsumerRunningInfo`.
-        """
+        """307: the consumer's own answer."""
         header = Header(request.ext_fields)
         group, client_id = header.text("consumerGroup"), header.text("clientId")
         client = self._callable(group, client_id)
-        return Later(lambda: _called(client, group, request.code, request.ext_fields, request.body))
+        return Later(lambda: _forward(client, group, request.code, request.ext_fields, request.body))
 
     def consume_directly(self, request: Request) -> Later:
-        """309 CONSUME_MESSAGE_DIRECTLY: the consumer gets the message's record and says what it made of it.
-
-        Source: `AdminBrokerProcessor.consumeMessageDirectly`.
-        """
+        """309: the consumer processes one message and reports the result."""
         header = Header(request.ext_fields)
         group = header.text("consumerGroup")
         offset = _physical_offset(header.text("msgId"))
@@ -93,13 +86,10 @@ class ClientCallProcessor:
         client = self._callable(group, header.optional_text("clientId"))
         # as in 4.9.4 the broker names itself, whatever the request says
         fields = {**request.ext_fields, "brokerName": self._broker_name}
-        return Later(lambda: _called(client, group, request.code, fields, record))
+        return Later(lambda: _forward(client, group, request.code, fields, record))
 
     def status(self, request: Request) -> Later:
-        """223 INVOKE_BROKER_TO_GET_CONSUMER_STATUS: the offsets that consumers have in memory, by client.
-
-        Source: `Broker2Client.getConsumeStatus`.
-        """
+        """223: the offsets that consumers have in memory, by client."""
         header = Header(request.ext_fields)
         topic, name = header.text("topic"), header.text("group")
         client_id = (header.optional_text("clientAddr") or "").strip()
@@ -127,13 +117,7 @@ class ClientCallProcessor:
 
 
 def check_version(client: ClientChannel) -> None:
-    """Refuses what a client is too old for.
-
-    Raises:
-        ResponseError: It cannot reset its offsets, nor tell them.
-
-    Source: `Broker2Client`.
-    """
+    """Refuses a client that can neither reset nor report its offsets."""
     if client.version < V3_0_7_SNAPSHOT:
         raise ResponseError(
             ResponseCode.SYSTEM_ERROR,
@@ -142,13 +126,11 @@ def check_version(client: ClientChannel) -> None:
 
 
 def version_name(ordinal: int) -> str:
-    """The name of a release up to 3.1.8, of those that are refused; a number for another one.
+    """Returns the name of a release up to 3.1.8, by its ordinal; the number of a later one.
 
     Example:
         >>> version_name(0), version_name(27), version_name(28), version_name(37), version_name(61)
         ('V3_0_0_SNAPSHOT', 'V3_0_6', 'V3_0_7_SNAPSHOT', 'V3_0_11', 'V3_1_7')
-
-    Source: `MQVersion.getVersionDesc`.
     """
     if 0 <= ordinal < len(_FIRST):
         return f"V3_0_0_{_FIRST[ordinal]}"
@@ -160,11 +142,8 @@ def version_name(ordinal: int) -> str:
     return f"V3_{minor}_{patch}{'' if is_final else '_SNAPSHOT'}"
 
 
-def _called(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
-    """What a client answers to what it is asked, its version and all; why it does not.
-
-    Source: `AdminBrokerProcessor.callConsumer`.
-    """
+def _forward(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
+    """Forwards a request. Returns the client's answer, or the reason why there is none."""
     public_fields = {name: value for name, value in fields.items() if name not in _PROOF}
     consumer, address = f"<{group}> <{client.client_id}>", client.channel.remote_address
     try:
@@ -189,7 +168,7 @@ def _status(clients: list[ClientChannel], fields: Mapping[str, str]) -> Response
 
 
 def _offsets(client: ClientChannel, fields: Mapping[str, str]) -> dict[MessageQueue, int] | None:
-    """The offsets that a client tells; None where it tells none."""
+    """Asks a client for its offsets; None where it reports none."""
     code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
     try:
         answer = client.channel.request(code, fields, timeout=STATUS_TIMEOUT)

@@ -1,4 +1,7 @@
-"""A client and its connection, and the notice that a group's clients get of a change."""
+"""A client and its connection, and the notice that a group's clients get of a change.
+
+Source: RocketMQ's `ClientChannelInfo`, `ConsumerGroupEvent`, `Connection`, `Broker2Client`.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,12 @@ MAX_GROUPS_OF_CHANNEL = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClientChannel:
-    """A client as its broker knows it.
+    """A client as the broker knows it.
 
     Attributes:
         language: Name of its language; None for one that is not known.
         version: Ordinal of its release.
         last_update: Milliseconds since 1970 of its last heartbeat.
-
-    Source: `ClientChannelInfo`.
     """
 
     channel: Channel
@@ -34,14 +35,10 @@ class ClientChannel:
     last_update: int
 
     def is_expired(self, now: int) -> bool:
-        """Whether its last heartbeat is more than 120 seconds ago."""
         return now - self.last_update > EXPIRED_MS
 
     def connection(self) -> dict[str, Any]:
-        """What an administrator sees of it.
-
-        Source: `Connection`.
-        """
+        """Returns the client as administrators see it."""
         return {
             "clientAddr": self.channel.remote_address,
             "clientId": self.client_id,
@@ -51,11 +48,7 @@ class ClientChannel:
 
 
 def check_room(kind: str, names: AbstractSet[str]) -> None:
-    """Refuses more groups than a connection may be in.
-
-    Raises:
-        ResponseError: They are too many.
-    """
+    """Refuses more groups than a connection may be in."""
     if len(names) > MAX_GROUPS_OF_CHANNEL:
         remark = f"{kind} groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {len(names)}"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
@@ -63,18 +56,11 @@ def check_room(kind: str, names: AbstractSet[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A consumer group whose clients have to share its queues out anew.
-
-    Source: `ConsumerGroupEvent.CHANGE`.
-    """
+    """A consumer group whose clients have to rebalance."""
 
     group: str
     channels: tuple[Channel, ...]
 
     def notify(self) -> None:
-        """Tells them.
-
-        Source: `Broker2Client.notifyConsumerIdsChanged`.
-        """
         for channel in self.channels:
             channel.send_oneway(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": self.group})

@@ -1,6 +1,6 @@
 """Answers heartbeats, sign-offs and filter checks: HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG.
 
-Source: `ClientManageProcessor`, `ClientHousekeepingService`.
+Source: RocketMQ's `ClientManageProcessor`, `ClientHousekeepingService`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CreateRetryTopics = Callable[[list[TopicConfig]], object]
 
 
 class ClientProcessor:
-    """Answers what clients say of themselves, and hears of connections that ended."""
+    """Answers heartbeats, and handles connections that were closed."""
 
     def __init__(
         self,
@@ -58,7 +58,6 @@ class ClientProcessor:
         self._notify_clients = notify
 
     def processors(self) -> dict[int, Processor]:
-        """What is answered here, by request code."""
         return {
             RequestCode.HEART_BEAT: self.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.unregister,
@@ -66,10 +65,7 @@ class ClientProcessor:
         }
 
     def heartbeat(self, request: Request) -> Response:
-        """34 HEART_BEAT: all of it is taken, or nothing.
-
-        Source: `ClientManageProcessor.heartBeat`.
-        """
+        """34: takes a heartbeat as a whole, or refuses it."""
         now = self._now()
         heartbeat = HeartbeatData.of_body(request.body, now=now)
         client = ClientChannel(request.channel, heartbeat.client_id, request.language, request.version, now)
@@ -92,14 +88,11 @@ class ClientProcessor:
             self._producers.register(client, group)
         # the connection may have ended before it was registered: nobody would tell of that any more
         if not client.channel.is_open:
-            self.closed(client.channel)
+            self.on_closed(client.channel)
         return Response()
 
     def unregister(self, request: Request) -> Response:
-        """35 UNREGISTER_CLIENT: of a connection; who it is need not be said, and the C# client does not.
-
-        Source: `ClientManageProcessor.unregisterClient`.
-        """
+        """35: by the connection alone; the C# client does not send its id."""
         header = Header(request.ext_fields)
         producer_group = header.optional_text("producerGroup")
         if producer_group is not None:
@@ -110,10 +103,7 @@ class ClientProcessor:
         return Response(ext_fields={})
 
     def check_config(self, request: Request) -> Response:
-        """46 CHECK_CLIENT_CONFIG: whether the broker can filter as a consumer wants it to.
-
-        Source: `ClientManageProcessor.checkClientConfig`.
-        """
+        """46: refuses a subscription that the broker cannot filter by."""
         members = JsonObject.of_body(request.body).object("subscriptionData") if request.body else None
         if members is None:
             return Response()
@@ -125,21 +115,15 @@ class ClientProcessor:
             raise ResponseError(*refusal)
         return Response()
 
-    def closed(self, channel: Channel) -> None:
-        """Removes a client whose connection ended, and tells the others of its groups.
-
-        Source: `ClientHousekeepingService.onChannelClose`, `onChannelException`, `onChannelIdle`.
-        """
+    def on_closed(self, channel: Channel) -> None:
+        """Removes the client of a closed connection, and notifies the others of its groups."""
         self._names.forget(channel)
         self._producers.disconnect(channel)
         for change in self._consumers.disconnect(channel, now=self._now()):
             self._notify_clients(change)
 
     def scan(self) -> None:
-        """Closes the connections of clients that have been silent for 120 seconds; to be called every 10.
-
-        Source: `ClientHousekeepingService.scanExceptionChannel`.
-        """
+        """Closes connections without a heartbeat for 120 seconds; to be called every 10 seconds."""
         now = self._now()
         for channel in {*self._producers.scan(now), *self._consumers.scan(now)}:
             channel.close()

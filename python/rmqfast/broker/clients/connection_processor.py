@@ -1,6 +1,6 @@
 """Answers which clients are online, by consumer group, by producer group, and all producers.
 
-Source: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+Source: RocketMQ's `ConsumerManageProcessor`, `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ class ConnectionProcessor:
         self._producers = producers
 
     def processors(self) -> dict[int, Processor]:
-        """What is answered here, by request code."""
         return {
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_list,
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
@@ -29,10 +28,7 @@ class ConnectionProcessor:
         }
 
     def consumer_list(self, request: Request) -> Response:
-        """38 GET_CONSUMER_LIST_BY_GROUP: the names among which consumers share out the queues.
-
-        Source: `ConsumerManageProcessor.getConsumerListByGroup`.
-        """
+        """38: the client ids among which consumers share out the queues."""
         group = Header(request.ext_fields).text("consumerGroup")
         client_ids = self._consumers.client_ids(group)
         if not client_ids:
@@ -41,10 +37,6 @@ class ConnectionProcessor:
         return Response(ext_fields={}, body=encode({"consumerIdList": client_ids}))
 
     def consumer_connections(self, request: Request) -> Response:
-        """203 GET_CONSUMER_CONNECTION_LIST.
-
-        Source: `AdminBrokerProcessor.getConsumerConnectionList`.
-        """
         name = Header(request.ext_fields).text("consumerGroup")
         group = self._consumers.group(name)
         if group is None:
@@ -59,10 +51,6 @@ class ConnectionProcessor:
         return Response(body=encode(body))
 
     def producer_connections(self, request: Request) -> Response:
-        """204 GET_PRODUCER_CONNECTION_LIST.
-
-        Source: `AdminBrokerProcessor.getProducerConnectionList`.
-        """
         group = Header(request.ext_fields).text("producerGroup")
         clients = self._producers.clients(group)
         if clients is None:
@@ -70,8 +58,4 @@ class ConnectionProcessor:
         return Response(body=encode({"connectionSet": [client.connection() for client in clients]}))
 
     def all_producers(self, request: Request) -> Response:  # noqa: ARG002 - nothing is asked but by the code
-        """328 GET_ALL_PRODUCER_INFO.
-
-        Source: `AdminBrokerProcessor.getAllProducerInfo`.
-        """
         return Response(body=encode({"data": self._producers.table()}))

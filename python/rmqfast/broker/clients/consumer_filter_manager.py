@@ -1,6 +1,6 @@
 """Keeps the SQL92 subscriptions: which compile, which have no consumer any more.
 
-Source: `ConsumerFilterManager`.
+Source: RocketMQ's `ConsumerFilterManager`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_EXPRESSIONS = 64 << 20
 
 
 class ConsumerFilterManager:
-    """The subscriptions of groups by expression, with their consumers and without."""
+    """Subscriptions by expression, of groups that are online or were."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -33,13 +33,7 @@ class ConsumerFilterManager:
         self._size = 0
 
     def load(self, *, now: int) -> None:
-        """Takes what is kept; none of the subscriptions has a consumer yet.
-
-        Raises:
-            CorruptError: Neither the database has it, nor can the file or its `.bak` be read.
-
-        Source: `ConsumerFilterManager.decode`.
-        """
+        """Loads what was saved; no subscription has a consumer yet."""
         table = self._metadata.load(ConsumerFilterTable)
         with self._lock:
             # as if their consumers had gone 30 seconds ago: after 24 hours without one they are forgotten
@@ -50,13 +44,7 @@ class ConsumerFilterManager:
                 self._topics_by_group.setdefault(group, set()).add(topic)
 
     def persist(self, *, now: int) -> None:
-        """Forgets what has had no consumer for 24 hours, and saves what changed.
-
-        Raises:
-            StoreIOError: The operating system refused.
-
-        Source: `ConsumerFilterManager.encode`, `clean`.
-        """
+        """Forgets what has had no consumer for 24 hours, and saves what changed."""
         with self._lock:
             for topic, group in self._table.keys() - self._table.cleaned(now=now).keys():
                 self._remove(topic, group)
@@ -82,11 +70,7 @@ class ConsumerFilterManager:
                 self._die(group, topic, now)
 
     def check_room(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Refuses expressions beyond what a broker keeps; those without a consumer make room first.
-
-        Raises:
-            ResponseError: They are too long, with those that are there.
-        """
+        """Refuses expressions beyond what a broker keeps; those without a consumer make room first."""
         wanted = {it.topic: it.sub_string for it in subscriptions if not it.is_tag_type}
         with self._lock:
             if self._size_with(group, wanted) <= MAX_EXPRESSIONS:
@@ -104,10 +88,7 @@ class ConsumerFilterManager:
         return self._size - replaced + sum(map(len, wanted.values()))
 
     def unregister(self, group: str, *, now: int) -> None:
-        """Notes that a group has no consumer any more.
-
-        Source: `ConsumerFilterManager.unRegister`.
-        """
+        """Marks the subscriptions of a group without consumers as dead."""
         with self._lock:
             for topic in list(self._topics_by_group.get(group, ())):
                 self._die(group, topic, now)

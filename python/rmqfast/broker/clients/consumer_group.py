@@ -1,6 +1,6 @@
 """An online consumer group: its clients, and the subscriptions that they share.
 
-Source: `ConsumerGroupInfo`.
+Source: RocketMQ's `ConsumerGroupInfo`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = limited(logger_of("rmqfast.broker"))
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """The state of a group, changed by heartbeats; not made for several threads.
+    """The state of a group, as heartbeats change it; not thread-safe.
 
     Attributes:
         consume_type: As in the last heartbeat, as are the next two.
@@ -38,11 +38,9 @@ class ConsumerGroup:
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
 
     def update_client(self, client: ClientChannel, data: ConsumerData) -> bool:
-        """Takes a client's heartbeat; says whether its connection is new.
+        """Takes a client's heartbeat. Returns whether its connection is new.
 
         Type and model become those of this client, whatever the others of the group said.
-
-        Source: `ConsumerGroupInfo.updateChannel`.
         """
         # 4.9.4 overwrites them with each heartbeat, though members of a group should agree
         self.consume_type, self.message_model = data.consume_type, data.message_model
@@ -66,8 +64,6 @@ class ConsumerGroup:
 
         One with a greater version takes the place of the group's; topics that this client does not want are removed,
         though another one may want them.
-
-        Source: `ConsumerGroupInfo.updateSubscription`.
         """
         updated: dict[str, SubscriptionData] = {}
         is_new = False
@@ -85,14 +81,13 @@ class ConsumerGroup:
             del self.subscriptions[topic]
         return SubscriptionChange(tuple(updated.values()), tuple(removed), has_other_topics=is_new or bool(removed))
 
-    def copied(self) -> ConsumerGroup:
-        """The state as it is now, for who reads it without the manager's lock."""
+    def copy(self) -> ConsumerGroup:
         return replace(self, clients=dict(self.clients), subscriptions=dict(self.subscriptions))
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionChange:
-    """What a heartbeat changed of a group's subscriptions.
+    """The change of a group's subscriptions by a heartbeat.
 
     Attributes:
         updated: Those that are new or newer.

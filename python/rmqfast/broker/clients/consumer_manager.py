@@ -1,6 +1,6 @@
 """Keeps which consumer groups are online, and fills the data plane with them.
 
-Source: `ConsumerManager`, `DefaultConsumerIdsChangeListener`.
+Source: RocketMQ's `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ConsumerGroupInfo`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class ConsumerManager:
-    """Which clients each group has and what it wants; the data plane is notified of every change.
+    """Clients and subscriptions of the groups that are online; the data plane gets every change.
 
-    Whom to notify of a change is a value that is given back; nothing is sent here.
+    The caller sends the notices that are returned.
     """
 
     def __init__(
@@ -34,26 +34,16 @@ class ConsumerManager:
         self._names_by_channel: dict[Channel, set[str]] = {}
 
     def check_room(self, channel: Channel, names: Iterable[str]) -> None:
-        """Refuses more groups than a connection may be in.
-
-        Raises:
-            ResponseError: They are too many.
-        """
+        """Refuses more groups than a connection may be in."""
         with self._lock:
             check_room("consumer", self._names_by_channel.get(channel, set()).union(names))
 
     def register(
         self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Takes what a heartbeat says of a group.
-
-        Returns:
-            Whom to notify: all clients of the group, the sender too, if it is new or the group's topics changed.
-
-        Source: `ConsumerManager.registerConsumer`.
-        """
+        """Takes a group of a heartbeat. Returns a notice for all its clients if this one is new or topics changed."""
         with self._lock:
-            group, is_new_group = self._opened(data.group_name)
+            group, is_new_group = self._open_group(data.group_name)
             old_model = group.message_model
             is_new = group.update_client(client, data)
             self._names_by_channel.setdefault(client.channel, set()).add(group.name)
@@ -70,13 +60,7 @@ class ConsumerManager:
     def unregister(
         self, group_name: str, channel: Channel, *, now: int, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Removes a client that says good-bye from a group.
-
-        Returns:
-            Whom to notify: those that remain.
-
-        Source: `ConsumerManager.unregisterConsumer`.
-        """
+        """Removes a client from a group. Returns the notice for the others."""
         with self._lock:
             group = self._groups.get(group_name)
             if group is None:
@@ -88,13 +72,7 @@ class ConsumerManager:
             return self._change(group) if is_notify_enabled else None
 
     def disconnect(self, channel: Channel, *, now: int) -> list[GroupChange]:
-        """Removes a client whose connection ended from all its groups.
-
-        Returns:
-            Whom to notify: those that remain in each, whatever the group's own setting.
-
-        Source: `ConsumerManager.doChannelCloseEvent`.
-        """
+        """Removes a client from all its groups. Returns the notices for the others, whatever their group's setting."""
         changes = []
         with self._lock:
             for name in sorted(self._names_by_channel.get(channel, ())):
@@ -107,10 +85,7 @@ class ConsumerManager:
         return [change for change in changes if change is not None]
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients silent for more than 120 seconds, for their connections to be closed; notifies nobody.
-
-        Source: `ConsumerManager.scanNotActiveChannel`.
-        """
+        """Removes clients silent for more than 120 seconds. Returns their connections; notifies nobody."""
         channels = []
         with self._lock:
             for group in list(self._groups.values()):
@@ -123,65 +98,41 @@ class ConsumerManager:
         return list(dict.fromkeys(channels))
 
     def group(self, name: str) -> ConsumerGroup | None:
-        """A group as it is now; None where it is not online.
-
-        Source: `ConsumerManager.getConsumerGroupInfo`.
-        """
+        """Returns a copy of a group; None where it is not online."""
         with self._lock:
             group = self._groups.get(name)
-            return None if group is None else group.copied()
+            return None if group is None else group.copy()
 
     def names(self) -> list[str]:
-        """The groups that are online."""
         with self._lock:
             return list(self._groups)
 
     def client_ids(self, name: str) -> list[str]:
-        """The names of a group's clients.
-
-        Source: `ConsumerGroupInfo.getAllClientId`.
-        """
         with self._lock:
             group = self._groups.get(name)
             return [] if group is None else [client.client_id for client in group.clients.values()]
 
     def client(self, name: str, client_id: str) -> ClientChannel | None:
-        """A client of a group by its name.
-
-        Source: `ConsumerManager.findChannel`.
-        """
         with self._lock:
             group = self._groups.get(name)
             clients = () if group is None else group.clients.values()
             return next((client for client in clients if client.client_id == client_id), None)
 
     def subscription(self, name: str, topic: str) -> SubscriptionData | None:
-        """What a group wants of a topic.
-
-        Source: `ConsumerManager.findSubscriptionData`.
-        """
         with self._lock:
             group = self._groups.get(name)
             return None if group is None else group.subscriptions.get(topic)
 
     def subscription_count(self, name: str) -> int:
-        """How many topics a group wants.
-
-        Source: `ConsumerManager.findSubscriptionDataCount`.
-        """
         with self._lock:
             group = self._groups.get(name)
             return 0 if group is None else len(group.subscriptions)
 
     def groups_of_topic(self, topic: str) -> set[str]:
-        """The groups that want a topic.
-
-        Source: `ConsumerManager.queryTopicConsumeByWho`.
-        """
         with self._lock:
             return {group.name for group in self._groups.values() if topic in group.subscriptions}
 
-    def _opened(self, name: str) -> tuple[ConsumerGroup, bool]:
+    def _open_group(self, name: str) -> tuple[ConsumerGroup, bool]:
         group = self._groups.get(name)
         if group is not None:
             return group, False

@@ -19,10 +19,7 @@ _HOSTS = 10_000
 
 
 class NameQuota:
-    """A budget of new names for each connection, and one for each host; what is spent comes back with time.
-
-    Source: none, RocketMQ makes as many as are asked for.
-    """
+    """Budgets of new names for each connection and each host, which refill with time."""
 
     def __init__(self, burst: int, per_second: int, clock: Callable[[], float] = monotonic) -> None:
         self._burst = burst
@@ -32,11 +29,7 @@ class NameQuota:
         self._budgets: dict[Channel | str, TokenBucket] = {}
 
     def take(self, channel: Channel, count: int = 1) -> None:
-        """Spends so much of the budgets of a connection and of its host.
-
-        Raises:
-            ResponseError: 2, where one of them has less; then nothing is spent.
-        """
+        """Spends from the budgets of a connection and its host; refuses where one of them has less."""
         if count == 0:
             return
         # a client that opens connections without end would have a new budget with each
@@ -58,7 +51,7 @@ class NameQuota:
             hosts.take(count, now=now)
 
     def forget(self, channel: Channel) -> None:
-        """Forgets a connection that is gone; what it spent stays with its host."""
+        """Forgets a closed connection; its host's budget stays as it is."""
         with self._lock:
             self._budgets.pop(channel, None)
 

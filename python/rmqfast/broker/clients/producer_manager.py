@@ -1,6 +1,6 @@
 """Keeps which producer groups are online, for transaction checks and replies.
 
-Source: `ProducerManager`.
+Source: RocketMQ's `ProducerManager`, `ProducerTableInfo`, `ProducerInfo`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = limited(logger_of("rmqfast.broker"))
 
 
 class ProducerManager:
-    """Which clients each producer group has."""
+    """Clients of the producer groups that are online."""
 
     def __init__(self) -> None:
         self._lock = QuietLock()
@@ -32,19 +32,11 @@ class ProducerManager:
         self._turn = count(1)
 
     def check_room(self, channel: Channel, names: Iterable[str]) -> None:
-        """Refuses more groups than a connection may be in.
-
-        Raises:
-            ResponseError: They are too many.
-        """
+        """Refuses more groups than a connection may be in."""
         with self._lock:
             check_room("producer", self._names_by_channel.get(channel, set()).union(names))
 
     def register(self, client: ClientChannel, group: str) -> None:
-        """Takes what a heartbeat says of a group.
-
-        Source: `ProducerManager.registerProducer`.
-        """
         with self._lock:
             clients = self._groups.setdefault(group, {})
             old = clients.get(client.channel)
@@ -57,27 +49,17 @@ class ProducerManager:
             self._names_by_channel.setdefault(client.channel, set()).add(group)
 
     def unregister(self, group: str, channel: Channel) -> None:
-        """Removes a client that says good-bye from a group.
-
-        Source: `ProducerManager.unregisterProducer`.
-        """
         with self._lock:
             self._remove_client(group, channel)
 
     def disconnect(self, channel: Channel) -> None:
-        """Removes a client whose connection ended from all its groups.
-
-        Source: `ProducerManager.doChannelCloseEvent`.
-        """
+        """Removes a client from all its groups."""
         with self._lock:
             for group in list(self._names_by_channel.get(channel, ())):
                 self._remove_client(group, channel)
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients that have been silent for more than 120 seconds, for their connections to be closed.
-
-        Source: `ProducerManager.scanNotActiveChannel`.
-        """
+        """Removes clients that were silent for more than 120 seconds, and returns their connections."""
         channels: list[Channel] = []
         with self._lock:
             for group, clients in list(self._groups.items()):
@@ -87,19 +69,13 @@ class ProducerManager:
         return list(dict.fromkeys(channels))
 
     def clients(self, group: str) -> list[ClientChannel] | None:
-        """The clients of a group; None where it is not online.
-
-        Source: `ProducerManager.getGroupChannelTable`.
-        """
+        """Returns the clients of a group; None where it is not online."""
         with self._lock:
             clients = self._groups.get(group)
             return None if clients is None else list(clients.values())
 
     def available_channel(self, group: str) -> Channel | None:
-        """A connection of a group to ask, as what became of a transaction: each of its clients has its turn.
-
-        Source: `ProducerManager.getAvailableChannel`.
-        """
+        """Returns an open connection of a group, in turns; None where it has none."""
         with self._lock:
             channels = list(self._groups.get(group, ()))
             if not channels:
@@ -111,18 +87,11 @@ class ProducerManager:
         return next((channel for channel in turns if channel.is_open), None)
 
     def channel(self, client_id: str) -> Channel | None:
-        """The connection of a client, as to bring it a reply.
-
-        Source: `ProducerManager.findChannel`.
-        """
         with self._lock:
             return self._channel_by_client.get(client_id)
 
     def table(self) -> dict[str, list[dict[str, Any]]]:
-        """All groups and their clients, as an administrator sees them.
-
-        Source: `ProducerTableInfo`, `ProducerInfo`.
-        """
+        """Returns all groups with their clients, as administrators see them."""
         with self._lock:
             groups = {group: list(clients.values()) for group, clients in self._groups.items()}
         return {group: [_info(client) for client in clients] for group, clients in groups.items()}

@@ -1,6 +1,7 @@
 """Parses `broker.conf`, completed by RocketMQ's defaults.
 
-Source: `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`, `BrokerStartup`.
+Source: RocketMQ's `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`, `BrokerStartup`,
+`MixAll`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _log = logger_of(__name__)
 
 
 class BrokerConfig(Mapping[str, str]):
-    r"""The configuration of a broker: values by key, as texts; equal where all values are.
+    r"""The configuration of a broker: texts by key; equal where all values are.
 
     A key that is not known is kept and shown, as RocketMQ does; a warning names it.
 
@@ -41,16 +42,16 @@ class BrokerConfig(Mapping[str, str]):
         Raises:
             ArgumentError: A value that is not of its key's kind.
         """
-        self._set = {key: _checked(key, value) for key, value in (values or {}).items()}
+        self._set = {key: _check_value(key, value) for key, value in (values or {}).items()}
         # What RocketMQ does not have is shown only where it was given.
         defaults = {key: config_key.default for key, config_key in CONFIG_KEYS.items() if key not in OWN_KEYS}
         # the order matters: what was set wins over what follows from it
-        table = defaults | self._derived() | self._set
+        table = defaults | self._derive() | self._set
         self._table = {key: value for key, value in table.items() if value is not None}
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The configuration that a properties file says.
+        """Parses a properties file; logs keys without effect.
 
         Raises:
             ArgumentError: A value that is not of its key's kind, or a text that is no properties file.
@@ -65,7 +66,7 @@ class BrokerConfig(Mapping[str, str]):
         return cls(values)
 
     def replaced(self, values: Mapping[str, str]) -> Self:
-        """The same with other values for some keys.
+        """Returns a copy with other values for some keys.
 
         Raises:
             ArgumentError: A value that is not of its key's kind.
@@ -74,29 +75,29 @@ class BrokerConfig(Mapping[str, str]):
 
     @property
     def explicit(self) -> Mapping[str, str]:
-        """What differs from the defaults, as it was given."""
+        """The values that were set."""
         return self._set
 
     def text(self, key: str) -> str:
-        """The value of a key; empty where it has none."""
+        """Returns the value of a key; empty where it has none."""
         config_key = CONFIG_KEYS.get(key)
         return self._table.get(key, (config_key and config_key.default) or "")
 
     def number(self, key: str) -> int:
-        """The value of a key of numbers."""
+        """Returns the value of a key of numbers."""
         return int(self._table.get(key) or CONFIG_KEYS[key].default or 0)
 
     def percent(self, key: str, default: int) -> int:
-        """The value of a key of ratios, in percent; `default` where it has none."""
+        """Returns the value of a key of ratios, in percent; `default` where it has none."""
         return round(float(self._table[key]) * 100) if key in self._table else default
 
     def flag(self, key: str) -> bool:
-        """The value of a key of flags."""
+        """Returns the value of a key of flags."""
         return (self._table.get(key) or CONFIG_KEYS[key].default) == "true"
 
     @property
     def broker_address(self) -> str:
-        """The address that name servers and clients are told: `brokerIP1:listenPort`."""
+        """The advertised address: `brokerIP1:listenPort`."""
         return f"{self.text('brokerIP1')}:{self.text('listenPort')}"
 
     @property
@@ -111,12 +112,10 @@ class BrokerConfig(Mapping[str, str]):
 
     @property
     def broker_id(self) -> int:
-        """0 for a master, whatever `brokerId` says, as in RocketMQ; more for a slave.
+        """The id: 0 for a master, whatever `brokerId` says, as in RocketMQ; more for a slave.
 
         Raises:
             ArgumentError: A slave without an id of its own.
-
-        Source: `BrokerStartup.createBrokerController`.
         """
         if not self.is_slave:
             return 0
@@ -126,17 +125,14 @@ class BrokerConfig(Mapping[str, str]):
         return broker_id
 
     def to_text(self) -> str:
-        """All values as lines `key=value`, by name: what `-p` prints."""
+        """Returns all values as lines `key=value`, sorted: what `-p` prints."""
         return "".join(f"{key}={self[key]}\n" for key in sorted(self))
 
     def to_body(self) -> bytes:
-        """All values as lines `key=value`, in the order in which RocketMQ sends them.
-
-        Source: `MixAll.properties2String`.
-        """
+        """Returns all values as lines `key=value`, as RocketMQ sends them."""
         return properties.dumps({key: value for key, value in self.items() if key not in JVM_KEYS}).encode()
 
-    def _derived(self) -> dict[str, str]:
+    def _derive(self) -> dict[str, str]:
         port = self._set.get("listenPort") or CONFIG_KEYS["listenPort"].default or "0"
         derived = {"haListenPort": str(int(port) + HA_DISTANCE)}
         if "brokerIP1" in self._set:
@@ -158,7 +154,7 @@ class BrokerConfig(Mapping[str, str]):
 
 
 def may_change(key: str) -> bool:
-    """Whether a value of the key takes effect while the broker runs.
+    """Returns whether a change of the key takes effect while the broker runs.
 
     Example:
         >>> may_change("brokerPermission"), may_change("storePathRootDir"), may_change("nobodyKnows")
@@ -168,8 +164,8 @@ def may_change(key: str) -> bool:
     return config_key is not None and config_key.effect is Effect.LIVE
 
 
-def _checked(key: str, value: str) -> str:
+def _check_value(key: str, value: str) -> str:
     if any(end in key or end in value for end in "\r\n"):
         raise ArgumentError(f"{key[:40]!r}: expected one line, got {value[:40]!r}")
     config_key = CONFIG_KEYS.get(key)
-    return value if config_key is None else config_key.checked(value)
+    return value if config_key is None else config_key.check(value)

@@ -1,6 +1,6 @@
 """Reads `broker.conf`, and writes what is changed while the broker runs.
 
-Source: `Configuration.persist`, `MixAll.string2File`.
+Source: RocketMQ's `Configuration`, `MixAll`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = logger_of(__name__)
 
 
 class ConfigFile:
-    r"""A `broker.conf`; what is changed while the broker runs is written to it.
+    r"""A `broker.conf`, into which changes at run time are written.
 
     Example:
         >>> path = getfixture("tmp_path") / "broker.conf"
@@ -28,8 +28,6 @@ class ConfigFile:
         >>> ConfigFile(path).update({"brokerPermission": "4"})
         >>> sorted(path.read_text().splitlines())
         ['brokerName=a', 'brokerPermission=4']
-
-    Source: `Configuration`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +35,7 @@ class ConfigFile:
         self._lock = QuietLock()
 
     def load(self) -> BrokerConfig:
-        """What the file says.
+        """Parses the file.
 
         Raises:
             ArgumentError: It cannot be read, or a value is not of its key's kind.
@@ -52,7 +50,7 @@ class ConfigFile:
             raise ArgumentError(f"{self.path}: {error}") from error
 
     def update(self, values: Mapping[str, str]) -> None:
-        """Writes values into the file, whose other keys stay; comments go, as with RocketMQ, and stay in its `.bak`.
+        """Writes values into the file and keeps its other keys. Comments are lost, as with RocketMQ; `.bak` has them.
 
         Where the operating system refuses the log says so: the broker runs with the values all the same.
         """
@@ -61,11 +59,10 @@ class ConfigFile:
         with self._lock:
             try:
                 current = properties.loads(read_text(self.path) or "")
-                write_text(self.path, _escaped(current | dict(values)))
+                write_text(self.path, _escape(current | dict(values)))
             except RmqError as error:
                 _log.error("the configuration was not saved: %s", error)
 
 
-def _escaped(values: Mapping[str, str]) -> str:
-    """The text of properties that are read as they are again: a backslash would be an escape."""
+def _escape(values: Mapping[str, str]) -> str:
     return properties.dumps({key: value.replace("\\", "\\\\") for key, value in values.items()})

@@ -1,6 +1,6 @@
 """The keys of `broker.conf`: what kind of value each has, RocketMQ's default, and when it takes effect.
 
-Source: `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`.
+Source: RocketMQ's `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,11 @@ _STORE = "" if _HOME is None else str(_HOME / "store")
 
 
 class Effect(Enum):
-    """What a key does here."""
-
     START = "takes effect when the broker starts"
     LIVE = "takes effect at once, also when it is changed while the broker runs"
 
 
 class Kind(Enum):
-    """What values of a key look like."""
-
     TEXT = "a text"
     PATH = "a path of this machine"
     INT = "a whole number of 32 bits"
@@ -56,12 +52,8 @@ class ConfigKey(NamedTuple):
     default: str | None
     effect: Effect
 
-    def checked(self, value: str) -> str:
-        """The value, without the blanks around it.
-
-        Raises:
-            ArgumentError: It is none of this kind.
-        """
+    def check(self, value: str) -> str:
+        """Returns the value without the blanks around it; refuses one that is not of this kind."""
         text = value.strip()
         if self.kind is Kind.PATH:
             return str(local_path(text, self.name))

@@ -1,6 +1,6 @@
 """Holds the configuration of a running broker and its version, for all parts that ask for values.
 
-Source: `Configuration`.
+Source: RocketMQ's `Configuration`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _log = logger_of(__name__)
 
 
 class Configuration:
-    """What the broker's parts ask for values that may change while it runs; any thread may call it.
+    """The current configuration and its version; thread-safe.
 
     Example:
         >>> configuration = Configuration(BrokerConfig({"brokerName": "b"}), now=1_700_000_000_000)
@@ -32,22 +32,14 @@ class Configuration:
 
     @property
     def current(self) -> BrokerConfig:
-        """The configuration as it is now."""
         return self._current
 
     @property
     def data_version(self) -> DataVersion:
-        """When it was changed, and how often."""
         return self._data_version
 
     def update(self, values: Mapping[str, str], *, now: int) -> dict[str, str]:
-        """Takes the values of keys that may change while the broker runs, and returns them; passes over the others.
-
-        Raises:
-            ArgumentError: A value that is not of its key's kind; nothing is taken then.
-
-        Source: `Configuration.update`.
-        """
+        """Takes and returns the values of keys that may change while the broker runs; ignores the others."""
         changes = {key: value for key, value in values.items() if may_change(key)}
         # RocketMQ passes over keys that it does not know in silence; here the log names what is not taken
         fixed_keys = sorted(values.keys() - changes.keys())

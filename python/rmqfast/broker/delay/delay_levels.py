@@ -1,6 +1,6 @@
 """Parses `messageDelayLevel`: how long each delay level waits.
 
-Source: `ScheduleMessageService.parseDelayLevel`, `MessageStoreConfig.messageDelayLevel`.
+Source: RocketMQ's `ScheduleMessageService`, `MessageStoreConfig`.
 """
 
 from __future__ import annotations

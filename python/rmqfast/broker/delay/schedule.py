@@ -1,6 +1,6 @@
 """Delivers delayed messages to their own topics once they are due.
 
-Source: `ScheduleMessageService`.
+Source: RocketMQ's `ScheduleMessageService`, `AdminBrokerProcessor`, `ConfigManager`, `SlaveSynchronize`.
 """
 
 from __future__ import annotations
@@ -76,26 +76,14 @@ class ScheduleMessageService:
         self._jumps: dict[int, list[tuple[int, Jump]]] = {level: [] for level in self.levels}
 
     def run_once(self, now: int) -> int:
-        """Delivers what is due, of each level at most one batch.
-
-        Returns:
-            How many messages were delivered. After a full batch the next call goes on at once.
-
-        Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`.
-        """
+        """Delivers what is due, one batch of each level at most. Returns how many messages; a full batch has more."""
         jump = self._time_of_day.jump_since_last_call(now)
         if jump is not None:
             self._note(jump)
         return sum(self._run_level(level, now) for level in self.levels if now >= self._due[level])
 
     def persist(self) -> None:
-        """Saves how far each level is, once the disk has what was delivered.
-
-        Raises:
-            StoreError: The disk refused.
-
-        Source: `ConfigManager.persist`.
-        """
+        """Saves how far each level was delivered, once the disk has what was delivered."""
         # taken before the flush: what is delivered meanwhile may not be on the disk when it returns
         offsets = self.offsets()
         self._flush()
@@ -105,28 +93,22 @@ class ScheduleMessageService:
         self._saved = offsets
 
     def take(self, table: DelayOffsetTable) -> None:
-        """Has how far a master has delivered; it is saved with the next `persist`.
-
-        Source: `SlaveSynchronize.syncDelayOffset`.
-        """
+        """Takes the offsets of a master; the next `persist` saves them."""
         with self._lock:
             self._table = table
 
     def offsets(self) -> dict[int, int]:
-        """The next offset to deliver by level, as `delayOffset.json` has them."""
+        """Returns the next offset to deliver of each level."""
         with self._lock:
             return dict(self._table)
 
     def running_stats(self) -> dict[str, str]:
-        """How far each level was delivered, and its end: what `GET_BROKER_RUNTIME_INFO` says of it.
-
-        Source: `ScheduleMessageService.buildRunningStats`.
-        """
+        """Returns the offset and end of each level for `GET_BROKER_RUNTIME_INFO`."""
         ends = {level: self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] for level in self.offsets()}
         return {f"scheduleMessageOffset_{level}": f"{offset},{ends[level]}" for level, offset in self.offsets().items()}
 
     def _note(self, jump: Jump) -> None:
-        """Has what is stored by now wait as long as it would have without the jump."""
+        """Shifts the due times of what is stored by now, so that it waits as long as without the jump."""
         for level, jumps in self._jumps.items():
             jumps.append((self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1], jump))
             self._due[level] += jump.shift
@@ -142,7 +124,7 @@ class ScheduleMessageService:
         return count
 
     def _deliver_due(self, level: int, now: int) -> tuple[int, bool]:
-        """Delivers in order until one is not due, cannot be stored, or the batch is full; says whether it is full."""
+        """Delivers in order until one is not due or cannot be stored. Returns count, and whether the batch is full."""
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
         # retention may have removed the queue's first files since the last look
         offset = min(max(self._next[level], low), high)
@@ -169,7 +151,7 @@ class ScheduleMessageService:
         return count, offset == end and offset < high
 
     def _count(self, level: int, topic: str, delayed_size: int) -> None:
-        """Tells the statistics; where they fail, messages are delivered all the same."""
+        """Counts a delivery; delivers on where counting fails."""
         try:
             self._delivered(topic, level, delayed_size + len(topic) - len(SCHEDULE_TOPIC))
         except Exception:  # noqa: BLE001 - as above
@@ -202,10 +184,7 @@ class ScheduleMessageService:
         return True
 
     def _correct(self) -> None:
-        """Moves offsets that lie outside of their queue into it.
-
-        Source: `ScheduleMessageService.correctDelayOffset`.
-        """
+        """Moves offsets that lie outside of their queue into it."""
         for level, offset in list(self._table.items()):
             low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
             inside = min(max(offset, low), high)
@@ -215,25 +194,20 @@ class ScheduleMessageService:
 
 
 class DelayOffsetProcessor:
-    """Answers how far delayed messages were delivered.
-
-    Source: `AdminBrokerProcessor.getAllDelayOffset`.
-    """
+    """Request 45."""
 
     def __init__(self, offsets: Callable[[], Mapping[int, int]]) -> None:
         self._offsets = offsets
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {RequestCode.GET_ALL_DELAY_OFFSET: self.get_all_delay_offset}
 
     def get_all_delay_offset(self, _request: Request) -> Response:
-        """45: the next offset to deliver, by delay level."""
         return Response(body=encode({"offsetTable": dict(self._offsets())}))
 
 
 def _is_deliverable(message: StoredMessage) -> bool:
-    """Whether the message says where it belongs, and that is no queue of half messages."""
+    """Returns whether a message names a queue that is none of half messages."""
     topic, queue_id = message.properties.get("REAL_TOPIC"), message.properties.get("REAL_QID", "")
     if topic and topic != HALF_TOPIC and queue_id.isascii() and queue_id.isdigit():
         return True

@@ -1,4 +1,7 @@
-"""Notices jumps of the time of day, so that they end no delay early."""
+"""Notices jumps of the time of day, so that they end no delay early.
+
+Source: RocketMQ's `ScheduleMessageService`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _SLACK = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The time of day was set.
+    """A change of the system clock.
 
     Attributes:
         shift: Milliseconds, less than 0 where it was set back.
@@ -30,12 +33,12 @@ class Jump:
     noticed: int
 
     def came_after(self, store_timestamp: int) -> bool:
-        """Whether the jump came after a message was stored, of those that were there when it was seen."""
+        """Returns whether a message was stored before the jump."""
         return not self.earliest <= store_timestamp <= self.noticed
 
 
 class TimeOfDay:
-    """Tells when the time of day jumped, by a clock that only ever ticks.
+    """Detects jumps of the system clock by a monotonic one.
 
     RocketMQ's delays go by the time of day, as the times to deliver at are stored, and must mean the same after a
     restart. A process that sees a jump corrects them.
@@ -46,8 +49,6 @@ class TimeOfDay:
         >>> jump = clock.jump_since_last_call(1_010_100)
         >>> jump.shift, jump.came_after(store_timestamp=1_000_050), jump.came_after(store_timestamp=1_010_050)
         (10000, True, False)
-
-    Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`, which looks at the time of day alone.
     """
 
     def __init__(self, now: int, *, steady: Callable[[], int] = milliseconds_since_boot) -> None:
@@ -56,7 +57,7 @@ class TimeOfDay:
         self._ahead = now - self._last
 
     def jump_since_last_call(self, now: int) -> Jump | None:
-        """The jump of more than a second since the last call, which is logged; None without one."""
+        """Returns and logs a jump of more than a second since the last call; None without one."""
         steady = self._steady()
         passed, self._last = steady - self._last, steady
         shift, self._ahead = now - steady - self._ahead, now - steady

@@ -1,4 +1,7 @@
-"""Stores the control plane's own messages: retries, due delayed messages, ends of transactions, replies."""
+"""Stores the control plane's own messages: retries, due delayed messages, ends of transactions, replies.
+
+Source: RocketMQ's `MessageStore`, `PutMessageStatus`, `ScheduleMessageService`, `ReplyMessageProcessor`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ __all__ = ["Append", "InternalAppends", "MessageOrigin", "status_of"]
 
 
 class MessageOrigin(TypedDict, total=False):
-    """What a message says of its way, beside what the application gave it: see `WritableStore.append`."""
+    """Fields of a stored message beside its content: see `WritableStore.append`."""
 
     born_host: str | None
     sys_flag: int
@@ -24,10 +27,7 @@ class MessageOrigin(TypedDict, total=False):
 
 
 class Append(Protocol):
-    """Stores one message, as `WritableStore.append` does.
-
-    Source: `MessageStore.putMessage`.
-    """
+    """Stores one message: the signature of `WritableStore.append`."""
 
     def __call__(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores the message.
@@ -38,14 +38,7 @@ class Append(Protocol):
 
 
 def status_of(error: Exception) -> str:
-    """What a broker calls an append that failed: the name of a `PutMessageStatus`.
-
-    Example:
-        >>> status_of(OSError("no space left"))
-        'UNKNOWN_ERROR'
-
-    Source: `PutMessageStatus`.
-    """
+    """Returns the name of RocketMQ's `PutMessageStatus` for an append that failed."""
     return getattr(error, "put_status", None) or "UNKNOWN_ERROR"
 
 
@@ -53,7 +46,7 @@ _SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 
 
 class InternalAppends:
-    """Stores messages and counts them; never waits for the disk: RocketMQ does so only before it answers a send.
+    """Stores and counts the broker's own messages; never waits for the disk, as RocketMQ waits for sends alone.
 
     What the broker makes of its own accord counts in the figures of the store, and in no topic's; replies and what was
     delayed count in their topics, too.
@@ -67,33 +60,25 @@ class InternalAppends:
         self._cluster_name = cluster_name
         self._counts_due = counts_due
 
-    def delivered(self, topic: str, level: int, size: int) -> None:
-        """Counts a message whose delay is over.
-
-        Source: `ScheduleMessageService.PutResultProcess.onSuccess`.
-        """
+    def count_delivery(self, topic: str, level: int, size: int) -> None:
+        """Counts a delayed message that was delivered."""
         if self._counts_due:
             self._data_plane.count("QUEUE_GET", f"{SCHEDULE_TOPIC}@{level - 1}@{_SCHEDULE_CONSUMER}", size)
             self._data_plane.count("GROUP_GET", f"{SCHEDULE_TOPIC}@{_SCHEDULE_CONSUMER}", size)
             self._count_sent(topic, size)
 
     def append_reply(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
-        """Stores a reply, which counts as what is sent: see `WritableStore.append`.
-
-        Source: `ReplyMessageProcessor.handlePutMessageResult`.
-        """
+        """Stores a reply, which counts like a send."""
         place, topic, size = self._append(message, origin)
         self._count_sent(topic, size)
         return place
 
     def append(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
-        """Stores a message: see `WritableStore.append`."""
         place, topic, size = self._append(message, origin)
         self._data_plane.count("STORE_PUT", topic, size)
         return place
 
     def append_due(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
-        """Stores a message whose delay is over: see `WritableStore.append`."""
         place, topic, size = self._append(message, origin, is_due=True)
         if not self._counts_due:
             self._data_plane.count("STORE_PUT", topic, size)
@@ -106,7 +91,7 @@ class InternalAppends:
     def _append(
         self, message: Message, origin: MessageOrigin, *, is_due: bool = False
     ) -> tuple[AppendResult, str, int]:
-        """Where it is stored: its place, the topic that it waits in, the size of its record."""
+        """Stores a message. Returns its place, the topic that it is stored in, and the size of its record."""
         start = monotonic()
         try:
             place = self._store.append(message, **origin, is_due=is_due, waits=False)

@@ -1,7 +1,6 @@
 """Creates the topics and groups that a send or a pull needs before the data plane can answer it.
 
-Source: `AbstractSendMessageProcessor.msgCheck`, `SendMessageProcessor.handleRetryAndDLQ`,
-`PullMessageProcessor.processRequest`.
+Source: RocketMQ's `AbstractSendMessageProcessor`, `SendMessageProcessor`, `PullMessageProcessor`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Gets the requests that the data plane could not answer, and gives them back."""
+    """Creates topics and groups for requests that the data plane handed over, and gives these back."""
 
     def __init__(
         self, topics: TopicManager, groups: SubscriptionGroupManager, names: NameQuota, *, vip_port: int | None
@@ -31,7 +30,6 @@ class Preparation:
         self._vip_suffix = f":{vip_port}"
 
     def processors(self) -> dict[int, Processor]:
-        """Who prepares which code."""
         return {
             RequestCode.SEND_MESSAGE: self.send,
             RequestCode.SEND_MESSAGE_V2: self.send,
@@ -41,11 +39,7 @@ class Preparation:
         }
 
     def send(self, request: Request) -> Again:
-        """Sees that the topic is there; a message that was tried too often goes to its group's dead letters.
-
-        Raises:
-            ResponseError: The topic is not there and cannot be made, or nobody may send to it.
-        """
+        """Creates the topic of a send; redirects a message that was tried too often to its group's dead letters."""
         header = SendHeader.parse(request.ext_fields, is_short=request.code != RequestCode.SEND_MESSAGE)
         self.topic_for(request, header)
         target = target_of_send(
@@ -61,11 +55,7 @@ class Preparation:
         return Again(None if target == (header.topic, header.queue_id) else target)
 
     def topic_for(self, request: Request, header: SendHeader) -> TopicConfig:
-        """The topic of a message that is sent, made where it is not there.
-
-        Raises:
-            ResponseError: As `send`.
-        """
+        """Returns the topic of a send, creating it where needed."""
         return self._topics.create_for_send(
             header.topic,
             header.default_topic,
@@ -76,15 +66,10 @@ class Preparation:
         )
 
     def make_topic(self, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig | None:
-        """A topic of the broker's making: see `MakeTopic`."""
         return self._topics.create_for_send_back(name, queues, perm=perm, sys_flag=sys_flag)
 
     def pull(self, request: Request) -> Again:
-        """Sees that the group is there.
-
-        Raises:
-            ResponseError: There is no such group, and none is made (26); the listener takes no pulls (3).
-        """
+        """Creates the group of a pull."""
         # the VIP listener of RocketMQ has all processors but this one
         if request.channel.local_address.endswith(self._vip_suffix):
             remark = f" request type {request.code} not supported"

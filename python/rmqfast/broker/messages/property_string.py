@@ -1,6 +1,6 @@
 """Parses and writes the properties of a message as the text in a record or a header.
 
-Source: `MessageDecoder.messageProperties2String`, `MessageDecoder.string2messageProperties`.
+Source: RocketMQ's `MessageDecoder`, `HashMap`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ _PROPERTY_END = "\x02"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""The properties of a text; an empty name or value is none, the last of two with one name stays.
+    r"""Parses a property string; skips empty names and values, and keeps the last of two with one name.
 
     Example:
         >>> parse_properties("TAGS\x01a\x02b\x01\x02KEYS\x01k1 k2\x02TAGS\x01c\x02")
         {'TAGS': 'c', 'KEYS': 'k1 k2'}
-
-    Source: `MessageDecoder.string2messageProperties`.
     """
     properties = {}
     for part in text.split(_PROPERTY_END):
@@ -34,25 +32,21 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    r"""The text of properties, in the order of Java's map.
+    r"""Returns the property string, in the order of Java's map.
 
     Example:
         >>> write_properties({"TAGS": "a", "KEYS": "k"})
         'KEYS\x01k\x02TAGS\x01a'
-
-    Source: `MessageDecoder.messageProperties2String`.
     """
     return _PROPERTY_END.join(f"{name}{_NAME_END}{value}" for name, value in in_map_order(properties).items())
 
 
 def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties in the order in which a `java.util.HashMap` gives them that they were put into one by one.
+    """Returns the properties in the order of a `java.util.HashMap` that got them one by one.
 
     Example:
         >>> list(in_map_order(dict.fromkeys(["zeta", "TAGS", "KEYS", "alpha", "UNIQ_KEY"], "")))
         ['zeta', 'KEYS', 'alpha', 'UNIQ_KEY', 'TAGS']
-
-    Source: `HashMap.hash`, `HashMap.resize`.
     """
     # RocketMQ writes a HashMap: only in its order are records byte for byte those of a real broker
     return {name: properties[name] for name in _names_in_order(tuple(properties))}
@@ -60,5 +54,5 @@ def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _names_in_order(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Messages of one kind have the same names: the order is worked out once for all of them."""
+    """Cached: messages of one kind have the same names."""
     return tuple(hash_order(names))

@@ -1,6 +1,6 @@
 """Reads the next messages of a queue for the broker itself, as of half messages.
 
-Source: `TransactionalMessageBridge.getMessage`, `DefaultMessageStore.getMessage`.
+Source: RocketMQ's `TransactionalMessageBridge`, `DefaultMessageStore`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = limited(logger_of(__name__))
 
 @dataclass(frozen=True, slots=True)
 class QueueRead:
-    """What a look at a queue gives.
+    """Messages read from a queue.
 
     Attributes:
         next_offset: The queue offset to go on at.
@@ -33,10 +33,7 @@ class QueueRead:
 
 
 def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
-    """Up to `count` messages of a queue from an offset on; those that cannot be read are left out.
-
-    Source: `TransactionalMessageBridge.getMessage`.
-    """
+    """Reads up to `count` messages of a queue from an offset on; skips those that cannot be read."""
     low, high = live.queue_bounds(topic, queue_id)
     # an empty queue has bounds 0, 0; both are "nothing yet", not "gone"
     if high in {0, offset}:
@@ -55,10 +52,7 @@ def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: i
 
 
 def message_at(live: LiveStore, physical_offset: int) -> StoredMessage | None:
-    """The message whose record starts at a physical offset; None where no sound one does.
-
-    Source: `DefaultMessageStore.lookMessageByOffset`.
-    """
+    """Returns the message at a physical offset; None where no sound record starts there."""
     if physical_offset < 0:
         return None
     record = live.record(physical_offset)

@@ -1,6 +1,6 @@
 """Hands the replies of request-reply clients to the client that asked.
 
-Source: `ReplyMessageProcessor`.
+Source: RocketMQ's `ReplyMessageProcessor`, `BrokerConfig`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,6 @@ _REPLY_TO = "REPLY_TO_CLIENT"
 
 @dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    """What the broker says of itself, and whether it keeps replies.
-
-    Source: `BrokerConfig`.
-    """
-
     store_host: str
     region_id: str = "DefaultRegion"
     trace_on: bool = True
@@ -41,7 +36,7 @@ class ReplyOptions:
 
 
 class ReplyMessageProcessor:
-    """Answers SEND_REPLY_MESSAGE and its second version."""
+    """Requests 324 and 325: replies of request-reply clients."""
 
     def __init__(
         self,
@@ -59,17 +54,13 @@ class ReplyMessageProcessor:
         self._now = now
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {
             RequestCode.SEND_REPLY_MESSAGE: self.send_reply_message,
             RequestCode.SEND_REPLY_MESSAGE_V2: self.send_reply_message,
         }
 
     def send_reply_message(self, request: Request) -> Later:
-        """Hands a reply on, which takes until its receiver has answered.
-
-        Source: `ReplyMessageProcessor.processReplyMessageRequest`.
-        """
+        """Forwards a reply, and waits for its receiver's answer."""
         header = SendHeader.parse(request.ext_fields, is_short=request.code == RequestCode.SEND_REPLY_MESSAGE_V2)
         topic = self._check(request, header)
         queue_id = header.queue_id
@@ -87,14 +78,11 @@ class ReplyMessageProcessor:
             # a client cannot decode an answer without them
             fields |= {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
         if self._options.store_replies:
-            fields |= self._stored(request, header, queue_id)
+            fields |= self._store(request, header, queue_id)
         return Response(ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR, remark, fields)
 
     def _push(self, request: Request, header: SendHeader) -> str | None:
-        """Sends the reply to who waits for it; gives what went wrong.
-
-        Source: `ReplyMessageProcessor.pushReplyMessage`.
-        """
+        """Sends the reply to the client that waits for it. Returns the remark of a failure."""
         properties = parse_properties(header.properties)
         client = properties.get(_REPLY_TO)
         if client is None:
@@ -117,11 +105,8 @@ class ReplyMessageProcessor:
             return f"push reply message to {client}fail."
         return None if answer.code == ResponseCode.SUCCESS else f"push reply message to {client}fail."
 
-    def _stored(self, request: Request, header: SendHeader, queue_id: int) -> dict[str, str]:
-        """Keeps the reply; gives where, or nothing where it is not stored.
-
-        Source: `ReplyMessageProcessor.handlePutMessageResult`.
-        """
+    def _store(self, request: Request, header: SendHeader, queue_id: int) -> dict[str, str]:
+        """Stores the reply. Returns its place as header fields; none where it is not stored."""
         message = Message(
             header.topic,
             request.body,
@@ -141,5 +126,5 @@ class ReplyMessageProcessor:
 
 
 def _java_host(address: str) -> str:
-    """`ip:port` without the brackets that other addresses of IPv6 have."""
+    """Removes the brackets of an IPv6 address."""
     return address.replace("[", "").replace("]", "")

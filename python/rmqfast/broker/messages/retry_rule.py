@@ -1,6 +1,6 @@
 """Decides where a message goes that was consumed in vain: the retry topic or the dead letters of its group.
 
-Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `SendMessageProcessor.handleRetryAndDLQ`.
+Source: RocketMQ's `SendMessageProcessor`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MakeTopic = Callable[[str, int, int, int], TopicConfig | None]
 
 @dataclass(frozen=True, slots=True)
 class RetryTarget:
-    """Where a message goes.
+    """The topic of a retry.
 
     Attributes:
         topic: The topic.
@@ -43,7 +43,7 @@ class RetryTarget:
 def retry_target(
     group: SubscriptionGroupConfig, reconsume_times: int, delay_level: int, *, own_limit: int | None, version: int
 ) -> RetryTarget:
-    """Where a message goes that a consumer sends back.
+    """Chooses the topic for a message that a consumer sends back.
 
     `delay_level` 0 leaves the level to the broker, less than 0 gives the message up.
 
@@ -51,8 +51,6 @@ def retry_target(
         >>> group = SubscriptionGroupConfig(group_name="g")
         >>> retry_target(group, 2, 0, own_limit=None, version=401)
         RetryTarget(topic='%RETRY%g', is_dead=False, delay_level=5)
-
-    Source: `SendMessageProcessor.asyncConsumerSendMsgBack`.
     """
     if reconsume_times >= limit_of(group, own_limit, version) or delay_level < 0:
         return RetryTarget(DLQ_PREFIX + group.group_name, is_dead=True, delay_level=0)
@@ -70,15 +68,13 @@ def target_of_send(
     own_limit: int | None,
     version: int,
 ) -> tuple[str, int]:
-    """Topic and queue of a message that a client sends; those that it names unless it has tried in vain too often.
+    """Returns topic and queue of a send: those it names, or the dead letters after too many tries.
 
     The message is delayed as its property DELAY says, in the dead-letter topic too: a real broker forgets that it meant
     to take the delay away. Only what begins with `%RETRY%` may go elsewhere.
 
     Raises:
         ResponseError: There is no such group (26), or no dead-letter topic (1).
-
-    Source: `SendMessageProcessor.handleRetryAndDLQ`.
     """
     if not topic.startswith(RETRY_PREFIX):
         return topic, queue_id
@@ -91,14 +87,12 @@ def target_of_send(
 
 
 def limit_of(group: SubscriptionGroupConfig, own_limit: int | None, version: int) -> int:
-    """How often a message is tried again."""
     if own_limit is not None and version >= FIRST_VERSION_WITH_LIMIT:
         return own_limit
     return group.retry_max_times
 
 
 def group_or_error(name: str, find_group: FindGroup) -> SubscriptionGroupConfig:
-    """The group, or the answer that there is none."""
     group = find_group(name)
     if group is None:
         raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {name} {FAQ}")
@@ -106,7 +100,6 @@ def group_or_error(name: str, find_group: FindGroup) -> SubscriptionGroupConfig:
 
 
 def topic_or_error(name: str, queues: int, sys_flag: int, make_topic: MakeTopic) -> TopicConfig:
-    """The topic, readable and writable where it is new, or the answer that there is none."""
     topic = make_topic(name, queues, 6, sys_flag)
     if topic is None:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")

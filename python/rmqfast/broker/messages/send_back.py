@@ -1,6 +1,6 @@
 """Answers CONSUMER_SEND_MSG_BACK: stores a message again for its group, later or as a dead letter.
 
-Source: `SendMessageProcessor.asyncConsumerSendMsgBack`.
+Source: RocketMQ's `SendMessageProcessor`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ _UNIT_SUBSCRIPTION = 2
 
 
 class SendBackProcessor:
-    """Answers CONSUMER_SEND_MSG_BACK."""
-
     def __init__(
         self,
         live: LiveStore,
@@ -60,11 +58,10 @@ class SendBackProcessor:
         self._sent_back = sent_back
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.consumer_send_msg_back}
 
     def consumer_send_msg_back(self, request: Request) -> Response:
-        """Stores a message again for its group, behind a delay or in the dead-letter topic."""
+        """Stores a message again for its group, delayed or as a dead letter."""
         header = Header(request.ext_fields)
         physical_offset, level = header.number("offset"), header.number("delayLevel")
         group = group_or_error(header.text("group"), self._find_group)
@@ -115,7 +112,7 @@ class SendBackProcessor:
 
 
 def retried_properties(message: StoredMessage, delay_level: int) -> dict[str, str]:
-    """The properties of a message that is to be consumed again: where it comes from, and the delay."""
+    """Returns the properties of a retry: with its origin and delay."""
     properties = dict(message.properties)
     properties.setdefault("RETRY_TOPIC", message.topic)
     # as in RocketMQ nobody waits for the disk of a message that is stored again

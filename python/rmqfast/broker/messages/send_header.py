@@ -1,6 +1,6 @@
 """Parses the SEND_MESSAGE request header, under its long and its short names.
 
-Source: `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
+Source: RocketMQ's `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONG_NAMES = dict(zip("abcdefghijklm", _NAMES, strict=True))
 
 @dataclass(frozen=True, slots=True)
 class SendHeader:
-    """What a client says of a message that it sends.
+    """The header of a send.
 
     Attributes:
         default_topic: The topic that a new one takes after.
@@ -60,7 +60,7 @@ class SendHeader:
 
     @classmethod
     def parse(cls, ext_fields: Mapping[str, str], *, is_short: bool) -> SendHeader:
-        """The header of a request.
+        """Parses the header of a request.
 
         Raises:
             ResponseError: A field is missing, or is no number.
@@ -70,8 +70,6 @@ class SendHeader:
             >>> header = SendHeader.parse(fields, is_short=True)
             >>> header.topic, header.queue_id, header.is_unit, header.reconsume_times
             ('t', -1, True, None)
-
-        Source: `SendMessageRequestHeaderV2.createSendMessageRequestHeaderV1`.
         """
         # a long name beside a short one is not that field: access control has checked the short one
         of_short = {long: ext_fields[name] for name, long in _LONG_NAMES.items() if name in ext_fields}
@@ -93,7 +91,7 @@ class SendHeader:
         )
 
     def to_fields(self) -> dict[str, str]:
-        """The fields under their long names; those that say nothing are left out."""
+        """Returns the fields under their long names, without unset ones."""
         texts = {
             "producerGroup": self.producer_group,
             "topic": self.topic,

@@ -4,7 +4,7 @@
     BORNTIMESTAMP i64, BORNHOST 8 | 20, STORETIMESTAMP i64, STOREHOST 8 | 20, RECONSUMETIMES i32,
     PREPAREDTRANSACTIONOFFSET i64, BODYLENGTH i32, body, TOPICLENGTH i8 | i16, topic, PROPERTIESLENGTH i16, properties
 
-Source: `MessageDecoder.decode`, `MessageDecoder.encode`.
+Source: RocketMQ's `MessageDecoder`, `MessageExt`, `CommitLog`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,6 @@ class StoredMessage(NamedTuple):
         >>> message = StoredMessage.parse(data[: int.from_bytes(data[:4])])
         >>> message.topic, message.properties["REAL_TOPIC"], message.offset_msg_id
         ('SCHEDULE_TOPIC_XXXX', 'fx_delay', '7F0000010000528A0000000000000000')
-
-    Source: `MessageExt`.
     """
 
     topic: str
@@ -83,12 +81,10 @@ class StoredMessage(NamedTuple):
 
     @classmethod
     def parse(cls, record: bytes) -> StoredMessage:
-        """The message of a record.
+        """Parses a record.
 
         Raises:
             CorruptError: Bytes that are no record, or not exactly one.
-
-        Source: `MessageDecoder.decode`, `CommitLog.checkMessageAndReturnSize`.
         """
         try:
             return _parse(record)
@@ -97,27 +93,19 @@ class StoredMessage(NamedTuple):
 
     @property
     def tags(self) -> str | None:
-        """The tag."""
         return self.properties.get("TAGS")
 
     @property
     def uniq_key(self) -> str | None:
-        """The producer's id."""
         return self.properties.get("UNIQ_KEY")
 
     @property
     def offset_msg_id(self) -> str:
-        """The broker's id: store host and physical offset, in hex.
-
-        Source: `MessageDecoder.createMessageId`.
-        """
+        """The broker's id: store host and physical offset, in hex."""
         return (_host_bytes(self.store_host) + _LONG.pack(self.physical_offset)).hex().upper()
 
     def encode(self) -> bytes:
-        """The bytes of a record with these values; properties are written in the order of Java's map.
-
-        Source: `MessageDecoder.encode`.
-        """
+        """Returns the record, with properties in the order of Java's map."""
         topic = self.topic.encode()
         properties = write_properties(self.properties).encode()
         hosts = _host_bytes(self.born_host), _host_bytes(self.store_host)
@@ -131,7 +119,7 @@ class StoredMessage(NamedTuple):
         return _HEAD.pack(_HEAD.size + len(body), magic, *numbers, self.born_timestamp) + body
 
     def message(self, topic: str, queue_id: int, properties: Mapping[str, str], *, flag: int | None = None) -> Message:
-        """The message to store again, with the same body and born time."""
+        """Returns the message to store again, with the same body and born time."""
         return Message(
             topic,
             self.body,

@@ -11,7 +11,7 @@ _MOST_NAMED = 5
 
 
 def changes_told(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> str:
-    """Describes which entries are gone, new, with an earlier offset or otherwise different; empty for equal tables."""
+    """Describes the differences of two tables: entries gone, new, with an earlier offset, or changed."""
     changed = [name for name in before.keys() & after.keys() if before[name] != after[name]]
     back = [name for name in changed if _went_back(before[name], after[name])]
     kinds = {
@@ -20,7 +20,7 @@ def changes_told(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> str:
         "different": set(changed) - set(back),
         "new": after.keys() - before.keys(),
     }
-    return "; ".join(f"{words}: {_listed(names)}" for words, names in kinds.items() if names)
+    return "; ".join(f"{words}: {_list(names)}" for words, names in kinds.items() if names)
 
 
 def _went_back(old: Any, new: Any) -> bool:
@@ -31,7 +31,7 @@ def _went_back(old: Any, new: Any) -> bool:
     return False
 
 
-def _listed(names: Collection[Any]) -> str:
+def _list(names: Collection[Any]) -> str:
     texts = sorted(map(str, names))
     more = len(texts) - _MOST_NAMED
     return ", ".join(texts[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -83,46 +83,34 @@ class Database:
         self._is_closed = False
 
     def is_filled(self, file: str) -> bool:
-        """Whether it has anything of a file."""
+        """Returns whether it has rows of a file."""
         query = "SELECT EXISTS (SELECT 1 FROM entries WHERE file = ?)"
         return self._call(lambda db: bool(db.execute(query, (file,)).fetchone()[0]))
 
     def text(self, file: str, member: str) -> str:
-        """A file as JSON.
-
-        Args:
-            file: Its name, as `topics.json`.
-            member: The member of it that is a map of entries, as `topicConfigTable`.
-        """
+        """Returns a file as JSON."""
         entries, members = (",".join(self._pairs(file, kind)) for kind in ("entry", "member"))
         return "{" + (members and f"{members},") + f'"{member}":{{{entries}}}' + "}"
 
     def _pairs(self, file: str, kind: str) -> Iterable[str]:
-        """Name and value of each row, as JSON."""
         # piece by piece: whoever writes meanwhile waits for one piece only
         piece = self._piece(file, kind, None)
         while piece:
             for name, value, stored in piece:
-                yield f"{json.dumps(name)}:{self._checked(kind, file, name, value, stored)}"
+                yield f"{json.dumps(name)}:{self._check_row(kind, file, name, value, stored)}"
             piece = self._piece(file, kind, piece[-1][0])
 
     def _piece(self, file: str, kind: str, after: str | None) -> list[tuple[str, str, int]]:
-        """The next rows: name, value and checksum."""
         return self._call(lambda db: db.execute(_PIECE, (file, kind, after)).fetchall())
 
-    def _checked(self, kind: str, file: str, name: str, value: str, stored: int) -> str:
+    def _check_row(self, kind: str, file: str, name: str, value: str, stored: int) -> str:
         try:
             return checked(kind, file, name, value, stored)
         except sqlite3.DatabaseError as error:  # it was sound when the database was opened
             raise StoreIOError(f"{self._path}: {error}") from error
 
     def write(self, changes: Iterable[Change], taken_over: Mapping[str, str | None]) -> None:
-        """Makes some changes, all of them or none.
-
-        Args:
-            changes: Rows to put or to remove, each once.
-            taken_over: Files of which all rows go first, and what tells them from others; None for one not there.
-        """
+        """Writes changes in one transaction."""
         rows = list(changes)
 
         def work(db: sqlite3.Connection) -> None:
@@ -135,15 +123,15 @@ class Database:
         self._call(lambda db: self._change(db, work))
 
     def digests(self, file: str) -> set[str]:
-        """What a file may be, if nobody else wrote it."""
+        """Returns the digests that a file may have if nobody else wrote it."""
         return {value for _, value in self._call(lambda db: _digests(db, file))}
 
     def note_digest(self, file: str, digest: str) -> None:
-        """Notes what a file is about to be."""
+        """Records the digest of a file before it is written."""
         self._call(lambda db: self._change(db, lambda db: _note(db, file, digest)))
 
     def confirm_digest(self, file: str) -> None:
-        """Notes that a file is what it was about to be: what it was long ago counts no more."""
+        """Records that a file was written; its older digests count no more."""
 
         def work(db: sqlite3.Connection) -> None:
             _change(db, [("digest", file, name, None) for name, _ in _digests(db, file)[:-_KEPT_DIGESTS]])
@@ -151,7 +139,7 @@ class Database:
         self._call(lambda db: self._change(db, work))
 
     def close(self) -> None:
-        """Ends it; what is called later raises `StoreIOError`."""
+        """Closes it; later calls raise `StoreIOError`."""
         with self._lock:
             self._is_closed = True
             if self._connection is not None:
@@ -159,43 +147,36 @@ class Database:
                 self._connection = None
 
     def _change(self, db: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Makes a change, and counts it."""
-
-        def counted(db: sqlite3.Connection) -> int:
+        def count(db: sqlite3.Connection) -> int:
             work(db)
             return int(db.execute(_COUNTED, (COUNT,)).fetchone()[0])
 
-        self._count.write(_in_transaction(db, counted))
+        self._count.write(_in_transaction(db, count))
 
     def _call(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Does something with the connection, once it is there.
-
-        Raises:
-            StoreIOError: The operating system or SQLite refused.
-            CorruptError: It is damaged, and none of RocketMQ's files is there.
-        """
+        """Calls `work` with the connection, opening it where needed."""
         with self._lock:
             try:
-                return work(self._opened())
+                return work(self._open())
             except sqlite3.Error as error:
                 raise StoreIOError(f"{self._path}: {_reason(self._path) or error}") from error
             except OSError as error:
                 raise StoreIOError(f"{self._path}: {error}") from error
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._is_closed:
             raise sqlite3.ProgrammingError("it is closed")
         if self._connection is None:
             try:
-                self._connection = self._connected()
+                self._connection = self._connect()
             except sqlite3.DatabaseError as error:
                 if not is_damage(error, self._path):
                     raise  # a full disk, no permission: it may be readable later
                 self._put_aside(error)
-                self._connection = self._connected()
+                self._connection = self._connect()
         return self._connection
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         is_new = _create(self._path, self._permission)
         self.is_blank = verify_size(self._path) == 0
         if self.is_blank and not is_new:
@@ -229,7 +210,7 @@ class Database:
         return db
 
     def _compare_count(self, db: sqlite3.Connection) -> None:
-        """Tells of a database that has fewer changes than were made, and counts on from what it has."""
+        """Reports a database with fewer changes than were made, and counts on from what it has."""
         known = self._count.read()
         try:
             verify_count(db, self._count, known)
@@ -269,7 +250,7 @@ class Database:
 
 
 def _create(path: Path, permission: int) -> bool:
-    """Makes an empty file unless there is one, and tells which; SQLite gives its mode to what it puts beside it."""
+    """Makes an empty file unless there is one; SQLite gives its mode to the files beside it."""
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)
     try:
@@ -284,7 +265,7 @@ def _create(path: Path, permission: int) -> bool:
 
 
 def _reason(path: Path) -> str | None:
-    """Why the system refuses to open a file, of which SQLite says only that it does."""
+    """Returns why the system refuses to open a file; SQLite only says that it does."""
     try:
         with path.open("r+b"):
             return None
@@ -293,7 +274,7 @@ def _reason(path: Path) -> str | None:
 
 
 def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
-    """Makes the tables where they are not yet, or checks what they have."""
+    """Makes the tables, or checks their contents."""
     is_old, is_new = schemas_of(tables)
     if is_new:
         verify_rows(db)
@@ -331,7 +312,6 @@ def _clear(db: sqlite3.Connection, file: str) -> None:
 
 
 def _digests(db: sqlite3.Connection, file: str) -> list[tuple[str, str]]:
-    """Number and digest of each, the oldest first."""
     query = "SELECT name, value FROM entries WHERE file = ? AND kind = 'digest' ORDER BY name"
     return db.execute(query, (file,)).fetchall()
 

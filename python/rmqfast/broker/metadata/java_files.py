@@ -27,7 +27,7 @@ _AFTER_AN_ERROR = 5.0
 
 
 class JavaFiles:
-    """A thread that writes the files whose metadata changed."""
+    """A thread that writes RocketMQ's files of changed metadata."""
 
     def __init__(self, root: Path, database: Database, members: Mapping[str, str]) -> None:
         self._root = root
@@ -41,13 +41,13 @@ class JavaFiles:
         self._thread.start()
 
     def note(self, files: Iterable[str]) -> None:
-        """Says which files are behind."""
+        """Marks files as outdated."""
         with self._changed:
             self._behind.update(files)
             self._changed.notify_all()
 
     def write(self) -> None:
-        """Writes the files that are behind, now; where that fails the log says so, and they stay behind."""
+        """Writes outdated files now; logs failures and keeps the mark."""
         with self._writing:
             with self._changed:
                 files, self._behind = self._behind, set()
@@ -56,7 +56,7 @@ class JavaFiles:
                 self._behind |= failed
 
     def stop(self) -> None:
-        """Writes what is behind, and ends the thread."""
+        """Writes outdated files and ends the thread."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()

@@ -1,4 +1,7 @@
-"""Keeps what a broker must know after a restart: topics, groups, offsets, delays, SQL92 subscriptions."""
+"""Keeps what a broker must know after a restart: topics, groups, offsets, delays, SQL92 subscriptions.
+
+Source: RocketMQ's `ConfigManager`.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,6 @@ class Metadata:
         >>> metadata.load(TopicConfigTable)["fx_q4"].write_queue_nums
         4
         >>> metadata.close()
-
-    Source: `ConfigManager`, which writes a file anew for each change.
     """
 
     def __init__(self, root: str | os.PathLike[str], permission: int = 0o600) -> None:
@@ -69,12 +70,7 @@ class Metadata:
         self._is_closed = False
 
     def load(self, table: type[_Table]) -> _Table:
-        """The table of a file, as it was when the last change was flushed.
-
-        Raises:
-            CorruptError: Neither the database has it, nor can the file or its `.bak` be read.
-            StoreIOError: The system refuses to read the database, or the file.
-        """
+        """Returns the table of a file, as it was when the last change was flushed."""
         try:
             if self._is_ours(table):
                 text = self._database.text(table.FILE_NAME, table.MEMBER)
@@ -89,7 +85,7 @@ class Metadata:
         return content
 
     def load_with(self, table: type[_Versioned], built_in: Sequence[Any]) -> _Versioned:
-        """As `load`; built-in entries that are not there are written with the table's first change, as by RocketMQ."""
+        """Like `load`, with built-in entries; the table's first change saves them, as in RocketMQ."""
         content = self.load(table)
         with self._lock:
             self._defaults[table.FILE_NAME] = {
@@ -101,36 +97,31 @@ class Metadata:
         return content
 
     def put(self, table: type[ConfigFile], name: str, value: Any) -> None:
-        """Notes an entry of a table, as `to_json` gives it; None removes it."""
+        """Changes an entry of a table, as `to_json` gives it; None removes it."""
         self._put("entry", table, name, value)
 
     def put_texts(self, table: type[ConfigFile], entries: Iterable[tuple[str, str | None]]) -> None:
-        """Notes some entries, each with its JSON."""
         with self._lock:
             for name, text in entries:
                 self._note("entry", table, name, text)
 
     def put_member(self, table: type[ConfigFile], name: str, value: Any) -> None:
-        """Notes another member of a table's file, as `dataVersion`."""
+        """Changes another member of a table's file, as `dataVersion`."""
         self._put("member", table, name, value)
 
     def is_kept(self, table: type[ConfigFile]) -> bool:
-        """Whether the database has anything of a table, be it that its file was written empty."""
+        """Returns whether the database has a table, even an empty one."""
         try:
             return self._database.is_filled(table.FILE_NAME)
         except StoreError:
             return False
 
     def write_behind(self, table: type[ConfigFile]) -> None:
-        """Has a table's file written, though nothing changed."""
+        """Marks a table's file as outdated, though nothing changed."""
         self._files.note([table.FILE_NAME])
 
     def flush(self) -> None:
-        """Waits until all that was put is on the disk.
-
-        Raises:
-            StoreIOError: The operating system refused; it is tried again with the next call.
-        """
+        """Waits until all changes are on the disk."""
         with self._lock:
             count = self._put_count
         with self._flushing:  # whoever comes meanwhile waits here, and finds it done
@@ -138,18 +129,18 @@ class Metadata:
                 self._write()
 
     def flush_or_log(self) -> None:
-        """As `flush`; where that fails the log says so, and the next change tries again."""
+        """Like `flush`, but logs failures; the next change tries again."""
         try:
             self.flush()
         except RmqError as error:
             _log.error("topics, groups or offsets were not saved, and are tried again: %s", error)
 
     def write_files(self) -> None:
-        """Writes RocketMQ's files that are behind, now."""
+        """Writes RocketMQ's outdated files now."""
         self._files.write()
 
     def close(self) -> None:
-        """Flushes, writes what is behind, and ends; a second call does nothing."""
+        """Flushes, writes outdated files and ends. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -189,7 +180,7 @@ class Metadata:
         self._files.note(behind)
 
     def _is_ours(self, table: type[ConfigFile]) -> bool:
-        """Whether what the database has of a file is at least as new as the file."""
+        """Returns whether the database is at least as new as the file."""
         name = table.FILE_NAME
         if not self._database.is_filled(name):
             return False
@@ -211,7 +202,7 @@ class Metadata:
         return True
 
     def _tell_of_changes(self, content: ConfigFile) -> None:
-        """Says what a file changes that takes the place of what the database has of it."""
+        """Logs the differences of a file that replaces the database's table."""
         table = type(content)
         if not self.is_kept(table):
             return
@@ -223,7 +214,7 @@ class Metadata:
             _log.warning(text, path, told)
 
     def _take_over(self, table: ConfigFile) -> None:
-        """Puts all that a file says in the place of what the database has of it."""
+        """Replaces the database's table by the file's."""
         members = table.other | table.to_json()
         entries = members.pop(table.MEMBER)
         with self._lock:
@@ -237,7 +228,7 @@ class Metadata:
 
 
 def _fault(table: type[ConfigFile], root: Path) -> str | None:
-    """Why a file that is there gives nothing; None for one that does."""
+    """Returns why a file cannot be used; None for one that can."""
     try:
         return table.fault(root)
     except StoreError as error:
@@ -245,7 +236,6 @@ def _fault(table: type[ConfigFile], root: Path) -> str | None:
 
 
 def _is_readable(table: type[ConfigFile], root: Path) -> bool:
-    """Whether a file or its backup gives anything."""
     try:
         table.load(root)
     except StoreError:

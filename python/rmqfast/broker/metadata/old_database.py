@@ -16,11 +16,7 @@ UNION ALL SELECT 'digest', file, printf('%020d', number), digest, length(digest)
 
 
 def rows(db: sqlite3.Connection) -> Iterator[tuple[str, str, str, str]]:
-    """Kind, file, name and value of each row.
-
-    Raises:
-        sqlite3.DatabaseError: A value is none that was ever written.
-    """
+    """Returns kind, file, name and value of each row."""
     for kind, file, name, value, is_valid in db.execute(_ROWS):
         if not is_valid:
             raise sqlite3.DatabaseError(f"row {name!r} of {file!r} is no JSON")
@@ -28,6 +24,5 @@ def rows(db: sqlite3.Connection) -> Iterator[tuple[str, str, str, str]]:
 
 
 def drop(db: sqlite3.Connection) -> None:
-    """Removes the tables."""
     for name in OLD_SCHEMA:
         db.execute(f"DROP TABLE {name}")

@@ -1,1 +1,1 @@
-"""How far groups are, and how that is set back."""
+"""Consumer offsets."""

@@ -1,6 +1,7 @@
 """Saves consumer offsets, and answers how far a group has consumed.
 
-Source: `ConsumerOffsetManager`.
+Source: RocketMQ's `ConsumerOffsetManager`, `ConfigManager`, `ConsumerManageProcessor`, `SlaveSynchronize`,
+`AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _log = logger_of("rmqfast.broker")
 
 
 class ConsumerOffsetManager:
-    """The offsets, which are the data plane's, and their file."""
+    """Saves the data plane's offsets, and answers for them."""
 
     def __init__(
         self, metadata: Metadata, data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None
@@ -38,13 +39,7 @@ class ConsumerOffsetManager:
         self._is_kept = True
 
     def load(self) -> None:
-        """Gives the data plane what is kept; warns where something should be there and is not.
-
-        Raises:
-            CorruptError: Neither the database has it, nor can the file or its `.bak` be read.
-
-        Source: `ConfigManager.load`.
-        """
+        """Gives the data plane the saved offsets; warns where they are missing."""
         with self._saving:
             self._is_kept = self._metadata.is_kept(ConsumerOffsetTable)
             warning = lost_offsets_note(self._metadata.root, is_kept=self._is_kept)
@@ -57,13 +52,7 @@ class ConsumerOffsetManager:
                 pass  # they are kept already
 
     def persist(self) -> None:
-        """Saves what changed; the first time the file is written in any case: one that is missing later was removed.
-
-        Raises:
-            StoreIOError: The operating system refused; it is tried again with the next call.
-
-        Source: `ConsumerOffsetManager.persist`.
-        """
+        """Saves what changed. The first call always writes the file: one that is missing later was removed."""
         with self._saving:
             # bounded: whoever commits without end must not keep one save going for ever
             for _ in range(_PIECES):
@@ -77,12 +66,10 @@ class ConsumerOffsetManager:
                 self._is_kept = True
 
     def query(self, group: str, topic: str, queue_id: int, *, is_zero_wanted: bool = True) -> int | None:
-        """Where a client of the group begins; None where it has to decide that itself.
+        """Returns the offset at which a client of the group begins; None where the client decides.
 
         A group that has committed nothing begins at 0 as long as the queue's first message is there, in memory.
         Unless `is_zero_wanted` it decides itself.
-
-        Source: `ConsumerManageProcessor.queryConsumerOffset`.
         """
         offset = self._data_plane.offset(group, topic, queue_id)
         if offset >= 0:
@@ -90,53 +77,32 @@ class ConsumerOffsetManager:
         # so a new group begins at the first message of a young topic even with CONSUME_FROM_LAST_OFFSET
         return 0 if is_zero_wanted and self._is_young(topic, queue_id) else None
 
-    def committed(self, group: str, topic: str, queue_id: int) -> int:
-        """The offset that a group has committed; -1 where it has none.
-
-        Source: `ConsumerOffsetManager.queryOffset`.
-        """
+    def offset(self, group: str, topic: str, queue_id: int) -> int:
+        """Returns the committed offset; -1 where there is none."""
         return self._data_plane.offset(group, topic, queue_id)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Notes the next offset that a group consumes, a smaller one, too.
-
-        Source: `ConsumerOffsetManager.commitOffset`.
-        """
         self._data_plane.commit_offset(group, topic, queue_id, offset)
 
     def take(self, table: ConsumerOffsetTable) -> None:
-        """Has the offsets of a master; those that the master does not have stay.
-
-        Source: `SlaveSynchronize.syncConsumerOffset`.
-        """
+        """Takes the offsets of a master; those that the master does not have stay."""
         for (topic, group), queues in table.items():
             for queue_id, offset in queues.items():
                 if self._data_plane.offset(group, topic, queue_id) != offset:
                     self._data_plane.commit_offset(group, topic, queue_id, offset)
 
     def table(self) -> dict[str, dict[int, int]]:
-        """All offsets: by `topic@group`, then by queue."""
+        """Returns all offsets by `topic@group`, then by queue."""
         return self._data_plane.offsets()
 
     def topics_of(self, group: str) -> set[str]:
-        """The topics of which a group has offsets.
-
-        Source: `ConsumerOffsetManager.whichTopicByConsumer`.
-        """
-        return {_parted(key)[0] for key in self._data_plane.offsets(group=group)}
+        return {_split_key(key)[0] for key in self._data_plane.offsets(group=group)}
 
     def groups_of(self, topic: str) -> set[str]:
-        """The groups that have offsets of a topic.
-
-        Source: `ConsumerOffsetManager.whichGroupByTopic`.
-        """
-        return {_parted(key)[1] for key in self._data_plane.offsets(topic=topic)}
+        return {_split_key(key)[1] for key in self._data_plane.offsets(topic=topic)}
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Gives a group the offsets that another one has of a topic, in place of its own.
-
-        Source: `ConsumerOffsetManager.cloneOffset`.
-        """
+        """Copies a group's offsets of a topic to another group, replacing its own."""
         queues = self._data_plane.offsets(group=source, topic=topic).get(f"{topic}@{source}")
         # a group copied to itself would lose its offsets by the removal below
         if not queues or source == target:
@@ -146,10 +112,7 @@ class ConsumerOffsetManager:
             self._data_plane.commit_offset(target, topic, queue_id, offset)
 
     def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
-        """By queue the smallest offset of the topic's groups; the greatest number where `compare_group` is behind it.
-
-        Source: `AdminBrokerProcessor.queryCorrectionOffset`, `ConsumerOffsetManager.queryMinOffsetInAllGroup`.
-        """
+        """Returns the smallest offset of all groups by queue; the greatest number where `compare_group` is behind."""
         offsets = self._data_plane.offsets(topic=topic)
         smallest = self._smallest(offsets, topic, set(left_out))
         for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():
@@ -158,24 +121,16 @@ class ConsumerOffsetManager:
         return smallest
 
     def remove(self, group: str, topic: str | None = None) -> None:
-        """Forgets the offsets of a group, in all topics unless one is given.
-
-        Source: `ConsumerOffsetManager.removeOffset`.
-        """
         self._data_plane.remove_offsets(group, topic)
 
     def remove_topic(self, topic: str) -> None:
-        """Forgets all groups' offsets of a topic.
-
-        Source: `ConsumerOffsetManager.cleanOffsetByTopic` of 5.x.
-        """
         for group in self.groups_of(topic):
             self._data_plane.remove_offsets(group, topic)
 
     def _smallest(self, offsets: Mapping[str, Mapping[int, int]], topic: str, left_out: set[str]) -> dict[int, int]:
         smallest: dict[int, int] = {}
         for key, queues in offsets.items():
-            key_topic, group = _parted(key)
+            key_topic, group = _split_key(key)
             if key_topic != topic or group in left_out:
                 continue
             for queue_id, offset in queues.items():
@@ -185,13 +140,13 @@ class ConsumerOffsetManager:
         return smallest
 
     def _is_young(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue still has its first message, in memory, or has none."""
+        """Returns whether a queue is empty, or still has its first message, in memory."""
         if self._store.queue_bounds(topic, queue_id)[0] > 0:
             return False
         unit = self._store.unit(topic, queue_id, 0)
         return unit is None or self._store.log_bounds()[1] - unit[0] <= self._memory
 
 
-def _parted(key: str) -> tuple[str, str]:
+def _split_key(key: str) -> tuple[str, str]:
     topic, _, group = key.partition("@")
     return topic, group

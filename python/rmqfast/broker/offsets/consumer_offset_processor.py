@@ -1,6 +1,6 @@
 """Answers requests about consumer offsets: query, update, all, corrections, copies.
 
-Source: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+Source: RocketMQ's `ConsumerManageProcessor`, `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from rmqfast.store.config import TopicConfig
 
 
 class ConsumerOffsetProcessor:
-    """Answers for the offsets of consumer groups."""
-
     def __init__(
         self,
         offsets: ConsumerOffsetManager,
@@ -30,7 +28,6 @@ class ConsumerOffsetProcessor:
         self._find_topic = find_topic
 
     def processors(self) -> dict[int, Processor]:
-        """What is answered here, by request code."""
         return {
             RequestCode.QUERY_CONSUMER_OFFSET: self.query,
             RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
@@ -40,10 +37,6 @@ class ConsumerOffsetProcessor:
         }
 
     def query(self, request: Request) -> Response:
-        """14 QUERY_CONSUMER_OFFSET.
-
-        Source: `ConsumerManageProcessor.queryConsumerOffset`.
-        """
         header = Header(request.ext_fields)
         group, topic, queue_id = header.text("consumerGroup"), header.text("topic"), _queue_id(header)
         is_zero_wanted = header.optional_text("setZeroIfNotFound") != "false"  # clients of 5.x may say so
@@ -57,10 +50,7 @@ class ConsumerOffsetProcessor:
         return Response(ext_fields={"offset": str(offset)})
 
     def update(self, request: Request) -> Response:
-        """15 UPDATE_CONSUMER_OFFSET: a smaller one, too.
-
-        Source: `ConsumerManageProcessor.updateConsumerOffset`.
-        """
+        """15: takes smaller offsets, too."""
         header = Header(request.ext_fields)
         group = checked_name("group", header.text("consumerGroup"))
         topic = checked_name("topic", header.text("topic"))
@@ -68,27 +58,16 @@ class ConsumerOffsetProcessor:
         return Response(ext_fields={})
 
     def all(self, request: Request) -> Response:  # noqa: ARG002 - nothing is asked but by the code
-        """43 GET_ALL_CONSUMER_OFFSET.
-
-        Source: `AdminBrokerProcessor.getAllConsumerOffset`.
-        """
         return Response(body=encode({"offsetTable": self._offsets.table()}))
 
     def correction(self, request: Request) -> Response:
-        """308 QUERY_CORRECTION_OFFSET.
-
-        Source: `AdminBrokerProcessor.queryCorrectionOffset`.
-        """
         header = Header(request.ext_fields)
         left_out = (header.optional_text("filterGroups") or "").split(",")
         corrections = self._offsets.correction(header.text("topic"), header.text("compareGroup"), left_out)
         return Response(body=encode({"correctionOffsets": corrections}))
 
     def clone(self, request: Request) -> Response:
-        """314 CLONE_GROUP_OFFSET; where no topic is given, of all topics, which 4.9.4 means to do and does not.
-
-        Source: `AdminBrokerProcessor.cloneGroupOffset`.
-        """
+        """314: without a topic it copies all topics, as 4.9.4 means to but does not."""
         header = Header(request.ext_fields)
         source, target = header.text("srcGroup"), header.text("destGroup")
         checked_name("group", target)
@@ -100,7 +79,7 @@ class ConsumerOffsetProcessor:
         return Response()
 
     def _is_consuming(self, group: str, topic: str) -> bool:
-        """Whether a group wants a topic; one that is not online wants all that it has offsets of."""
+        """Returns whether a group consumes a topic; one that is offline consumes all that it has offsets of."""
         is_online = self._consumers.subscription_count(group) > 0
         return not is_online or self._consumers.subscription(group, topic) is not None
 

@@ -1,6 +1,6 @@
 """Answers INVOKE_BROKER_TO_RESET_OFFSET: consumers that are online go on at the offsets of a time.
 
-Source: `Broker2Client.resetOffset`.
+Source: RocketMQ's `Broker2Client`, `ResetOffsetBodyForC`, `MessageQueueForC`, `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TO_THE_END = -1
 
 
 class ResetOffsetProcessor:
-    """Works out where a group goes on for a time, and tells its consumers, who commit it."""
+    """Computes a group's offsets for a time and sends them to its consumers, which commit them."""
 
     def __init__(
         self,
@@ -41,14 +41,10 @@ class ResetOffsetProcessor:
         self._broker_name = broker_name
 
     def processors(self) -> dict[int, Processor]:
-        """What is answered here, by request code."""
         return {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset}
 
     def reset(self, request: Request) -> Response:
-        """222 INVOKE_BROKER_TO_RESET_OFFSET: a client in C++ gets a list, as it cannot read queues that are keys.
-
-        Source: `AdminBrokerProcessor.resetOffset`.
-        """
+        """222: C++ clients get a list, as they cannot parse queues as keys."""
         header = Header(request.ext_fields)
         topic, group, when = header.text("topic"), header.text("group"), header.number("timestamp")
         table = self._table(topic, group, when, is_force=header.flag("isForce"))
@@ -59,7 +55,7 @@ class ResetOffsetProcessor:
                 f"Consumer not online, so can not reset offset, Group: {group} Topic: {topic} Timestamp: {when}",
             )
         fields = {"topic": topic, "group": group, "timestamp": str(when), "isForce": "false"}
-        body = encode({"offsetTable": _listed(table) if request.language == "CPP" else table})
+        body = encode({"offsetTable": _as_list(table) if request.language == "CPP" else table})
         _notify(online.clients.values(), fields, body)
         return Response(body=encode({"offsetTable": table}))
 
@@ -70,7 +66,7 @@ class ResetOffsetProcessor:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         table = {}
         for queue_id in range(config.write_queue_nums):
-            committed = self._offsets.committed(group, topic, queue_id)
+            committed = self._offsets.offset(group, topic, queue_id)
             if committed == -1:
                 raise ResponseError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{group}> not exist")
             at_time = max(0, self._offset_for_time(topic, queue_id, when))
@@ -86,7 +82,7 @@ class ResetOffsetProcessor:
 
 
 def _notify(clients: Iterable[ClientChannel], fields: Mapping[str, str], body: bytes) -> None:
-    """Sends all clients their offsets, or none: one that is too old refuses for all."""
+    """Sends all clients their offsets; one that is too old refuses for all."""
     targets = list(clients)
     for client in targets:
         check_version(client)
@@ -94,11 +90,7 @@ def _notify(clients: Iterable[ClientChannel], fields: Mapping[str, str], body: b
         client.channel.send_oneway(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
 
 
-def _listed(table: Mapping[MessageQueue, int]) -> list[dict[str, str | int]]:
-    """The offsets as a list of queues.
-
-    Source: `ResetOffsetBodyForC`, `MessageQueueForC`.
-    """
+def _as_list(table: Mapping[MessageQueue, int]) -> list[dict[str, str | int]]:
     return [
         {"brokerName": queue.broker_name, "offset": offset, "queueId": queue.queue_id, "topic": queue.topic}
         for queue, offset in table.items()

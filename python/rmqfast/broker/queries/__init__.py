@@ -1,1 +1,1 @@
-"""What tools ask of messages, queues, groups and the broker as a whole."""
+"""Requests of tools about messages, queues, groups and the broker."""

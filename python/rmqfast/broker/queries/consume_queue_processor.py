@@ -1,6 +1,6 @@
 """Answers QUERY_CONSUME_QUEUE: the units of a queue.
 
-Source: `AdminBrokerProcessor.queryConsumeQueue`.
+Source: RocketMQ's `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,16 @@ _NO_CODE_SET = "not set any response code"
 
 
 class ConsumeQueueProcessor:
-    """Request 321."""
-
     def __init__(self, topics: TopicManager, live: LiveStore, consumers: ConsumerManager) -> None:
         self._topics = topics
         self._live = live
         self._consumers = consumers
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {RequestCode.QUERY_CONSUME_QUEUE: self.query_consume_queue}
 
     def query_consume_queue(self, request: Request) -> Response:
-        """321: units of a queue from an index on, and what a group wants of the topic.
-
-        Raises:
-            ResponseError: 1 for a queue that is not there.
-        """
+        """321: units of a queue from an index on, and the group's subscription."""
         header = Header(request.ext_fields)
         topic, queue_id = header.text("topic"), header.integer("queueId")
         index, count = header.number("index"), header.integer("count")

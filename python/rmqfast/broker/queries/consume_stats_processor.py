@@ -1,6 +1,6 @@
 """Answers how far topics are written, how far groups have consumed them, and how long ago that was.
 
-Source: `AdminBrokerProcessor`.
+Source: RocketMQ's `AdminBrokerProcessor`, `UtilAll`, `QueueTimeSpan`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from rmqfast.store.config import TopicConfig
 
 
 class ConsumeStatsProcessor:
-    """Requests 202, 208, 300, 303 and 317."""
-
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
@@ -48,7 +46,6 @@ class ConsumeStatsProcessor:
         self._now = now
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {
             RequestCode.GET_TOPIC_STATS_INFO: self.get_topic_stats_info,
             RequestCode.GET_CONSUME_STATS: self.get_consume_stats,
@@ -58,47 +55,32 @@ class ConsumeStatsProcessor:
         }
 
     def get_topic_stats_info(self, request: Request) -> Response:
-        """202: where each queue of a topic begins and ends, and when it was written last.
-
-        Raises:
-            ResponseError: 17 for a topic that is not there.
-
-        Source: `AdminBrokerProcessor.getTopicStatsInfo`.
-        """
+        """202: bounds of a topic's queues, and the time of the last message."""
         topic = existing_topic(self._topics, Header(request.ext_fields).text("topic"))
         table = {queue: self._topic_offset(queue) for queue in self._queues(topic, topic.write_queue_nums)}
         return Response(body=encode({"offsetTable": table}))
 
     def get_consume_stats(self, request: Request) -> Response:
-        """208: how far a group has consumed each queue of the topics that it consumes, or of one.
-
-        Source: `AdminBrokerProcessor.getConsumeStats`.
-        """
+        """208: consumed and last offsets of a group, in all its topics or in one."""
         header = Header(request.ext_fields)
         group, topic = header.text("consumerGroup"), header.optional_text("topic")
         names = [topic] if topic and topic.strip() else sorted(self._offsets.topics_of(group))
         table: dict[MessageQueue, dict[str, int]] = {}
         tps = 0.0
-        for config in self._consumed(group, names):
+        for config in self._subscribed_topics(group, names):
             # read queues here, write queues for 317: so does 4.9.4
             table.update(self._offset_wrappers(group, config, config.read_queue_nums))
             tps += self._stats.tps_group_get_nums(group, config.topic_name)
         return Response(body=encode({"consumeTps": tps, "offsetTable": table}))
 
     def query_topic_consume_by_who(self, request: Request) -> Response:
-        """300: the groups that consume a topic, or have.
-
-        Source: `AdminBrokerProcessor.queryTopicConsumeByWho`.
-        """
+        """300: groups that consume a topic, or have."""
         topic = Header(request.ext_fields).text("topic")
         groups = self._consumers.groups_of_topic(topic) | self._offsets.groups_of(topic)
         return Response(body=encode({"groupList": sorted(groups)}))
 
     def fetch_all_consume_stats_in_broker(self, request: Request) -> Response:
-        """317: what 208 says, of all groups; `isOrder` leaves only ordered topics.
-
-        Source: `AdminBrokerProcessor.fetchAllConsumeStatsInBroker`.
-        """
+        """317: like 208, of all groups; with `isOrder` of ordered topics alone."""
         only_order = Header(request.ext_fields).flag("isOrder")
         names = sorted(group.group_name for group in self._groups.groups())
         stats = [{group: self._stats_of(group, only_order=only_order)} for group in names]
@@ -111,13 +93,7 @@ class ConsumeStatsProcessor:
         return Response(body=encode(body))
 
     def query_consume_time_span(self, request: Request) -> Response:
-        """303: for each queue the times of its first and last message, of the one consumed last, and the delay.
-
-        Raises:
-            ResponseError: 17 for a topic that is not there.
-
-        Source: `AdminBrokerProcessor.queryConsumeTimeSpan`.
-        """
+        """303: by queue the times of the first, the last and the consumed message, and the delay."""
         header = Header(request.ext_fields)
         topic, group = existing_topic(self._topics, header.text("topic")), header.text("group")
         queues = self._queues(topic, topic.write_queue_nums)
@@ -126,7 +102,7 @@ class ConsumeStatsProcessor:
     def _span(self, group: str, queue: MessageQueue) -> dict[str, Any]:
         topic, queue_id = queue.topic, queue.queue_id
         _, end = self._live.queue_bounds(topic, queue_id)
-        consumed = self._offsets.committed(group, topic, queue_id)
+        consumed = self._offsets.offset(group, topic, queue_id)
         first = self._live.earliest_store_time(topic, queue_id)
         times = {
             "minTimeStamp": first,
@@ -141,7 +117,7 @@ class ConsumeStatsProcessor:
         return self._live.store_time(queue.topic, queue.queue_id, offset) if offset >= 0 else -1
 
     def _stats_of(self, group: str, *, only_order: bool) -> list[dict[str, Any]]:
-        topics = self._consumed(group, sorted(self._offsets.topics_of(group)))
+        topics = self._subscribed_topics(group, sorted(self._offsets.topics_of(group)))
         return [
             {
                 "consumeTps": self._stats.tps_group_get_nums(group, topic.topic_name),
@@ -151,8 +127,8 @@ class ConsumeStatsProcessor:
             if topic.order or not only_order
         ]
 
-    def _consumed(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
-        """Of these topics those that are there, and that the group wants if it is online."""
+    def _subscribed_topics(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
+        """Filters existing topics that the group subscribes to, if it is online."""
         is_online = self._consumers.subscription_count(group) > 0
         for name in names:
             topic = self._topics.get(name)
@@ -164,7 +140,7 @@ class ConsumeStatsProcessor:
 
     def _offset_wrapper(self, group: str, queue: MessageQueue) -> dict[str, int]:
         _, end = self._live.queue_bounds(queue.topic, queue.queue_id)
-        consumed = max(0, self._offsets.committed(group, queue.topic, queue.queue_id))
+        consumed = max(0, self._offsets.offset(group, queue.topic, queue.queue_id))
         last = self._live.store_time(queue.topic, queue.queue_id, consumed - 1) if consumed > 0 else 0
         return {"brokerOffset": end, "consumerOffset": consumed, "lastTimestamp": max(0, last)}
 
@@ -179,11 +155,6 @@ class ConsumeStatsProcessor:
 
 
 def existing_topic(topics: TopicManager, name: str) -> TopicConfig:
-    """A topic that must be there.
-
-    Raises:
-        ResponseError: 17, with RocketMQ's remark.
-    """
     topic = topics.get(name)
     if topic is None:
         raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
@@ -191,10 +162,7 @@ def existing_topic(topics: TopicManager, name: str) -> TopicConfig:
 
 
 def time_text(time: int) -> str:
-    """Milliseconds since 1970 as RocketMQ writes them for people, in local time.
-
-    Source: `UtilAll.timeMillisToHumanString2` with the pattern of `QueueTimeSpan`.
-    """
+    """Formats milliseconds since 1970 as RocketMQ does, in local time."""
     try:
         moment = datetime.fromtimestamp(time // 1000)  # noqa: DTZ006 - local time is what people read
     except (OverflowError, ValueError, OSError):

@@ -1,6 +1,6 @@
 """Answers which messages have a key, and what stands at an offset of the log.
 
-Source: `QueryMessageProcessor`.
+Source: RocketMQ's `QueryMessageProcessor`, `DefaultMessageStore`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ MAX_BODY = (16 << 20) - (64 << 10)
 
 
 class QueryMessageProcessor:
-    """Requests 12 and 33."""
-
     def __init__(self, live: LiveStore, config: Callable[[], BrokerConfig]) -> None:
         self._live = live
         self._config = config
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {
             RequestCode.QUERY_MESSAGE: self.query_message,
             RequestCode.VIEW_MESSAGE_BY_ID: self.view_message_by_id,
@@ -35,8 +32,6 @@ class QueryMessageProcessor:
         """12: the records of a topic that have a key, in the order of the log.
 
         Hashes of keys that agree count as equal.
-
-        Source: `QueryMessageProcessor.queryMessage`, `DefaultMessageStore.queryMessage`.
         """
         header = Header(request.ext_fields)
         begin, end = header.number("beginTimestamp"), header.number("endTimestamp")
@@ -53,13 +48,7 @@ class QueryMessageProcessor:
         return Response(ext_fields=fields, body=b"".join(newest(records, MAX_BODY)))
 
     def view_message_by_id(self, request: Request) -> Response:
-        """33: the record at an offset of the log.
-
-        Raises:
-            ResponseError: 1 where none begins there.
-
-        Source: `QueryMessageProcessor.viewMessageById`.
-        """
+        """33: the record at an offset of the log."""
         offset = Header(request.ext_fields).number("offset")
         record = self._live.record(offset) if offset >= 0 else None
         if record is None:
@@ -78,12 +67,7 @@ class QueryMessageProcessor:
 
 
 def newest(records: list[bytes], most: int) -> list[bytes]:
-    """As many of the last records as fit into so many bytes, in their order.
-
-    Example:
-        >>> newest([b"aaa", b"bb", b"c"], 4)
-        [b'bb', b'c']
-    """
+    """Returns the last records that fit into so many bytes."""
     first, size = len(records), 0
     while first > 0 and size + len(records[first - 1]) <= most:
         first -= 1

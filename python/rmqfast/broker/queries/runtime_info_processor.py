@@ -1,6 +1,6 @@
 """Answers GET_BROKER_RUNTIME_INFO: what the broker has done, and how full its disks are.
 
-Source: `AdminBrokerProcessor.prepareRuntimeInfo`, `DefaultMessageStore.getRuntimeInfo`.
+Source: RocketMQ's `AdminBrokerProcessor`, `DefaultMessageStore`, `UtilAll`, `MixAll`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ _KIB = 1024
 
 
 class RuntimeInfoProcessor:
-    """Request 28."""
-
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
@@ -47,14 +45,9 @@ class RuntimeInfoProcessor:
         self._now = now
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {RequestCode.GET_BROKER_RUNTIME_INFO: self.get_broker_runtime_info}
 
     def get_broker_runtime_info(self, _request: Request) -> Response:
-        """28: figures by name, as texts.
-
-        Source: `AdminBrokerProcessor.getBrokerRuntimeInfo`.
-        """
         figures = self._stats.runtime_info(self._now()) | dict(self._schedule()) | self._store_info()
         return Response(body=encode({"table": figures | self._disk_info() | self._queue_info()}))
 
@@ -90,7 +83,7 @@ class RuntimeInfoProcessor:
         return info
 
     def _queue_info(self) -> dict[str, str]:
-        """Requests do not wait for a pool of threads here, so that nothing ever stands in the queues before them."""
+        """Returns the thread pools' queues, which are always empty: requests do not wait for threads here."""
         config = self._config()
         # RocketMQ's defaults: dashboards divide by them
         capacities = {
@@ -105,22 +98,17 @@ class RuntimeInfoProcessor:
 
 
 def used_ratio(path: Path) -> float:
-    """The used part of the disk that holds a path, in whole hundredths, rounded up; -1 where there is no such path.
-
-    Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
-    """
+    """Returns the used part of a path's disk in hundredths, rounded up; -1 where there is no such path."""
     percent = used_percent(path)
     return -1.0 if percent is None else percent / 100
 
 
 def readable_bytes(count: int) -> str:
-    """Bytes as RocketMQ writes them for people.
+    """Formats bytes as RocketMQ does.
 
     Example:
         >>> readable_bytes(409), readable_bytes(1142), readable_bytes(270_000_000_000)
         ('409 B', '1.1 KiB', '251.5 GiB')
-
-    Source: `MixAll.humanReadableByteCount`.
     """
     if count < _KIB:
         return f"{count} B"
@@ -129,7 +117,7 @@ def readable_bytes(count: int) -> str:
 
 
 def _usage(path: Path) -> tuple[int, int, int] | None:
-    """Bytes of the disk: all, those used, and those that an ordinary user may have."""
+    """Returns the disk's bytes: all, used, and available to an ordinary user."""
     try:
         return shutil.disk_usage(path)
     except OSError:

@@ -1,1 +1,1 @@
-"""How name servers hear of the broker."""
+"""Registration at name servers."""

@@ -1,6 +1,6 @@
 """Sends registrations to all name servers of a broker.
 
-Source: `BrokerOuterAPI`.
+Source: RocketMQ's `BrokerOuterAPI`, `BrokerController`, `DefaultRequestProcessor`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAVE_TIMEOUT = 1.0
 
 
 class NameServers:
-    """All name servers of a cluster; one that does not answer keeps nobody from the others.
+    """Registers at all name servers of a cluster; one that is down does not delay the others.
 
     Raises:
         ArgumentError: Its properties of TLS contradict each other.
@@ -44,69 +44,57 @@ class NameServers:
 
     @property
     def all_know(self) -> bool:
-        """Whether each of them got all topics, and has answered since."""
+        """Whether each name server got all topics, and has answered since."""
         return all(link.knows_all for link in self._links)
 
     def register(self, topics: dict[str, Any]) -> list[dict[str, str]]:
-        """Tells all of them of the broker and its topics, and waits for their answers.
+        """Registers the broker and its topics everywhere, and waits for the answers.
 
         Returns:
             What each one that answered says of ordered topics.
-
-        Source: `BrokerOuterAPI.registerBrokerAll`.
         """
         if not self._links:
             return []
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
         answers = self._each(lambda link: link.register(fields, body, timeout), timeout)
-        return [_ordered_topics(answer) for answer in answers]
+        return [_topics_in_answer(answer) for answer in answers]
 
     def retry(self, topics: dict[str, Any]) -> None:
-        """Tells those of the broker and its topics that were not told of all; waits for nobody."""
+        """Registers all topics at the name servers that do not have them; does not wait."""
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
         for link in self._links:
             if not link.knows_all:
                 new_thread(link.register, fields, body, timeout).start()
 
     def register_topics(self, topics: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
-        """Tells all of them of some topics, and waits for their answers.
+        """Registers some topics everywhere, and waits for the answers.
 
         A name server that may not know the other topics is notified of them, too: it would take what it got for all.
-
-        Source: `BrokerController.registerIncrementBrokerData`.
         """
         fields, timeout = self._registration(), self._timeout()
         some = _body(topics)
         self._each(lambda link: link.register_topics(fields, some, all_topics, timeout), timeout)
 
     def are_current(self, version: dict[str, Any]) -> bool:
-        """Whether all of them answer that they know this version of the topics; to them it is a sign of life.
-
-        Source: `BrokerOuterAPI.needRegister`, `DefaultRequestProcessor.queryBrokerTopicConfig`.
-        """
+        """Asks whether all name servers have this version of the topics; this keeps the broker alive there."""
         fields, body, timeout = self._identity(), encode(version), self._timeout()
         answers = self._each(lambda link: link.request(RequestCode.QUERY_DATA_VERSION, fields, body, timeout), timeout)
         current = [answer for answer in answers if (answer.ext_fields or {}).get("changed") == "false"]
         return len(current) == len(self._links)
 
-    def ordered_topics(self) -> list[dict[str, str]]:
-        """What each one that answers says of ordered topics."""
+    def ask_ordered_topics(self) -> list[dict[str, str]]:
         fields, timeout = {"namespace": _ORDERED_TOPICS}, self._timeout()
         answers = self._each(
             lambda link: link.request(RequestCode.GET_KVLIST_BY_NAMESPACE, fields, b"", timeout), timeout
         )
-        return [_ordered_topics(answer) for answer in answers]
+        return [_topics_in_answer(answer) for answer in answers]
 
     def unregister(self) -> None:
-        """Tells all of them that the broker is gone; waits a second at most.
-
-        Source: `BrokerOuterAPI.unregisterBrokerAll`.
-        """
+        """Unregisters everywhere; waits a second at most."""
         fields = self._identity()
         self._each(lambda link: link.leave(fields), _LEAVE_TIMEOUT)
 
     def close(self) -> None:
-        """Ends the connections."""
         for link in self._links:
             link.close()
 
@@ -128,7 +116,7 @@ class NameServers:
         return self._config.number("registerBrokerTimeoutMills") / 1000
 
     def _each(self, request: Callable[[_Link], Response | None], timeout: float) -> list[Response]:
-        """Asks all at the same time; whoever did not answer the last time is not waited for."""
+        """Asks all at once; does not wait for those that did not answer the last time."""
         answers: list[Response] = []
 
         def work(link: _Link) -> None:
@@ -148,7 +136,7 @@ class NameServers:
 
 
 class _Link:
-    """One of them.
+    """A connection to one name server.
 
     Attributes:
         knows_all: It got all topics, and all changes since.
@@ -184,7 +172,7 @@ class _Link:
         return self.request(RequestCode.UNREGISTER_BROKER, fields, b"", _LEAVE_TIMEOUT)
 
     def request(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
-        """The answer; None where there is none, or an error."""
+        """Returns the answer; None for an error or none in time."""
         signed = fields if self._credentials is None else self._credentials.signed(fields, body)
         if not self._lock.acquire(timeout=timeout if self.is_answering else 0):
             # it is asked already, with what was so then
@@ -217,6 +205,6 @@ def _body(topics: dict[str, Any]) -> bytes:
     return encode({"filterServerList": [], "topicConfigSerializeWrapper": topics})
 
 
-def _ordered_topics(answer: Response) -> dict[str, str]:
+def _topics_in_answer(answer: Response) -> dict[str, str]:
     table = decode(answer.body).get("table") if answer.body else None
     return {str(name): str(value) for name, value in table.items()} if isinstance(table, dict) else {}

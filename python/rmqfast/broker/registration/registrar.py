@@ -1,6 +1,6 @@
 """Decides when a broker registers, and which topics it tells.
 
-Source: `BrokerController.registerBrokerAll`.
+Source: RocketMQ's `BrokerController`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.topics.topic_manager import TopicManager
-from rmqfast.broker.topics.topic_rules import masked
+from rmqfast.broker.topics.topic_rules import mask_permission
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store.config import TopicConfig
 from rmqfast.system import monotonic
@@ -31,7 +31,7 @@ _PIECE = 16
 
 
 class Registrar:
-    """Tells name servers of all topics at the start and of what changes; every 30 seconds it sees whether they know.
+    """Registers all topics at the start, then changes; compares versions every 30 seconds.
 
     One thread tells them, so that a request to a broker waits for it a moment only.
     """
@@ -49,15 +49,12 @@ class Registrar:
         self._thread = new_thread(self._run, name="rmqfast-register")
 
     def start(self) -> None:
-        """Tells all name servers for the first time; one that is down takes at most `registerBrokerTimeoutMills`."""
+        """Registers for the first time; a name server that is down takes at most `registerBrokerTimeoutMills`."""
         self._register()
         self._thread.start()
 
-    def changed(self, topics: Sequence[TopicConfig] | None) -> None:
-        """Has name servers told of some topics, or of all where that is None; for a few it waits a moment.
-
-        Source: `BrokerController.registerIncrementBrokerData`.
-        """
+    def register_changes(self, topics: Sequence[TopicConfig] | None) -> None:
+        """Registers some topics, or all for None; waits a moment for a few."""
         change = _Change(None if topics is None else list(topics))
         with self._changed:
             self._changes.append(change)
@@ -67,10 +64,7 @@ class Registrar:
                 self._changed.wait_for(lambda: change.is_done or self._is_stopped, patience)
 
     def stop(self) -> None:
-        """Tells all name servers that the broker is gone.
-
-        Source: `BrokerController.unregisterBrokerAll`.
-        """
+        """Unregisters."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -95,7 +89,7 @@ class Registrar:
                 next_time = monotonic() + self._period()
 
     def _send(self, changes: Sequence[_Change]) -> None:
-        """Tells of the next topics of each change; a change of which they were the last is told."""
+        """Registers the next topics of each change, and drops changes that are done."""
         topics: list[TopicConfig] = []
         for change in changes:
             topics += change.take(_PIECE)
@@ -110,11 +104,11 @@ class Registrar:
             self._changed.notify_all()
 
     def _refresh(self) -> None:
-        """Tells all again, unless every name server has them as they are."""
+        """Registers all topics again, unless every name server has this version."""
         if not self._name_servers.are_current(self._topics.data_version.to_json()):
             self._register()
             return
-        for ordered in self._name_servers.ordered_topics():
+        for ordered in self._name_servers.ask_ordered_topics():
             self._topics.update_order_topics(ordered)
 
     def _register(self) -> None:
@@ -132,7 +126,7 @@ class Registrar:
         return self._registration_of(None)
 
     def _registration_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
-        """The registration of some topics, or of all, with a version that no other had."""
+        """Returns the registration of some topics, or of all, with a new version."""
         with self._versioning:
             # a name server passes over topics whose version it has, though it may have missed some of them
             if self._topics.data_version.to_json() == self._last_version:
@@ -143,11 +137,11 @@ class Registrar:
 
     def _wrapper(self, topics: Iterable[TopicConfig] | None = None) -> dict[str, Any]:
         permission = self._config().number("brokerPermission")
-        return self._topics.wrapper(topics, lambda topic: masked(topic, permission))
+        return self._topics.wrapper(topics, lambda topic: mask_permission(topic, permission))
 
 
 class _Change:
-    """Topics of which name servers are to be told.
+    """Topics to register.
 
     Attributes:
         is_of_all: It is about all topics.

@@ -1,6 +1,6 @@
 """Computes the statistics of topics and groups out of counters that only grow.
 
-Source: `BrokerStatsManager`, `StatsItemSet`.
+Source: RocketMQ's `BrokerStatsManager`, `StatsItemSet`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def counters_of(data_plane: DataPlane) -> list[Counter]:
 
 
 class BrokerStats:
-    """The statistics by name and key; any thread may call it.
+    """Statistics by name and key; thread-safe.
 
     Keys are a topic, `topic@group`, `topic@queue`, `topic@queue@group`, `queue@topic@group`, or the cluster's name.
 
@@ -71,10 +71,7 @@ class BrokerStats:
         self._due = dict.fromkeys((MINUTE_PERIOD, HOUR_PERIOD, DAY_PERIOD), 0)
 
     def run_once(self, now: int) -> None:
-        """Takes the samples that are due.
-
-        Source: `StatsItemSet.init`.
-        """
+        """Takes the samples that are due."""
         # the second condition: the time of day was set back, and samples must not wait for the old time
         periods = [period for period, due_at in self._due.items() if due_at <= now or due_at > now + period]
         if not periods:
@@ -87,34 +84,20 @@ class BrokerStats:
                     item.sample(period, now=now)
 
     def item(self, name: str, key: str) -> StatsItem | None:
-        """A statistic; None where nothing was ever counted.
-
-        Source: `BrokerStatsManager.getStatsItem`.
-        """
+        """Returns a statistic; None where nothing was counted."""
         if (name, key) not in self._items:
             self._refresh()  # it may have been counted since the last sample; otherwise its samples say all
         return self._items.get((name, key))
 
     def tps_group_get_nums(self, group: str, topic: str) -> float:
-        """How many messages of a topic a group got for each second of the last minute.
-
-        Source: `BrokerStatsManager.tpsGroupGetNums`.
-        """
+        """Returns the messages per second of a topic that a group got in the last minute."""
         item = self._items.get(("GROUP_GET_NUMS", f"{topic}@{group}"))
         return 0.0 if item is None else item.minute.tps
 
     def on_topic_deleted(self, topic: str) -> None:
-        """Forgets the statistics of a topic: those that come later begin at nothing.
-
-        Source: `BrokerStatsManager.onTopicDeleted`.
-        """
         self._forget(lambda name, key: topic in _topics_of(name, key))
 
     def on_group_deleted(self, group: str) -> None:
-        """Forgets the statistics of a group: those that come later begin at nothing.
-
-        Source: `BrokerStatsManager.onGroupDeleted`.
-        """
         self._forget(lambda name, key: name not in _OF_BROKER + _BY_TOPIC and key.endswith(f"@{group}"))
 
     def _forget(self, is_gone: Callable[[str, str], bool]) -> None:
@@ -145,21 +128,14 @@ class BrokerStats:
 
 
 class BrokerStatsProcessor:
-    """Answers request 315: what a statistic says."""
-
     def __init__(self, stats: BrokerStats) -> None:
         self._stats = stats
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {RequestCode.VIEW_BROKER_STATS_DATA: self.view_broker_stats_data}
 
     def view_broker_stats_data(self, request: Request) -> Response:
-        """315: what a statistic says of the last minute, hour and day.
-
-        Raises:
-            ResponseError: 1 for one that was never counted.
-        """
+        """315: a statistic of the last minute, hour and day."""
         header = Header(request.ext_fields)
         name, key = header.text("statsName"), header.text("statsKey")
         item = self._stats.item(name, key)

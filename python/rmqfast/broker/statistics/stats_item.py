@@ -1,6 +1,6 @@
 """Samples the counters of one key, and computes its minute, hour and day.
 
-Source: `StatsItem`, `StatsSnapshot`, `CallSnapshot`.
+Source: RocketMQ's `StatsItem`, `StatsSnapshot`, `CallSnapshot`, `BrokerStatsItem`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ MINUTE_PERIOD, HOUR_PERIOD, DAY_PERIOD = 10 * SECOND, 600 * SECOND, 3600 * SECON
 
 
 class CallSnapshot(NamedTuple):
-    """What the counters said at a time."""
-
     timestamp: int
     times: int
     value: int
 
 
 class StatsSnapshot(NamedTuple):
-    """What samples say of the time between the first and the last of them.
+    """The difference between the first and the last sample.
 
     Attributes:
         sum: What it added up to.
@@ -37,15 +35,11 @@ class StatsSnapshot(NamedTuple):
     avgpt: float = 0.0
 
     def to_json(self) -> dict[str, int | float]:
-        """As RocketMQ sends it.
-
-        Source: `BrokerStatsItem`.
-        """
         return {"sum": self.sum, "tps": self.tps, "avgpt": self.avgpt}
 
 
 class StatsItem:
-    """Three rows of samples: each ten seconds for a minute, ten minutes for an hour, hour for a day.
+    """Three rows of samples: every ten seconds of a minute, ten minutes of an hour, hour of a day.
 
     A row begins with a sample of nothing, one period before its first.
 
@@ -68,15 +62,11 @@ class StatsItem:
         }
 
     def count(self, *, times: int, value: int) -> None:
-        """Notes what the counters say; they only grow."""
+        """Sets the totals, which only grow."""
         self._times = times
         self._value = value
 
     def sample(self, period: int, *, now: int) -> None:
-        """Takes a sample.
-
-        Source: `StatsItem.samplingInSeconds`, `samplingInMinutes`, `samplingInHour`.
-        """
         row = self._rows[period]
         if not row:
             row.append(CallSnapshot(now - self._STEPS[period], 0, 0))
@@ -84,25 +74,18 @@ class StatsItem:
 
     @property
     def minute(self) -> StatsSnapshot:
-        """What the last minute adds up to."""
         return between(self._rows[MINUTE_PERIOD])
 
     @property
     def hour(self) -> StatsSnapshot:
-        """What the last hour adds up to."""
         return between(self._rows[HOUR_PERIOD])
 
     @property
     def day(self) -> StatsSnapshot:
-        """What the last day adds up to."""
         return between(self._rows[DAY_PERIOD])
 
 
 def between(samples: Sequence[CallSnapshot]) -> StatsSnapshot:
-    """What samples say of the time between the first and the last of them.
-
-    Source: `StatsItem.computeStatsData`.
-    """
     if not samples:
         return StatsSnapshot()
     first, last = samples[0], samples[-1]

@@ -1,6 +1,6 @@
 """Computes the figures of the store: how much was put and got, how fast, how long it took.
 
-Source: `StoreStatsService`, `BrokerStats`.
+Source: RocketMQ's `StoreStatsService`, `BrokerStats`, `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SAMPLE_COUNT = 601
 
 
 class DailyCounters(NamedTuple):
-    """Messages that had been put and got when a day began."""
+    """Messages put and got until the day began."""
 
     put_yesterday: int = 0
     put_today: int = 0
@@ -30,12 +30,11 @@ class DailyCounters(NamedTuple):
     got_today: int = 0
 
     def next(self, totals: StoreTotals) -> DailyCounters:
-        """As another day begins."""
         return DailyCounters(self.put_today, totals.put_times, self.got_today, totals.transferred)
 
 
 class StoreStats:
-    """Samples of the totals, one a second; any thread may call it."""
+    """Samples of the totals, one a second; thread-safe."""
 
     def __init__(self, counters: Callable[[], Iterable[Counter]], *, now: int) -> None:
         self._counters = counters
@@ -49,10 +48,7 @@ class StoreStats:
         self._put_times: Mapping[str, int] = {}
 
     def run_once(self, now: int) -> None:
-        """Takes the sample that is due; notes what was put and got when a day begins.
-
-        Source: `StoreStatsService.sampling`, `BrokerStats.record`.
-        """
+        """Takes the sample that is due, and the day's first totals."""
         if self._samples and 0 <= now - self._samples[-1][0] < SECOND:
             return
         totals = StoreTotals.from_counters(self._counters())
@@ -65,10 +61,7 @@ class StoreStats:
                 self._roll(totals, now)
 
     def runtime_info(self, now: int) -> dict[str, str]:
-        """The figures as RocketMQ names and writes them.
-
-        Source: `StoreStatsService.getRuntimeInfo`, `AdminBrokerProcessor.prepareRuntimeInfo`.
-        """
+        """Returns the figures under RocketMQ's names."""
         totals = StoreTotals.from_counters(self._counters())
         with self._lock:
             return self._totals_info(totals, now) | self._tps_info() | self._daily_info(totals)
@@ -131,13 +124,11 @@ class StoreStats:
 
 
 def format_runtime(spent: int) -> str:
-    """Milliseconds as RocketMQ writes how long it runs.
+    """Formats milliseconds as RocketMQ formats its uptime.
 
     Example:
         >>> format_runtime(90_061_000)
         '[ 1 days, 1 hours, 1 minutes, 1 seconds ]'
-
-    Source: `StoreStatsService.getFormatRuntime`.
     """
     minutes, seconds = divmod(max(0, spent) // 1000, 60)
     hours, minutes = divmod(minutes, 60)

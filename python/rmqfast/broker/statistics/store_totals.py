@@ -1,6 +1,6 @@
 """Adds up the counters of the data plane for the store as a whole.
 
-Source: `StoreStatsService`.
+Source: RocketMQ's `StoreStatsService`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DELIVERED = "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER"
 
 
 class StoreTotals(NamedTuple):
-    """What the counters add up to since the start.
+    """Sums of the counters since the start.
 
     Attributes:
         put_size: Bytes of their records.
@@ -54,7 +54,7 @@ class StoreTotals(NamedTuple):
 
     @classmethod
     def from_counters(cls, counters: Iterable[Counter]) -> StoreTotals:
-        """What counters add up to.
+        """Sums up counters.
 
         Those of topics and groups count, and `STORE_PUT_NUMS` and `STORE_PUT_SIZE` of messages that the broker itself
         stored, which are no topic's statistics; beside them there may be `STORE_PUT_FAILED`, `STORE_GET_MISS`,
@@ -89,13 +89,11 @@ class StoreTotals(NamedTuple):
 
 
 def percentile(put_times: Mapping[str, int], part: float) -> float:
-    """Milliseconds that this part of the puts took at most, by their ranges.
+    """Returns the milliseconds within which this part of the puts was done.
 
     Example:
         >>> percentile({"<=0ms": 50, "0~10ms": 50}, 0.99), percentile({}, 0.99)
         (9.8, 0.0)
-
-    Source: `StoreStatsService.findPutMessageEntireTimePX`.
     """
     rank = int(sum(put_times.values()) * part)
     count_below, low = 0, 0

@@ -1,6 +1,6 @@
 """Keeps the consumer groups of a broker.
 
-Source: `SubscriptionGroupManager`.
+Source: RocketMQ's `SubscriptionGroupManager`, `Validators`, `SlaveSynchronize`, `SubscriptionGroupWrapper`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,11 @@ SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
 class SubscriptionGroupManager:
-    """Groups by name; each change goes to the data plane and is saved. Any thread may call it."""
+    """Consumer groups by name; changes go to the data plane and are saved. Thread-safe."""
 
     def __init__(
         self, metadata: Metadata, config: Callable[[], BrokerConfig], data_plane: DataPlane, *, now: Callable[[], int]
     ) -> None:
-        """Reads the groups of a store.
-
-        Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-        """
         self._metadata = metadata
         self._config = config
         self._data_plane = data_plane
@@ -43,28 +38,19 @@ class SubscriptionGroupManager:
 
     @property
     def data_version(self) -> DataVersion:
-        """When a group was changed last, and how often."""
         return self._table.data_version
 
     def get(self, name: str) -> SubscriptionGroupConfig | None:
-        """A group; None where there is none."""
         return self._table.get(name)
 
     def groups(self) -> list[SubscriptionGroupConfig]:
-        """All groups."""
         with self._lock:
             return list(self._table.values())
 
     def find(self, name: str, admit: Callable[[], object] = lambda: None) -> SubscriptionGroupConfig | None:
-        """A group; it is made where it is not there and may be. Nobody waits for the disk then: it would be made again.
+        """Returns a group, making it where that is allowed; None otherwise.
 
-        Returns:
-            None where there is none: groups are not made by themselves, or none may have this name.
-
-        Raises:
-            ResponseError: More groups than the broker takes.
-
-        Source: `SubscriptionGroupManager.findSubscriptionGroupConfig`.
+        Does not wait for the disk: a group that is lost is made again.
         """
         group = self.get(name)
         if group is not None:
@@ -80,23 +66,14 @@ class SubscriptionGroupManager:
             return self.get(name) or self._put(SubscriptionGroupConfig(group_name=name))
 
     def update(self, group: SubscriptionGroupConfig) -> None:
-        """Adds a group, or takes the place of the one of its name.
-
-        Raises:
-            ResponseError: 1 for a name that no group may have.
-
-        Source: `SubscriptionGroupManager.updateSubscriptionGroupConfig`.
-        """
+        """Adds or replaces a group."""
         validate_group(group.group_name)
         with self._lock:
             self._put(group)
         self._metadata.flush_or_log()
 
     def take(self, table: SubscriptionGroupTable) -> None:
-        """Has the groups of a master in place of its own, and its version.
-
-        Source: `SlaveSynchronize.syncSubscriptionGroupConfig`.
-        """
+        """Takes the groups and the version of a master in place of its own."""
         with self._lock:
             for name in [name for name in self._table if name not in table]:
                 self._table.remove(name, now=self._now())
@@ -112,10 +89,6 @@ class SubscriptionGroupManager:
         self._metadata.flush_or_log()
 
     def delete(self, name: str) -> None:
-        """Removes a group; one that is not there is no change.
-
-        Source: `SubscriptionGroupManager.deleteSubscriptionGroupConfig`.
-        """
         with self._lock:
             self._table.remove(name, now=self._now())
             self._data_plane.remove_group(name)
@@ -124,10 +97,7 @@ class SubscriptionGroupManager:
         self._metadata.flush_or_log()
 
     def wrapper(self) -> dict[str, Any]:
-        """The groups as RocketMQ sends them.
-
-        Source: `SubscriptionGroupWrapper`.
-        """
+        """Returns the groups as RocketMQ sends them."""
         with self._lock:
             groups, version = self.groups(), self.data_version
         table = {group.group_name: group.to_json() for group in groups}
@@ -149,13 +119,7 @@ class SubscriptionGroupManager:
 
 
 def validate_group(name: str) -> str:
-    """The name, if a group may have it.
-
-    Raises:
-        ResponseError: 1, with the remark of RocketMQ's clients.
-
-    Source: `Validators.checkGroup`; the broker of 4.9.4 takes any name.
-    """
+    """Returns a legal group name; refuses others with the remark of RocketMQ's clients."""
     problem = name_problem("group", name)
     if problem is not None:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, problem)

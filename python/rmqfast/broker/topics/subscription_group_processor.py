@@ -1,6 +1,6 @@
 """Answers the requests that make, change, delete and list consumer groups.
 
-Source: `AdminBrokerProcessor`.
+Source: RocketMQ's `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class SubscriptionGroupProcessor:
         self._config = config
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.update_and_create_subscription_group,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.get_all_subscription_group,
@@ -49,30 +48,16 @@ class SubscriptionGroupProcessor:
         }
 
     def update_and_create_subscription_group(self, request: Request) -> Response:
-        """200: makes a group, or changes one.
-
-        Raises:
-            ResponseError: A body that is no group, a name that no group may have.
-
-        Source: `AdminBrokerProcessor.updateAndCreateSubscriptionGroup`.
-        """
         group = group_of(request.body)
         _log.info("%s makes or changes %s", request.channel.remote_address, group)
         self._groups.update(group)
         return Response()
 
     def get_all_subscription_group(self, _request: Request) -> Response:
-        """201: all groups.
-
-        Source: `AdminBrokerProcessor.getAllSubscriptionGroup`.
-        """
         return Response(body=encode(self._groups.wrapper()))
 
     def delete_subscription_group(self, request: Request) -> Response:
-        """207: deletes a group, and its offsets if that is asked for; one that is not there is no error.
-
-        Source: `AdminBrokerProcessor.deleteSubscriptionGroup`; 5.x calls the flag `cleanOffset`.
-        """
+        """207: deletes a group, and its offsets if asked to."""
         header = Header(request.ext_fields)
         name = header.text("groupName")
         _log.info("%s deletes the consumer group %r", request.channel.remote_address, name[:300])
@@ -84,10 +69,6 @@ class SubscriptionGroupProcessor:
         return Response()
 
     def get_subscription_group(self, request: Request) -> Response:
-        """352: one group.
-
-        Source: `AdminBrokerProcessor.getSubscriptionGroup` of 5.x.
-        """
         name = Header(request.ext_fields).text("group")
         group = self._groups.get(name)
         if group is None:
@@ -97,7 +78,7 @@ class SubscriptionGroupProcessor:
 
 
 def group_of(body: bytes) -> SubscriptionGroupConfig:
-    """The group that a body says; a member that is missing or null has its default.
+    """Parses a group; missing and null members have their defaults.
 
     Raises:
         ResponseError: 1; says which member is of a wrong type or out of range.

@@ -1,6 +1,7 @@
 """Keeps the topics of a broker: of clients, made by sends, and its own.
 
-Source: `TopicConfigManager`.
+Source: RocketMQ's `TopicConfigManager`, `BrokerController`, `SlaveSynchronize`, `AbstractSendMessageProcessor`,
+`TopicConfigSerializeWrapper`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _UNIT, _UNIT_SUB = 1, 2
 
 
 class TopicManager:
-    """Topics by name; each change is saved, told to the data plane, then to `on_change`. Any thread may call it.
+    """Topics by name; changes are saved, then go to the data plane and to `on_change`. Thread-safe.
 
     `on_change` gets the topics that are to be registered at the name servers, or None where all are.
     """
@@ -46,11 +47,6 @@ class TopicManager:
         now: Callable[[], int],
         on_change: Callable[[Sequence[TopicConfig] | None], object] = lambda _: None,
     ) -> None:
-        """Reads the topics of a store.
-
-        Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-        """
         self._metadata = metadata
         self._config = config
         self._data_plane = data_plane
@@ -65,42 +61,28 @@ class TopicManager:
 
     @property
     def data_version(self) -> DataVersion:
-        """When a topic was changed last, and how often."""
         return self._table.data_version
 
     @property
     def system_topics(self) -> list[str]:
-        """The broker's own topics."""
         config = self._config()
         return system_topics(config.text("brokerClusterName"), config.text("brokerName"), trace_topic(config))
 
     def get(self, name: str) -> TopicConfig | None:
-        """A topic; None where there is none.
-
-        Source: `TopicConfigManager.selectTopicConfig`.
-        """
         return self._table.get(name)
 
     def topics(self) -> list[TopicConfig]:
-        """All topics."""
         with self._lock:
             return list(self._table.values())
 
     def update(self, topic: TopicConfig) -> None:
-        """Adds a topic, or takes the place of the one of its name; that alone is registered.
-
-        Source: `TopicConfigManager.updateTopicConfig`, `BrokerController.registerIncrementBrokerData`.
-        """
+        """Adds or replaces a topic, and registers it alone."""
         with self._lock:
             self._stage([topic])
         self._settle([topic])
         self._on_change([topic])
 
     def delete(self, name: str) -> None:
-        """Removes a topic; one that is not there is no change.
-
-        Source: `TopicConfigManager.deleteTopicConfig`.
-        """
         with self._lock:
             self._table.remove(name, now=self._now())
             self._data_plane.remove_topic(name)
@@ -109,10 +91,7 @@ class TopicManager:
         self._metadata.flush_or_log()
 
     def take(self, table: TopicConfigTable) -> None:
-        """Has the topics of a master in place of its own, and its version.
-
-        Source: `SlaveSynchronize.syncTopicConfig`.
-        """
+        """Takes the topics and the version of a master in place of its own."""
         with self._lock:
             gone = [name for name in self._table if name not in table]
             changed = [topic for topic in table.values() if self._table.get(topic.topic_name) != topic]
@@ -139,13 +118,11 @@ class TopicManager:
         unit_mode: bool = False,
         admit: Callable[[], object] = lambda: None,
     ) -> TopicConfig:
-        """The topic that a message is sent to; it is made where it is not there and may be.
+        """Returns the topic of a send, creating it where that is allowed.
 
         Raises:
             ResponseError: A name that no topic may have, a topic that nobody may send to, or none by this name (17);
                 more topics than the broker takes.
-
-        Source: `AbstractSendMessageProcessor.msgCheck`, `TopicConfigManager.createTopicInSendMessageMethod`.
         """
         refuse_not_allowed_send(validate_topic(name))
         topic = self.get(name)
@@ -165,20 +142,14 @@ class TopicManager:
     def create_for_send_back(
         self, name: str, queues: int, perm: int = READ_WRITE, sys_flag: int = 0
     ) -> TopicConfig | None:
-        """A topic of the broker's making, as of retries and of dead letters; as it is where it is there.
-
-        Returns:
-            None for a name that no topic may have.
-
-        Source: `TopicConfigManager.createTopicInSendMessageBackMethod`.
-        """
+        """Returns a topic of retries or dead letters, creating it where needed; None for an illegal name."""
         topic = TopicConfig(
             topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, topic_sys_flag=sys_flag
         )
         return self._create(name, lambda: topic)
 
     def create_missing(self, topics: Collection[TopicConfig]) -> None:
-        """Makes those of these topics that are not there, unless no topic may have their names.
+        """Creates those of the topics that do not exist, except illegal names.
 
         They are one change: one wait for the disk, and one for name servers.
         """
@@ -192,10 +163,7 @@ class TopicManager:
         self._on_change(new_topics)
 
     def update_order_topics(self, names: Collection[str]) -> None:
-        """Makes these ordered topics, and no others.
-
-        Source: `TopicConfigManager.updateOrderTopicConfig`.
-        """
+        """Makes these the ordered topics."""
         with self._lock:
             misordered = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
             configs = [replace(topic, order=not topic.order) for topic in misordered]
@@ -203,17 +171,17 @@ class TopicManager:
         self._settle(configs)
 
     def next_version(self) -> None:
-        """Makes name servers take all topics anew, as where what the broker allows has changed."""
+        """Has name servers take all topics again, as after a change of the broker's permission."""
         self.advance()
         self._on_change(None)
 
     def advance(self) -> None:
-        """Gives the topics as they are a version that no name server has."""
+        """Sets a version that no name server has."""
         with self._lock:
             self._table.data_version = self._table.data_version.next(self._now())
 
     def hold(self, work: Callable[[Collection[str]], _T]) -> _T:
-        """Does something with the names of all topics, while none is made or removed."""
+        """Calls `work` with the names of all topics, while none is created or deleted."""
         with self._lock:
             return work(frozenset(self._table))
 
@@ -222,10 +190,7 @@ class TopicManager:
         topics: Iterable[TopicConfig] | None = None,
         as_sent: Callable[[TopicConfig], TopicConfig] = lambda topic: topic,
     ) -> dict[str, Any]:
-        """The topics as RocketMQ sends them, to a name server or a slave, and their version at the same moment.
-
-        Source: `TopicConfigSerializeWrapper`.
-        """
+        """Returns topics and their version as RocketMQ sends them to name servers and slaves."""
         with self._lock:
             selected, version = list(self._table.values() if topics is None else topics), self.data_version
         table = {topic.topic_name: topic.to_json() for topic in map(as_sent, selected)}
@@ -265,7 +230,7 @@ class TopicManager:
         return topic
 
     def _stage(self, topics: Sequence[TopicConfig]) -> None:
-        """Takes topics as one change, which is not saved yet.
+        """Changes topics without saving them.
 
         Raises:
             ResponseError: More topics than the broker takes.
@@ -286,7 +251,7 @@ class TopicManager:
         self._put_version()
 
     def _settle(self, topics: Sequence[TopicConfig]) -> None:
-        """Waits until topics are saved, then tells the data plane of them as they are now."""
+        """Waits until topics are saved, then gives them to the data plane."""
         # Saved first: from then on messages are acknowledged, and after a kill nobody finds them without their topic.
         self._metadata.flush_or_log()
         with self._lock:

@@ -1,6 +1,6 @@
 """Validates topic names, and lists the topics that are the broker's own.
 
-Source: `TopicValidator`.
+Source: RocketMQ's `TopicValidator`.
 """
 
 from __future__ import annotations
@@ -26,25 +26,14 @@ FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 
 def system_topics(cluster_name: str, broker_name: str, trace_topic: str | None = None) -> list[str]:
-    """The topics that are the broker's own, in the order in which RocketMQ lists them.
-
-    Example:
-        >>> system_topics("DefaultCluster", "broker-a")[:3]
-        ['SCHEDULE_TOPIC_XXXX', 'RMQ_SYS_TRANS_HALF_TOPIC', 'RMQ_SYS_TRACE_TOPIC']
-    """
+    """Returns the broker's own topics, sorted."""
     traces = () if trace_topic is None else (trace_topic,)
     own = (cluster_name, broker_name, *traces, f"{cluster_name}_REPLY_TOPIC")
     return sorted({*SYSTEM_TOPICS, *own})
 
 
 def validate_topic(topic: str | None) -> str:
-    """The name, if a topic may have it.
-
-    Raises:
-        ResponseError: 1, with RocketMQ's remark.
-
-    Source: `TopicValidator.validateTopic`.
-    """
+    """Returns a legal topic name; refuses others with RocketMQ's remark."""
     name = topic or ""
     problem = name_problem("new topic", name)
     if problem is not None:
@@ -53,24 +42,12 @@ def validate_topic(topic: str | None) -> str:
 
 
 def refuse_system_topic(topic: str, system: Collection[str]) -> None:
-    """Keeps clients from making, changing or deleting one of the broker's own topics.
-
-    Raises:
-        ResponseError: 1, with RocketMQ's remark.
-
-    Source: `TopicValidator.isSystemTopic`.
-    """
+    """Refuses to make, change or delete one of the broker's own topics."""
     if topic in system or topic.startswith(SYSTEM_TOPIC_PREFIX):
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
 
 
 def refuse_not_allowed_send(topic: str) -> None:
-    """Keeps clients from sending to topics that the broker itself writes.
-
-    Raises:
-        ResponseError: 16, with RocketMQ's remark.
-
-    Source: `TopicValidator.isNotAllowedSendTopic`.
-    """
+    """Refuses sends to topics that the broker itself writes."""
     if topic in FORBIDDEN_TOPICS:
         raise ResponseError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")

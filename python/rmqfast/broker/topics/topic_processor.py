@@ -1,6 +1,6 @@
 """Answers the requests that make, change, delete and list topics.
 
-Source: `AdminBrokerProcessor`.
+Source: RocketMQ's `AdminBrokerProcessor`, `CreateTopicRequestHeader`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ class TopicProcessor:
         self._config = config
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers, by request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.update_and_create_topic,
             RequestCode.DELETE_TOPIC_IN_BROKER: self.delete_topic,
@@ -55,13 +54,7 @@ class TopicProcessor:
         }
 
     def update_and_create_topic(self, request: Request) -> Response:
-        """17: makes a topic, or changes one; whether it is ordered is not for the broker to say.
-
-        Raises:
-            ResponseError: A name that no topic of a client may have, numbers that make no topic.
-
-        Source: `AdminBrokerProcessor.updateAndCreateTopic`, `CreateTopicRequestHeader`.
-        """
+        """17: makes or changes a topic; name servers decide whether it is ordered."""
         header = Header(request.ext_fields)
         filter_type = _filter_type(header)
         name = self._client_topic(header)
@@ -79,11 +72,9 @@ class TopicProcessor:
         return Response(ResponseCode.SUCCESS, _NO_CODE_SET)
 
     def delete_topic(self, request: Request) -> Response:
-        """215: deletes a topic, its queues and the offsets that groups have in it; one that is not there is no error.
+        """215: deletes a topic, its queues and the groups' offsets in it.
 
         4.9.4 keeps the offsets: a group then passes over the first messages of a topic that is made anew.
-
-        Source: `AdminBrokerProcessor.deleteTopic`, that of 5.x.
         """
         name = self._client_topic(Header(request.ext_fields))
         _log.info("%s deletes the topic %s", request.channel.remote_address, name)
@@ -96,24 +87,12 @@ class TopicProcessor:
         return Response()
 
     def get_all_topic_config(self, _request: Request) -> Response:
-        """21: all topics.
-
-        Source: `AdminBrokerProcessor.getAllTopicConfig`.
-        """
         return Response(ext_fields={}, body=encode(self._topics.wrapper()))
 
     def get_system_topic_list(self, _request: Request) -> Response:
-        """305: the broker's own topics, whether they are there or not.
-
-        Source: `AdminBrokerProcessor.getSystemTopicListFromBroker`.
-        """
         return Response(body=encode({"topicList": self._topics.system_topics}))
 
     def get_topic_config(self, request: Request) -> Response:
-        """351: one topic.
-
-        Source: `AdminBrokerProcessor.getTopicConfig` of 5.x.
-        """
         name = Header(request.ext_fields).text("topic")
         topic = self._topics.get(name)
         if topic is None:

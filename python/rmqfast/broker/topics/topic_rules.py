@@ -1,6 +1,6 @@
 """Rules for topics that sends make, that every broker has, and that name servers are told.
 
-Source: `TopicConfigManager`, `BrokerController`.
+Source: RocketMQ's `TopicConfigManager`, `BrokerController`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ _INHERIT = 1
 
 
 def inherits(model: TopicConfig, *, auto_create: bool) -> bool:
-    """Whether a topic that is made while a message is sent may take after this one."""
+    """Returns whether sends may create topics after this one."""
     return model.is_inherited and (auto_create or model.topic_name != AUTO_CREATE_TOPIC_KEY_TOPIC)
 
 
 def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int) -> TopicConfig:
-    """The topic that sending makes.
-
-    Source: `TopicConfigManager.createTopicInSendMessageMethod`.
-    """
     # a producer may want fewer queues than the default topic has, never more
     queues = max(0, min(queue_nums, model.write_queue_nums))
     return TopicConfig(
@@ -36,11 +32,8 @@ def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int)
     )
 
 
-def masked(topic: TopicConfig, broker_permission: int) -> TopicConfig:
-    """The topic as it is registered by a broker that does not both read and write.
-
-    Source: `BrokerController.registerBrokerAll`.
-    """
+def mask_permission(topic: TopicConfig, broker_permission: int) -> TopicConfig:
+    """Returns the topic as a broker registers it that does not both read and write."""
     if broker_permission & READ_WRITE == READ_WRITE:
         return topic
     return TopicConfig(
@@ -52,18 +45,11 @@ def masked(topic: TopicConfig, broker_permission: int) -> TopicConfig:
 
 
 def trace_topic(config: BrokerConfig) -> str | None:
-    """The topic that the broker has for traces, if it has one.
-
-    Source: the constructor of `TopicConfigManager`.
-    """
     return config.text("msgTraceTopicName") if config.flag("traceTopicEnable") else None
 
 
 def broker_topics(config: BrokerConfig) -> list[TopicConfig]:
-    """The topics that the broker has in any case.
-
-    Source: the constructor of `TopicConfigManager`.
-    """
+    """Returns the topics that a broker always has."""
     return built_in_topics(
         config.text("brokerClusterName"),
         config.text("brokerName"),

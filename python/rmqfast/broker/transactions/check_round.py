@@ -1,6 +1,7 @@
 """One round of transaction checks over a queue: which half messages are done, and the next step of each other.
 
-Source: `TransactionalMessageServiceImpl.check`, `fillOpRemoveMap`, `checkPrepareQueueOffset`.
+Source: RocketMQ's `TransactionalMessageServiceImpl`, `BrokerConfig`, `MessageStoreConfig`, `fillOpRemoveMap`,
+`checkPrepareQueueOffset`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,12 @@ _OPERATIONS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class TransactionCheckOptions:
-    """When producers are asked.
+    """Limits of transaction checks.
 
     Attributes:
         timeout: How long a half message is left alone, in milliseconds (`transactionTimeOut`).
         max_checks: How often its producer is asked (`transactionCheckMax`).
         reserved_hours: How old it may get (`fileReservedTime`).
-
-    Source: `BrokerConfig`, `MessageStoreConfig`.
     """
 
     timeout: int = 6_000
@@ -46,7 +45,7 @@ class TransactionCheckOptions:
 
 
 class Step(Enum):
-    """What is to be done with a half message."""
+    """The next step for a half message."""
 
     GIVE_UP = "checked too often, or too old"
     WAIT = "so young that this one and all behind it are left alone"
@@ -56,11 +55,9 @@ class Step(Enum):
 
 
 def next_step(half: StoredMessage, last_operation: int | None, start: int, options: TransactionCheckOptions) -> Step:
-    """What is to be done with a half message of which no operation message is known.
+    """Chooses the step for a half message without an operation message.
 
     `last_operation` is the born time of the last operation message that was read; None where there are no more.
-
-    Source: `TransactionalMessageServiceImpl.check`.
     """
     age = start - half.born_timestamp
     if is_spent(half, options) or age > options.reserved_hours * 3_600_000:
@@ -80,22 +77,19 @@ def next_step(half: StoredMessage, last_operation: int | None, start: int, optio
 
 
 def is_spent(half: StoredMessage, options: TransactionCheckOptions) -> bool:
-    """Whether the producer of a half message was asked as often as it may be."""
+    """Returns whether the producer of a half message was asked often enough."""
     times = half.properties.get(CHECK_TIMES)
     return times is not None and _number(times) >= options.max_checks
 
 
 def with_check_counted(half: StoredMessage) -> dict[str, str]:
-    """The properties of a half message that is looked at once more.
-
-    Source: `TransactionalMessageServiceImpl.needDiscard`.
-    """
+    """Returns the properties of a half message with one check more."""
     times = half.properties.get(CHECK_TIMES)
     return dict(half.properties) | {CHECK_TIMES: "1" if times is None else str(_number(times) + 1)}
 
 
 class CheckRound:
-    """What one look at a queue of half messages knows.
+    """The state of one walk over a queue of half messages.
 
     Attributes:
         last_operation: Born time of the last operation message of those read last; None where there were none.
@@ -113,10 +107,7 @@ class CheckRound:
         self.last_operation: int | None = None
 
     def read_operations(self) -> bool:
-        """Reads the next operation messages; says whether there were some.
-
-        Source: `TransactionalMessageServiceImpl.fillOpRemoveMap`.
-        """
+        """Reads the next operation messages. Returns whether there were some."""
         batch = self._read_operations_at(self.op_offset)
         if not batch.messages and not batch.is_at_end:
             # what lay there is gone; a real broker asks at once, and finds the operations behind it in its next round
@@ -130,28 +121,22 @@ class CheckRound:
         return bool(batch.messages)
 
     def read_half(self, offset: int) -> QueueRead:
-        """The half message at an offset, or the next one behind it."""
+        """Returns the half message at an offset, or the next one behind it."""
         return self._half.read(HALF_TOPIC, self._queue_id, offset, 1)
 
     def take_removed(self, half_offset: int) -> bool:
-        """Whether an operation message says that the half message at an offset is done with; it is used up by that."""
+        """Returns whether an operation message ends the half message at an offset, and uses that up."""
         operation = self._removed.pop(half_offset, None)
         if operation is not None:
             self._done.append(operation)
         return operation is not None
 
     def take_removed_before(self, half: StoredMessage) -> bool:
-        """Whether the half message was done with where it stood before it was put back.
-
-        Source: `TransactionalMessageServiceImpl.checkPrepareQueueOffset`.
-        """
+        """Returns whether the half message was ended at its place before it was put back."""
         return self.take_removed(_number(half.properties.get(PREPARED_QUEUE_OFFSET, "-1")))
 
     def operations_done(self) -> int:
-        """The offset up to which all operation messages are used up.
-
-        Source: `TransactionalMessageServiceImpl.calculateOpOffset`.
-        """
+        """Returns the offset up to which all operation messages are used up."""
         completed, offset = set(self._done), self._op_start
         while offset in completed:
             offset += 1

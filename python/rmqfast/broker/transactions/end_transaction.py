@@ -1,6 +1,6 @@
 """Answers END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE.
 
-Source: `EndTransactionProcessor`, `AdminBrokerProcessor.resumeCheckHalfMessage`.
+Source: RocketMQ's `EndTransactionProcessor`, `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,19 @@ _PUT_BACK_RAISED = "Exception was thrown when putting message back to RMQ_SYS_TR
 
 
 class EndTransactionProcessor:
-    """Answers END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE."""
-
     def __init__(self, half: HalfMessages, live: LiveStore, *, max_message_size: int = 4 << 20) -> None:
         self._half = half
         self._live = live
         self._max_message_size = max_message_size
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {
             RequestCode.END_TRANSACTION: self.end_transaction,
             RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume_check_half_message,
         }
 
     def end_transaction(self, request: Request) -> Response | None:
-        """Commits a half message or rolls it back; of a transaction whose end is unknown nothing is said.
-
-        Source: `EndTransactionProcessor.processRequest`.
-        """
+        """Commits a half message or rolls it back; an unknown state is not answered."""
         header = Header(request.ext_fields)
         end = header.number("commitOrRollback")
         group, queue_offset = header.text("producerGroup"), header.number("tranStateTableOffset")
@@ -51,7 +45,7 @@ class EndTransactionProcessor:
         if end not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
             _log.info("transaction of %s at %d is pending: %s", group, physical_offset, request.remark)
             return None
-        half = self._prepared(group, queue_offset, physical_offset)
+        half = self._find_half(group, queue_offset, physical_offset)
         if end == TRANSACTION_COMMIT:
             self._commit(half)
         # after the commit: a kill in between commits the message twice, and never loses it
@@ -59,10 +53,7 @@ class EndTransactionProcessor:
         return Response()
 
     def resume_check_half_message(self, request: Request) -> Response:
-        """Puts a half message that was given up back, so that its producer is asked again.
-
-        Source: `AdminBrokerProcessor.resumeCheckHalfMessage`.
-        """
+        """Puts back a half message that was given up, so that its producer is asked again."""
         place = parse_message_id(request.ext_fields.get("msgId", ""))
         message = None if place is None else message_at(self._live, place[2])
         if message is None or not has_target(message):
@@ -71,11 +62,8 @@ class EndTransactionProcessor:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, _PUT_BACK_FAILED)
         return Response()
 
-    def _prepared(self, group: str, queue_offset: int, physical_offset: int) -> StoredMessage:
-        """The half message, if it is the one that the request is about.
-
-        Source: `EndTransactionProcessor.checkPrepareMessage`.
-        """
+    def _find_half(self, group: str, queue_offset: int, physical_offset: int) -> StoredMessage:
+        """Returns the half message, if the request is about it."""
         half = self._half.find(physical_offset)
         wrong = None
         if half is None:
@@ -97,7 +85,6 @@ class EndTransactionProcessor:
             raise self._refusal(status_of(error)) from error
 
     def _refusal(self, status: str) -> ResponseError:
-        """Source: `EndTransactionProcessor.sendFinalMessage`."""
         illegal = (
             "The message is illegal, maybe msg body or properties length not matched. msg body length limit"
             f" {self._max_message_size}B, msg properties length limit 32KB."

@@ -1,6 +1,7 @@
 """Reads and stores half messages, and the operation messages that end them.
 
-Source: `TransactionalMessageBridge`.
+Source: RocketMQ's `TransactionalMessageBridge`, `EndTransactionProcessor`,
+`DefaultTransactionalMessageCheckListener`, `AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -43,30 +44,19 @@ class HalfMessages:
         self._now = now
 
     def find(self, physical_offset: int) -> StoredMessage | None:
-        """The half message at a physical offset; None where no half message is.
-
-        Source: `TransactionalMessageBridge.lookMessageByOffset`.
-        """
+        """Returns the half message at a physical offset; None where there is none."""
         message = message_at(self._live, physical_offset)
         # a real broker takes any message for one; only half messages know where they belong
         return message if message is not None and message.topic == HALF_TOPIC and has_target(message) else None
 
     def read(self, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
-        """The next messages of one of the queues."""
         return read_queue(self._live, topic, queue_id, offset, count)
 
     def low(self, topic: str, queue_id: int) -> int:
-        """The queue offset of the first message that is still there."""
         return self._live.queue_bounds(topic, queue_id)[0]
 
     def commit(self, half: StoredMessage) -> None:
-        """Stores the message in its own topic. What it was as a half message stays in its properties.
-
-        Raises:
-            RmqError: It is not stored, or not on the disk in time.
-
-        Source: `EndTransactionProcessor.endMessageTransaction`.
-        """
+        """Stores the message in its own topic. Its properties keep those of the half message."""
         topic, queue_id = half.properties["REAL_TOPIC"], int(half.properties["REAL_QID"])
         self._append(
             half.message(topic, queue_id, in_map_order(half.properties)),
@@ -77,11 +67,9 @@ class HalfMessages:
         )
 
     def remove(self, half: StoredMessage) -> None:
-        """Notes that a half message is done with: an operation message says so.
+        """Ends a half message, by an operation message.
 
         One that cannot be stored is no error, as for a real broker: the check comes back to the half message.
-
-        Source: `TransactionalMessageBridge.addRemoveTagInTransactionOp`.
         """
         properties = in_map_order({"TAGS": REMOVE_TAG, "WAIT": "true"})
         body = str(half.queue_offset).encode()
@@ -98,26 +86,19 @@ class HalfMessages:
 
         Raises:
             RmqError: It is not stored, or, as a `FlushTimeoutError`, not on the disk in time.
-
-        Source: `TransactionalMessageBridge.renewHalfMessageInner`.
         """
         message = half.message(half.topic, half.queue_id, in_map_order(properties), flag=0)
         return self._append(message, born_host=half.born_host, sys_flag=half.sys_flag)
 
     def give_up(self, half: StoredMessage, properties: Mapping[str, str]) -> bool:
-        """Copies a half message that was checked too often, or is too old, to where an operator may look at it.
+        """Copies a half message that was checked too often, or is too old, to a topic for operators.
 
         Says whether it is stored.
-
-        Source: `DefaultTransactionalMessageCheckListener.resolveDiscardMsg`.
         """
         return self._copy(half, TRANS_CHECK_MAX_TIME_TOPIC, properties)
 
     def resume(self, given_up: StoredMessage) -> bool:
-        """Stores a half message that was given up as one that was never checked; says whether it is stored.
-
-        Source: `AdminBrokerProcessor.resumeCheckHalfMessage`.
-        """
+        """Stores a half message that was given up as an unchecked one. Returns whether it is stored."""
         return self._copy(given_up, HALF_TOPIC, dict(given_up.properties) | {CHECK_TIMES: "0"})
 
     def _copy(self, message: StoredMessage, topic: str, properties: Mapping[str, str]) -> bool:
@@ -137,6 +118,5 @@ class HalfMessages:
 
 
 def has_target(message: StoredMessage) -> bool:
-    """Whether the message says to which queue of which topic it belongs."""
     queue_id = message.properties.get("REAL_QID", "")
     return bool(message.properties.get("REAL_TOPIC")) and queue_id.isascii() and queue_id.isdigit()

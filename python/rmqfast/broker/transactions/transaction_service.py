@@ -1,6 +1,6 @@
 """Asks producers about half messages whose transaction did not end.
 
-Source: `TransactionalMessageServiceImpl.check`, `AbstractTransactionalMessageCheckListener`.
+Source: RocketMQ's `TransactionalMessageServiceImpl`, `AbstractTransactionalMessageCheckListener`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ class TransactionService:
 
     Attributes:
         options: When producers are asked; what is set counts from the next run on.
-
-    Source: `TransactionalMessageServiceImpl`.
     """
 
     def __init__(
@@ -65,18 +63,12 @@ class TransactionService:
         self._clock = clock
 
     def run_once(self, now: int) -> int:
-        """Looks at the half messages from where the last look ended.
-
-        Returns:
-            How many half messages were put back to ask their producers.
-
-        Source: `TransactionalMessageServiceImpl.check`.
-        """
+        """Walks over the half messages from the last position. Returns how many were put back."""
         topic = self._make_topic(HALF_TOPIC, 1, 6, 0)
         return 0 if topic is None else sum(self._check_queue(queue, now) for queue in range(topic.read_queue_nums))
 
     def _check_queue(self, queue_id: int, now: int) -> int:
-        first, op_first = self._consumed(HALF_TOPIC, queue_id), self._consumed(OP_TOPIC, queue_id)
+        first, op_first = self._next_offset(HALF_TOPIC, queue_id), self._next_offset(OP_TOPIC, queue_id)
         check_round = CheckRound(self._half, queue_id, first, op_first)
         check_round.read_operations()
         offset, ask_count = self._walk(check_round, first, now)
@@ -86,7 +78,7 @@ class TransactionService:
         return ask_count
 
     def _walk(self, check_round: CheckRound, offset: int, now: int) -> tuple[int, int]:
-        """Goes from half message to half message; gives where it ended, and how many were asked for."""
+        """Walks over the half messages. Returns the last position, and how many were asked for."""
         deadline, ask_count = self._clock() + _SECONDS_OF_A_QUEUE, 0
         while self._clock() < deadline:
             if check_round.take_removed(offset):
@@ -108,7 +100,7 @@ class TransactionService:
         return offset, ask_count
 
     def _take(self, half: StoredMessage, check_round: CheckRound, now: int) -> Step:
-        """Does what is to be done with a half message; gives what was done."""
+        """Handles a half message. Returns the step."""
         step = next_step(half, check_round.last_operation, now, self.options)
         if step is Step.GIVE_UP:
             return step if self._give_up(half) else Step.WAIT
@@ -144,10 +136,6 @@ class TransactionService:
             return False, None
 
     def _ask(self, half: StoredMessage, place: AppendResult) -> None:
-        """Sends CHECK_TRANSACTION_STATE.
-
-        Source: `AbstractTransactionalMessageCheckListener.sendCheckMessage`.
-        """
         group = half.properties.get("PGROUP")
         channel = self._available_channel(group) if group and has_target(half) else None
         if channel is None:
@@ -169,6 +157,6 @@ class TransactionService:
             header |= {"msgId": half.uniq_key, "transactionId": half.uniq_key}
         channel.send_oneway(RequestCode.CHECK_TRANSACTION_STATE, header, copy.encode())
 
-    def _consumed(self, topic: str, queue_id: int) -> int:
+    def _next_offset(self, topic: str, queue_id: int) -> int:
         offset = self._data_plane.offset(CHECK_GROUP, topic, queue_id)
         return self._half.low(topic, queue_id) if offset == -1 else offset
