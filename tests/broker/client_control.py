@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rmqfast._native import DataPlane
-from rmqfast.broker.clients.change_notifier import ChangeNotifier
 from rmqfast.broker.clients.client_call_processor import ClientCallProcessor
-from rmqfast.broker.clients.client_processor import ClientProcessor
-from rmqfast.broker.clients.connection_processor import ConnectionProcessor
+from rmqfast.broker.clients.client_channel import ChangeNotifier
+from rmqfast.broker.clients.client_processor import ClientProcessor, ConnectionProcessor
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
@@ -17,8 +16,7 @@ from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_locks import QueueLockManager, QueueLockProcessor
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
-from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor
-from rmqfast.broker.offsets.reset_offset_processor import ResetOffsetProcessor
+from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor, ResetOffsetProcessor
 from rmqfast.remoting import Later, Processor, Request, Response, process
 from rmqfast.store import GetLimits, LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig

@@ -16,15 +16,13 @@ from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.config_processor import ConfigProcessor
-from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.configuration.configuration import Configuration
+from rmqfast.broker.configuration.config import BrokerConfig, Configuration
 from rmqfast.broker.delay.schedule import DelayOffsetProcessor
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
-from rmqfast.broker.queries.consume_queue_processor import ConsumeQueueProcessor
 from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
-from rmqfast.broker.queries.queue_bounds_processor import QueueBoundsProcessor
+from rmqfast.broker.queries.queue_processor import ConsumeQueueProcessor, QueueBoundsProcessor
 from rmqfast.broker.queries.runtime_info_processor import RuntimeInfoProcessor
 from rmqfast.broker.statistics.broker_stats import BrokerStats, BrokerStatsProcessor
 from rmqfast.broker.statistics.store_stats import StoreStats

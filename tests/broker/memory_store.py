@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rmqfast.broker.delay.delay_levels import DelayLevels
-from rmqfast.broker.messages.property_string import in_map_order
+from rmqfast.broker.delay.schedule import DelayLevels
+from rmqfast.broker.messages.stored_message import in_map_order
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
 from rmqfast.store import LiveStore

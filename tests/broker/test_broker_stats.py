@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from rmqfast.broker.statistics.broker_stats import BrokerStats, Counter
-from rmqfast.broker.statistics.stats_item import DAY_PERIOD, HOUR_PERIOD, MINUTE_PERIOD, StatsSnapshot
-from rmqfast.broker.statistics.store_stats import StoreStats
-from rmqfast.broker.statistics.store_totals import StoreTotals, percentile
+from rmqfast.broker.statistics.broker_stats import (
+    DAY_PERIOD,
+    HOUR_PERIOD,
+    MINUTE_PERIOD,
+    BrokerStats,
+    Counter,
+    StatsSnapshot,
+)
+from rmqfast.broker.statistics.store_stats import StoreStats, StoreTotals, percentile
 
 START = 1_800_000_000_000
 

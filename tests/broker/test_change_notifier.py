@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rmqfast.broker.clients.change_notifier import AT_ONCE, ChangeNotifier
-from rmqfast.broker.clients.client_channel import GroupChange
+from rmqfast.broker.clients.client_channel import AT_ONCE, ChangeNotifier, GroupChange
 
 from .client_doubles import Line
 

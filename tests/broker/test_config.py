@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from rmqfast.broker.configuration.config import BrokerConfig, may_change
+from rmqfast.broker.configuration.config import BrokerConfig, Configuration, may_change
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, UNUSED_KEYS, Effect
-from rmqfast.broker.configuration.configuration import Configuration
 from rmqfast.broker.options_of_config import retention_options
 from rmqfast.errors import ArgumentError
 from tests.wire_traffic import exchanges

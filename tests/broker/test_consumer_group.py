@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from rmqfast.broker.clients.consumer_group import ConsumerGroup
+from rmqfast.broker.clients.consumer_manager import ConsumerGroup
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 from .client_doubles import Line, client, consumer, subscription

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmqfast.broker.delay.delay_levels import DelayLevels
+from rmqfast.broker.delay.schedule import DelayLevels
 from rmqfast.errors import ArgumentError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqfast.broker.messages.property_string import in_map_order, parse_properties, write_properties
+from rmqfast.broker.messages.stored_message import in_map_order, parse_properties, write_properties
 from tests.broker.memory_store import records_of
 from tests.reference import properties as reference
 

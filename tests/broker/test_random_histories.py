@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqfast.broker.delay.delay_levels import DelayLevels
+from rmqfast.broker.delay.schedule import DelayLevels
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.errors import RmqError
 from tests.broker.test_schedule import Broker as DelayBroker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmqfast.broker.messages.retry_rule import RetryTarget, retry_target, target_of_send
+from rmqfast.broker.messages.send_back import RetryTarget, retry_target, target_of_send
 from rmqfast.errors import ResponseError
 from rmqfast.store.config import SubscriptionGroupConfig
 from tests.broker.doubles import Groups, Topics

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from rmqfast import Message
-from rmqfast.broker.delay.delay_levels import DelayLevels
-from rmqfast.broker.delay.schedule import ScheduleMessageService
-from rmqfast.broker.delay.time_of_day import TimeOfDay
+from rmqfast.broker.delay.schedule import DelayLevels, ScheduleMessageService, TimeOfDay
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
 from rmqfast.errors import CorruptError, FlushTimeoutError, RmqError

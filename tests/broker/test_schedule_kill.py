@@ -16,8 +16,7 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message, WritableStore
-from rmqfast.broker.delay.schedule import ScheduleMessageService
-from rmqfast.broker.delay.time_of_day import TimeOfDay
+from rmqfast.broker.delay.schedule import ScheduleMessageService, TimeOfDay
 from rmqfast.broker.metadata import Metadata
 from rmqfast.store import AppendResult
 

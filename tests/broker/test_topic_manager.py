@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rmqfast.broker.topics.topic_manager import mask_permission
 from rmqfast.broker.topics.topic_names import system_topics
-from rmqfast.broker.topics.topic_rules import mask_permission
 from rmqfast.errors import ResponseError
 from rmqfast.store.config import TopicConfig, TopicConfigTable
 from tests.broker.control_plane import ControlPlane

@@ -18,7 +18,7 @@ from typing import Any
 
 import rmqfast
 from rmqfast.broker import Broker
-from rmqfast.broker.topics.topic_rules import broker_topics
+from rmqfast.broker.topics.topic_manager import broker_topics
 from rmqfast.errors import RmqError
 from rmqfast.store.config.groups import built_in_groups
 from tests.embedded.client import broker_config

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rmqfast.nameserver import NameServer, broker_table, liveness, register_body, topic_queues
+from rmqfast.nameserver import NameServer, broker_table, register_body, topic_queues
 from rmqfast.remoting import Response
 from tests.nameserver.asking import ask
 from tests.nameserver.registration import body, brokers, identity, register, topic, topics
@@ -146,7 +146,7 @@ def test_there_is_room_for_so_many_clusters(server: NameServer, monkeypatch: pyt
 
 
 def test_there_is_room_for_so_many_addresses(server: NameServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "MAX_LIVE", 10)
+    monkeypatch.setattr(broker_table, "MAX_LIVE", 10)
     answers = [send(server, b"", brokerAddr=f"h:{n}") for n in range(50)]
     assert [answer.code for answer in answers] == [0] * 10 + [1] * 40
     assert brokers(server) == {"broker-a": {0: "h:9"}}

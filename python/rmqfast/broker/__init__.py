@@ -4,7 +4,6 @@ What happens per message is the data plane, in Rust.
 """
 
 from rmqfast.broker.broker import Broker
-from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.configuration.config_file import ConfigFile
+from rmqfast.broker.configuration.config import BrokerConfig, ConfigFile
 
 __all__ = ["Broker", "BrokerConfig", "ConfigFile"]

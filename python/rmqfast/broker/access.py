@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.messages.queue_read import message_at
+from rmqfast.broker.messages.stored_message import message_at
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
 from rmqfast.remoting.loopback import is_loopback

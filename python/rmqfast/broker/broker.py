@@ -14,8 +14,7 @@ from typing import Self
 from rmqfast._native import Call
 from rmqfast._native import RemotingServer as Listener
 from rmqfast.broker.access import access_of, credentials_of, exposure_of, find_topics
-from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.configuration.config_file import ConfigFile
+from rmqfast.broker.configuration.config import BrokerConfig, ConfigFile
 from rmqfast.broker.housekeeping import Timer, timers_of
 from rmqfast.broker.options_of_config import ha_options, request_ages
 from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, check_port_is_free

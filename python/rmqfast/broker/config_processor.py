@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rmqfast._native import DataPlane
-from rmqfast.broker.configuration.configuration import Configuration
+from rmqfast.broker.configuration.config import Configuration
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.logs import logger_of

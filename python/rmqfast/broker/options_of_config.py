@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.delay.delay_levels import DelayLevels
+from rmqfast.broker.delay.schedule import DelayLevels
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode

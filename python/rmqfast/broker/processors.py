@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, NoReturn
 from rmqfast.broker.access import access_processors
 from rmqfast.broker.clean_processor import CleanProcessor
 from rmqfast.broker.clients.client_call_processor import ClientCallProcessor
-from rmqfast.broker.clients.client_processor import ClientProcessor
-from rmqfast.broker.clients.connection_processor import ConnectionProcessor
+from rmqfast.broker.clients.client_processor import ClientProcessor, ConnectionProcessor
 from rmqfast.broker.clients.queue_locks import QueueLockProcessor
 from rmqfast.broker.config_processor import ConfigProcessor
 from rmqfast.broker.delay.schedule import DelayOffsetProcessor
 from rmqfast.broker.messages.reply_messages import ReplyMessageProcessor, ReplyOptions
 from rmqfast.broker.messages.send_back import SendBackProcessor
-from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor
-from rmqfast.broker.offsets.reset_offset_processor import ResetOffsetProcessor
-from rmqfast.broker.queries.consume_queue_processor import ConsumeQueueProcessor
+from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor, ResetOffsetProcessor
 from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
-from rmqfast.broker.queries.queue_bounds_processor import QueueBoundsProcessor
+from rmqfast.broker.queries.queue_processor import ConsumeQueueProcessor, QueueBoundsProcessor
 from rmqfast.broker.queries.runtime_info_processor import RuntimeInfoProcessor
 from rmqfast.broker.state import BrokerState
 from rmqfast.broker.statistics.broker_stats import BrokerStatsProcessor

@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from rmqfast._native import DataPlane, Mailbox
-from rmqfast.broker.clients.change_notifier import ChangeNotifier
+from rmqfast.broker.clients.client_channel import ChangeNotifier
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_locks import QueueLockManager
-from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.configuration.configuration import Configuration
-from rmqfast.broker.delay.delay_levels import DelayLevels
-from rmqfast.broker.delay.schedule import ScheduleMessageService
-from rmqfast.broker.delay.time_of_day import TimeOfDay
+from rmqfast.broker.configuration.config import BrokerConfig, Configuration
+from rmqfast.broker.delay.schedule import DelayLevels, ScheduleMessageService, TimeOfDay
 from rmqfast.broker.integrity import Integrity
 from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation

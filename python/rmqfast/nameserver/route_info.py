@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rmqfast.logs import QuietLock, logger_of
-from rmqfast.nameserver.broker_table import BrokerTable
-from rmqfast.nameserver.liveness import BrokerLiveInfo, LiveTable
+from rmqfast.nameserver.broker_table import BrokerLiveInfo, BrokerTable, LiveTable
 from rmqfast.nameserver.names import is_name
 from rmqfast.nameserver.register_body import RegisterBody
 from rmqfast.nameserver.topic_queues import TopicQueueTable, queue_data_of

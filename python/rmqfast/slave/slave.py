@@ -12,23 +12,26 @@ from typing import Self
 
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.arguments import suggests_names
-from rmqfast.broker import BrokerConfig, ConfigFile
+from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.broker.access import credentials_of
 from rmqfast.broker.options_of_config import retention_options
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.logs import QuietLock
 from rmqfast.mirror.broker_mirror import BrokerMirror
-from rmqfast.mirror.copy_directory import CopyDirectory
+from rmqfast.mirror.copy_directory import CopyDirectory, copy_options
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.status import MirrorStatus
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Request
-from rmqfast.remoting.credentials import Credentials
+from rmqfast.remoting.credentials import Credentials, Signer
 from rmqfast.remoting.tls_properties import client_tls
-from rmqfast.slave.served_copy import ServedCopy
+from rmqfast.store import AppendOptions
+from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
+from rmqfast.store.config.file import ConfigFile as ConfigTable
+from rmqfast.store.replica import Replica
 
-__all__ = ["Slave"]
+__all__ = ["ServedCopy", "Slave"]
 
 
 @suggests_names
@@ -155,3 +158,59 @@ def _client_config(config: BrokerConfig, name_server: str, credentials: Credenti
     if credentials is None:
         return own
     return replace(own, access_key=credentials.access_key, secret_key=credentials.secret_key)
+
+
+class ServedCopy:
+    """The user of a slave's copy: see `CopyUser`.
+
+    Attributes:
+        config: How the broker is set up; from its first start on with the port that it has.
+        sizes: Of the files of the copy.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        config_file: ConfigFile | None,
+        check: Callable[[Request], None] | None,
+        signer: Signer | None,
+    ) -> None:
+        self.config: BrokerConfig = config
+        self.sizes: AppendOptions = copy_options(config)
+        self._config_file, self._check, self._signer = config_file, check, signer
+        self._broker: Broker | None = None
+
+    def opened(self, replica: Replica) -> None:
+        """Starts a broker that serves it."""
+        broker = Broker(
+            self.config,
+            config_file=self._config_file,
+            check=self._check,
+            signer=self._signer,
+            store=replica.store,
+        )
+        # a start that fails leaves nothing behind
+        broker.start()
+        self.config, self._broker = broker.config, broker
+
+    def closes(self) -> None:
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            # what was changed while it ran, and its port
+            self.config = broker.state.config()
+            broker.stop()
+
+    def take(self, table: ConfigTable) -> None:
+        """Gives the broker its master's tables in place of its own."""
+        if self._broker is None:
+            return
+        state = self._broker.state
+        match table:
+            case TopicConfigTable():
+                state.topics.take(table)
+            case SubscriptionGroupTable():
+                state.groups.take(table)
+            case ConsumerOffsetTable():
+                state.offsets.take(table)
+            case DelayOffsetTable():
+                state.schedule.take(table)

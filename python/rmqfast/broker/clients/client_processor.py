@@ -1,6 +1,7 @@
-"""Answers heartbeats, sign-offs and filter checks: HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG.
+"""Answers heartbeats, sign-offs and filter checks, and which clients are online.
 
-Source: RocketMQ's `ClientManageProcessor`, `ClientHousekeepingService`.
+Source: RocketMQ's `ClientManageProcessor`, `ClientHousekeepingService`, `ConsumerManageProcessor`,
+`AdminBrokerProcessor`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.errors import ResponseError
-from rmqfast.remoting import Channel, Header, Processor, Request, RequestCode, Response
+from rmqfast.remoting import Channel, Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import encode
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData, HeartbeatData
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -146,3 +148,52 @@ def _retry_topic(data: ConsumerData, config: SubscriptionGroupConfig) -> TopicCo
         write_queue_nums=queues,
         topic_sys_flag=UNIT_SUB if data.unit_mode else 0,
     )
+
+
+class ConnectionProcessor:
+    """Answers which clients a group has."""
+
+    def __init__(self, consumers: ConsumerManager, producers: ProducerManager) -> None:
+        self._consumers = consumers
+        self._producers = producers
+
+    def processors(self) -> dict[int, Processor]:
+        return {
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_list,
+            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
+            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
+            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
+        }
+
+    def consumer_list(self, request: Request) -> Response:
+        """38: the client ids among which consumers share out the queues."""
+        group = Header(request.ext_fields).text("consumerGroup")
+        client_ids = self._consumers.client_ids(group)
+        if not client_ids:
+            # clients of Java take this error for "no rebalance now", and keep their queues
+            return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}", ext_fields={})
+        return Response(ext_fields={}, body=encode({"consumerIdList": client_ids}))
+
+    def consumer_connections(self, request: Request) -> Response:
+        name = Header(request.ext_fields).text("consumerGroup")
+        group = self._consumers.group(name)
+        if group is None:
+            raise ResponseError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
+        body = {
+            "connectionSet": [client.connection() for client in group.clients.values()],
+            "consumeFromWhere": group.consume_from_where,
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+            "subscriptionTable": {topic: subscription.to_json() for topic, subscription in group.subscriptions.items()},
+        }
+        return Response(body=encode(body))
+
+    def producer_connections(self, request: Request) -> Response:
+        group = Header(request.ext_fields).text("producerGroup")
+        clients = self._producers.clients(group)
+        if clients is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
+        return Response(body=encode({"connectionSet": [client.connection() for client in clients]}))
+
+    def all_producers(self, request: Request) -> Response:  # noqa: ARG002 - nothing is asked but by the code
+        return Response(body=encode({"data": self._producers.table()}))

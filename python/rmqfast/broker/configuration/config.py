@@ -1,20 +1,23 @@
-"""Parses `broker.conf`, completed by RocketMQ's defaults.
+"""Parses `broker.conf`, completed by RocketMQ's defaults, and keeps it while the broker runs.
 
 Source: RocketMQ's `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`, `BrokerStartup`,
-`MixAll`.
+`MixAll`, `Configuration`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Self
 
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, UNUSED_KEYS, Effect
 from rmqfast.broker.ports import HA_DISTANCE
-from rmqfast.errors import ArgumentError
-from rmqfast.logs import logger_of
+from rmqfast.errors import ArgumentError, RmqError
+from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import properties
+from rmqfast.remoting.text_file import read_text, write_text
 from rmqfast.remoting.tls_properties import TLS_KEYS
+from rmqfast.store.config import DataVersion
 
 _log = logger_of(__name__)
 
@@ -169,3 +172,91 @@ def _check_value(key: str, value: str) -> str:
         raise ArgumentError(f"{key[:40]!r}: expected one line, got {value[:40]!r}")
     config_key = CONFIG_KEYS.get(key)
     return value if config_key is None else config_key.check(value)
+
+
+class ConfigFile:
+    r"""A `broker.conf`, into which changes at run time are written.
+
+    Example:
+        >>> path = getfixture("tmp_path") / "broker.conf"
+        >>> _ = path.write_text("brokerName=a\n")
+        >>> ConfigFile(path).update({"brokerPermission": "4"})
+        >>> sorted(path.read_text().splitlines())
+        ['brokerName=a', 'brokerPermission=4']
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = QuietLock()
+
+    def load(self) -> BrokerConfig:
+        """Parses the file.
+
+        Raises:
+            ArgumentError: It cannot be read, or a value is not of its key's kind.
+        """
+        try:
+            return BrokerConfig.parse(self.path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ArgumentError(f"{self.path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ArgumentError(f"{self.path}: expected UTF-8, got {error}") from error
+        except ArgumentError as error:
+            raise ArgumentError(f"{self.path}: {error}") from error
+
+    def update(self, values: Mapping[str, str]) -> None:
+        """Writes values into the file and keeps its other keys. Comments are lost, as with RocketMQ; `.bak` has them.
+
+        Where the operating system refuses the log says so: the broker runs with the values all the same.
+        """
+        if not values:
+            return
+        with self._lock:
+            try:
+                current = properties.loads(read_text(self.path) or "")
+                write_text(self.path, _escape(current | dict(values)))
+            except RmqError as error:
+                _log.error("the configuration was not saved: %s", error)
+
+
+def _escape(values: Mapping[str, str]) -> str:
+    return properties.dumps({key: value.replace("\\", "\\\\") for key, value in values.items()})
+
+
+class Configuration:
+    """The current configuration and its version; thread-safe.
+
+    Example:
+        >>> configuration = Configuration(BrokerConfig({"brokerName": "b"}), now=1_700_000_000_000)
+        >>> configuration.update({"brokerPermission": "4", "listenPort": "1"}, now=1_700_000_000_001)
+        {'brokerPermission': '4'}
+        >>> configuration.current.number("brokerPermission"), configuration.data_version.counter
+        (4, 1)
+    """
+
+    def __init__(self, config: BrokerConfig, *, now: int) -> None:
+        self._lock = QuietLock()
+        self._current = config
+        self._data_version = DataVersion(timestamp=now)
+
+    @property
+    def current(self) -> BrokerConfig:
+        return self._current
+
+    @property
+    def data_version(self) -> DataVersion:
+        return self._data_version
+
+    def update(self, values: Mapping[str, str], *, now: int) -> dict[str, str]:
+        """Takes and returns the values of keys that may change while the broker runs; ignores the others."""
+        changes = {key: value for key, value in values.items() if may_change(key)}
+        # RocketMQ passes over keys that it does not know in silence; here the log names what is not taken
+        fixed_keys = sorted(values.keys() - changes.keys())
+        if fixed_keys:
+            _log.warning(
+                "configuration: these cannot be changed while the broker runs: %s", ", ".join(fixed_keys)[:400]
+            )
+        with self._lock:
+            self._current = self._current.replaced(changes)
+            self._data_version = self._data_version.next(now)
+        return changes

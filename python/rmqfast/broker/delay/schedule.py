@@ -1,31 +1,122 @@
 """Delivers delayed messages to their own topics once they are due.
 
-Source: RocketMQ's `ScheduleMessageService`, `AdminBrokerProcessor`, `ConfigManager`, `SlaveSynchronize`.
+Source: RocketMQ's `ScheduleMessageService`, `AdminBrokerProcessor`, `ConfigManager`, `SlaveSynchronize`,
+`MessageStoreConfig`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from rmqfast.broker.delay.delay_levels import DelayLevels
-from rmqfast.broker.delay.time_of_day import Jump, TimeOfDay
 from rmqfast.broker.messages.appending import Append, status_of
-from rmqfast.broker.messages.property_string import in_map_order
-from rmqfast.broker.messages.queue_read import message_at
-from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.messages.stored_message import StoredMessage, in_map_order, message_at
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, SCHEDULE_TOPIC
-from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.errors import ArgumentError, FlushTimeoutError, RmqError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode
 from rmqfast.store import LiveStore
 from rmqfast.store.config import DelayOffsetTable
+from rmqfast.system import milliseconds_since_boot
 
-__all__ = ["DelayOffsetProcessor", "ScheduleMessageService"]
+__all__ = ["DEFAULT_DELAY_LEVELS", "DelayLevels", "DelayOffsetProcessor", "Jump", "ScheduleMessageService", "TimeOfDay"]
 
 _log = logger_of(__name__)
+#: What a clock is off between two looks by being set right slowly, or read late, in milliseconds.
+_SLACK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A change of the system clock.
+
+    Attributes:
+        shift: Milliseconds, less than 0 where it was set back.
+        earliest: When that was at the earliest, by the new time.
+        noticed: When it was seen, by the new time.
+    """
+
+    shift: int
+    earliest: int
+    noticed: int
+
+    def came_after(self, store_timestamp: int) -> bool:
+        """Returns whether a message was stored before the jump."""
+        return not self.earliest <= store_timestamp <= self.noticed
+
+
+class TimeOfDay:
+    """Detects jumps of the system clock by a monotonic one.
+
+    RocketMQ's delays go by the time of day, as the times to deliver at are stored, and must mean the same after a
+    restart. A process that sees a jump corrects them.
+
+    Example:
+        >>> ticks = iter([0, 100])
+        >>> clock = TimeOfDay(1_000_000, steady=lambda: next(ticks))
+        >>> jump = clock.jump_since_last_call(1_010_100)
+        >>> jump.shift, jump.came_after(store_timestamp=1_000_050), jump.came_after(store_timestamp=1_010_050)
+        (10000, True, False)
+    """
+
+    def __init__(self, now: int, *, steady: Callable[[], int] = milliseconds_since_boot) -> None:
+        self._steady = steady
+        self._last = steady()
+        self._ahead = now - self._last
+
+    def jump_since_last_call(self, now: int) -> Jump | None:
+        """Returns and logs a jump of more than a second since the last call; None without one."""
+        steady = self._steady()
+        passed, self._last = steady - self._last, steady
+        shift, self._ahead = now - steady - self._ahead, now - steady
+        if abs(shift) <= _SLACK:
+            return None
+        _log.warning("the time of day jumped by %d ms: messages that were stored before wait as long as before", shift)
+        return Jump(shift, now - passed - _SLACK, now)
+
+
+#: Those of `MessageStoreConfig`; a message of level n waits in queue n - 1 of SCHEDULE_TOPIC_XXXX.
+DEFAULT_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+_UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class DelayLevels(Mapping[int, int]):
+    """Milliseconds by level, from 1.
+
+    Args:
+        text: Times with units s, m, h, d and blanks between, the first is level 1 (`messageDelayLevel`).
+
+    Raises:
+        ArgumentError: Something else.
+
+    Example:
+        >>> levels = DelayLevels("1s 5m 2h")
+        >>> levels[2], len(levels)
+        (300000, 3)
+    """
+
+    def __init__(self, text: str = DEFAULT_DELAY_LEVELS) -> None:
+        self._millis = {level: _millis(word) for level, word in enumerate(text.split(" "), 1)}
+
+    def __getitem__(self, level: int) -> int:
+        return self._millis[level]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._millis)
+
+    def __len__(self) -> int:
+        return len(self._millis)
+
+
+def _millis(word: str) -> int:
+    number, unit = word[:-1], word[-1:]
+    if not (number.isascii() and number.isdigit() and unit in _UNITS and len(number) < 10):
+        raise ArgumentError(f"messageDelayLevel: expected times as '1s 5m 2h', got {word!r}")
+    return int(number) * _UNITS[unit]
+
 
 #: Milliseconds, as in `ScheduleMessageService`: FIRST_DELAY_TIME, DELAY_FOR_A_WHILE, DELAY_FOR_A_PERIOD.
 _FIRST_LOOK = 1_000

@@ -6,7 +6,7 @@ Source: RocketMQ's `AbstractSendMessageProcessor`, `SendMessageProcessor`, `Pull
 from __future__ import annotations
 
 from rmqfast.broker.clients.name_quota import NameQuota
-from rmqfast.broker.messages.retry_rule import target_of_send
+from rmqfast.broker.messages.send_back import target_of_send
 from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.broker.topics.topic_manager import TopicManager

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rmqfast.broker.messages.appending import Append, status_of
-from rmqfast.broker.messages.property_string import parse_properties, write_properties
 from rmqfast.broker.messages.send_header import SendHeader
+from rmqfast.broker.messages.stored_message import parse_properties, write_properties
 from rmqfast.errors import RemotingError, RmqError
 from rmqfast.logs import logger_of
 from rmqfast.message import Message

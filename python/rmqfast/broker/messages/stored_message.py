@@ -1,25 +1,85 @@
-"""Parses a record of the commit log into what the control plane needs of one message.
+"""Parses records of the commit log, and reads the next messages of a queue for the broker itself.
 
     TOTALSIZE i32, MAGICCODE i32, BODYCRC i32, QUEUEID i32, FLAG i32, QUEUEOFFSET i64, PHYSICALOFFSET i64, SYSFLAG i32,
     BORNTIMESTAMP i64, BORNHOST 8 | 20, STORETIMESTAMP i64, STOREHOST 8 | 20, RECONSUMETIMES i32,
     PREPAREDTRANSACTIONOFFSET i64, BODYLENGTH i32, body, TOPICLENGTH i8 | i16, topic, PROPERTIESLENGTH i16, properties
 
-Source: RocketMQ's `MessageDecoder`, `MessageExt`, `CommitLog`.
+Source: RocketMQ's `MessageDecoder`, `MessageExt`, `CommitLog`, `HashMap`, `TransactionalMessageBridge`,
+`DefaultMessageStore`.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
-from rmqfast.broker.messages.property_string import parse_properties, write_properties
 from rmqfast.errors import CorruptError
+from rmqfast.logs import logger_of
 from rmqfast.message import Message
+from rmqfast.remoting.hash_map import hash_order
+from rmqfast.remoting.log_limit import limited
+from rmqfast.store import LiveStore
 
-__all__ = ["StoredMessage"]
+__all__ = [
+    "QueueRead",
+    "StoredMessage",
+    "in_map_order",
+    "message_at",
+    "parse_properties",
+    "read_queue",
+    "write_properties",
+]
+
+_log = limited(logger_of(__name__))
+_NAME_END = "\x01"
+_PROPERTY_END = "\x02"
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""Parses a property string; skips empty names and values, and keeps the last of two with one name.
+
+    Example:
+        >>> parse_properties("TAGS\x01a\x02b\x01\x02KEYS\x01k1 k2\x02TAGS\x01c\x02")
+        {'TAGS': 'c', 'KEYS': 'k1 k2'}
+    """
+    properties = {}
+    for part in text.split(_PROPERTY_END):
+        name, _, value = part.partition(_NAME_END)
+        if name and value:
+            properties[name] = value
+    return properties
+
+
+def write_properties(properties: Mapping[str, str]) -> str:
+    r"""Returns the property string, in the order of Java's map.
+
+    Example:
+        >>> write_properties({"TAGS": "a", "KEYS": "k"})
+        'KEYS\x01k\x02TAGS\x01a'
+    """
+    return _PROPERTY_END.join(f"{name}{_NAME_END}{value}" for name, value in in_map_order(properties).items())
+
+
+def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
+    """Returns the properties in the order of a `java.util.HashMap` that got them one by one.
+
+    Example:
+        >>> list(in_map_order(dict.fromkeys(["zeta", "TAGS", "KEYS", "alpha", "UNIQ_KEY"], "")))
+        ['zeta', 'KEYS', 'alpha', 'UNIQ_KEY', 'TAGS']
+    """
+    # RocketMQ writes a HashMap: only in its order are records byte for byte those of a real broker
+    return {name: properties[name] for name in _names_in_order(tuple(properties))}
+
+
+@lru_cache(maxsize=256)
+def _names_in_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Cached: messages of one kind have the same names."""
+    return tuple(hash_order(names))
+
 
 #: Bits of the system flag (`MessageSysFlag`).
 COMPRESSED = 0x1
@@ -186,3 +246,50 @@ def _host_bytes(host: str) -> bytes:
 
 def _corrupt(expected: str) -> CorruptError:
     return CorruptError(f"record: expected {expected}")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRead:
+    """Messages read from a queue.
+
+    Attributes:
+        next_offset: The queue offset to go on at.
+        is_at_end: Nothing is there yet; otherwise, without messages, the offset leads nowhere.
+    """
+
+    messages: list[StoredMessage]
+    next_offset: int
+    is_at_end: bool = False
+
+
+def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
+    """Reads up to `count` messages of a queue from an offset on; skips those that cannot be read."""
+    low, high = live.queue_bounds(topic, queue_id)
+    # an empty queue has bounds 0, 0; both are "nothing yet", not "gone"
+    if high in {0, offset}:
+        return QueueRead([], offset, is_at_end=True)
+    if not low <= offset < high:
+        return QueueRead([], low if offset < low else high)
+    messages: list[StoredMessage] = []
+    for position in range(offset, high):
+        if messages and position - offset >= count:
+            return QueueRead(messages, position)
+        unit = live.unit(topic, queue_id, position)
+        message = None if unit is None else message_at(live, unit[0])
+        if message is not None:
+            messages.append(message)
+    return QueueRead(messages, high)
+
+
+def message_at(live: LiveStore, physical_offset: int) -> StoredMessage | None:
+    """Returns the message at a physical offset; None where no sound record starts there."""
+    if physical_offset < 0:
+        return None
+    record = live.record(physical_offset)
+    try:
+        message = None if record is None else StoredMessage.parse(record)
+    except CorruptError as error:
+        _log.warning("no message at physical offset %d: %s", physical_offset, error)
+        return None
+    # bytes of a body may look like a record; they do not say that they stand here
+    return message if message is not None and message.physical_offset == physical_offset else None

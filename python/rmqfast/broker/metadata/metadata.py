@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from rmqfast.broker.metadata.changes import changes_told
 from rmqfast.broker.metadata.database import Database
 from rmqfast.broker.metadata.java_files import JavaFiles
 from rmqfast.errors import RmqError, StoreError, StoreIOError
@@ -28,7 +27,7 @@ from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.config.versioned_table import VersionedTable
 from rmqfast.store.metadata.file_digest import digest_of
 
-__all__ = ["Metadata"]
+__all__ = ["Metadata", "changes_told"]
 
 _log = logger_of(__name__)
 _Table = TypeVar("_Table", bound=ConfigFile)
@@ -245,3 +244,33 @@ def _is_readable(table: type[ConfigFile], root: Path) -> bool:
 
 def _json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, separators=(",", ":"))
+
+
+_MOST_NAMED = 5
+
+
+def changes_told(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> str:
+    """Describes the differences of two tables: entries gone, new, with an earlier offset, or changed."""
+    changed = [name for name in before.keys() & after.keys() if before[name] != after[name]]
+    back = [name for name in changed if _went_back(before[name], after[name])]
+    kinds = {
+        "gone": before.keys() - after.keys(),
+        "with an earlier offset": back,
+        "different": set(changed) - set(back),
+        "new": after.keys() - before.keys(),
+    }
+    return "; ".join(f"{words}: {_list(names)}" for words, names in kinds.items() if names)
+
+
+def _went_back(old: Any, new: Any) -> bool:
+    if isinstance(old, int):
+        return bool(new < old)
+    if isinstance(old, Mapping) and all(isinstance(queue_id, int) for queue_id in old):
+        return any(new.get(queue_id, -1) < offset for queue_id, offset in old.items())
+    return False
+
+
+def _list(names: Collection[Any]) -> str:
+    texts = sorted(map(str, names))
+    more = len(texts) - _MOST_NAMED
+    return ", ".join(texts[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

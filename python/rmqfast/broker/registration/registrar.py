@@ -10,8 +10,7 @@ from typing import Any
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.registration.name_servers import NameServers
-from rmqfast.broker.topics.topic_manager import TopicManager
-from rmqfast.broker.topics.topic_rules import mask_permission
+from rmqfast.broker.topics.topic_manager import TopicManager, mask_permission
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store.config import TopicConfig
 from rmqfast.system import monotonic

@@ -14,20 +14,70 @@ from rmqfast._native import DataPlane, is_legal_name
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.topics.topic_names import (
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
     FAQ,
     RETRY_PREFIX,
     refuse_not_allowed_send,
     system_topics,
     validate_topic,
 )
-from rmqfast.broker.topics.topic_rules import READ_WRITE, broker_topics, created_after, inherits, trace_topic
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.log_limit import limited
-from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable
+from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable, built_in_topics
 
 _log = limited(logger_of(__name__))
+READ_WRITE = 6
+_INHERIT = 1
+
+
+def inherits(model: TopicConfig, *, auto_create: bool) -> bool:
+    """Returns whether sends may create topics after this one."""
+    return model.is_inherited and (auto_create or model.topic_name != AUTO_CREATE_TOPIC_KEY_TOPIC)
+
+
+def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int) -> TopicConfig:
+    # a producer may want fewer queues than the default topic has, never more
+    queues = max(0, min(queue_nums, model.write_queue_nums))
+    return TopicConfig(
+        topic_name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        # TBW102 itself has the bit: a topic made after it must not be a model for others
+        perm=model.perm & ~_INHERIT,
+        topic_filter_type=model.topic_filter_type,
+        topic_sys_flag=sys_flag,
+    )
+
+
+def mask_permission(topic: TopicConfig, broker_permission: int) -> TopicConfig:
+    """Returns the topic as a broker registers it that does not both read and write."""
+    if broker_permission & READ_WRITE == READ_WRITE:
+        return topic
+    return TopicConfig(
+        topic_name=topic.topic_name,
+        read_queue_nums=topic.read_queue_nums,
+        write_queue_nums=topic.write_queue_nums,
+        perm=broker_permission,
+    )
+
+
+def trace_topic(config: BrokerConfig) -> str | None:
+    return config.text("msgTraceTopicName") if config.flag("traceTopicEnable") else None
+
+
+def broker_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """Returns the topics that a broker always has."""
+    return built_in_topics(
+        config.text("brokerClusterName"),
+        config.text("brokerName"),
+        default_queues=config.number("defaultTopicQueueNums"),
+        auto_create=config.flag("autoCreateTopicEnable"),
+        trace_topic=trace_topic(config),
+    )
+
+
 _T = TypeVar("_T")
 _UNIT, _UNIT_SUB = 1, 2
 

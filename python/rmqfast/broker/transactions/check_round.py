@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from rmqfast.broker.messages.queue_read import QueueRead
-from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.messages.stored_message import QueueRead, StoredMessage
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC
 from rmqfast.broker.transactions.half_messages import (
     CHECK_TIMES,

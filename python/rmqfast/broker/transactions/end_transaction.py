@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from rmqfast._native import parse_message_id
 from rmqfast.broker.messages.appending import status_of
-from rmqfast.broker.messages.queue_read import message_at
-from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage
+from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage, message_at
 from rmqfast.broker.transactions.half_messages import HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.logs import logger_of

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rmqfast.broker.messages.appending import Append, status_of
-from rmqfast.broker.messages.property_string import in_map_order
-from rmqfast.broker.messages.queue_read import QueueRead, message_at, read_queue
 from rmqfast.broker.messages.stored_message import (
     TRANSACTION_COMMIT,
     TRANSACTION_MASK,
+    QueueRead,
     StoredMessage,
+    in_map_order,
+    message_at,
+    read_queue,
 )
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.errors import FlushTimeoutError, RmqError

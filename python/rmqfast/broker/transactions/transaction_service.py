@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rmqfast._native import DataPlane
 from rmqfast.broker.messages.appending import status_of
-from rmqfast.broker.messages.retry_rule import MakeTopic
+from rmqfast.broker.messages.send_back import MakeTopic
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.broker.transactions.check_round import (
