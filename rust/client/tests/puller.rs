@@ -337,10 +337,10 @@ fn read(pool: &'static PullerPool, address: &str, start: i64, end: i64) {
         translate: None,
         connect_timeout: PATIENCE,
         timeout: PATIENCE,
+        interrupt: Arc::new(rmqfast_remoting::never),
     };
     let ranges = vec![QueueRange { queue: queue("a"), start, end }];
-    let reader =
-        RangeReader::new(request, ranges, Some(address.to_owned()), cluster, Box::new(rmqfast_remoting::never));
+    let reader = RangeReader::new(request, ranges, Some(address.to_owned()), cluster);
     let mut reader = reader.expect("a range").reading_ahead().pooled(pool, PoolKey::of([address]));
     let (mut next, end_of_patience) = (start, deadline());
     loop {

@@ -1,7 +1,7 @@
 //! Java's arrays of text as Rust's, and back.
 use jni::errors::Result;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString, JValue};
-use jni::{Env, jni_sig, jni_str};
+use jni::{Env, JavaVM, jni_sig, jni_str};
 use rmqfast_spark::Pairs;
 use rmqfast_spark::request::push_down::Filter;
 use rmqfast_spark::stream::Level;
@@ -106,17 +106,18 @@ pub fn log(env: &mut Env<'_>, lines: &[(Level, String)]) -> Result<()> {
     Ok(())
 }
 
-/// An error once the thread was interrupted: Rust waits where Java's interrupts do not reach.
-pub fn interrupted(env: &mut Env<'_>) -> rmqfast_remoting::Result<()> {
-    let mut look = || -> Result<bool> {
+/// An error once Java interrupted the calling thread: Rust waits where Java's interrupts do not reach.
+pub fn check_interrupt() -> rmqfast_remoting::Result<()> {
+    let look = |env: &mut Env<'_>| -> Result<bool> {
         let class = native_class(env)?;
         let is_interrupted = env.call_static_method(&class, jni_str!("isInterrupted"), jni_sig!("()Z"), &[])?.z();
         // a wait asks again and again within one call
         env.delete_local_ref(class);
         is_interrupted
     };
-    // who cannot be asked was not interrupted
-    if look().unwrap_or(false) { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
+    let is_interrupted = JavaVM::singleton().and_then(|vm| vm.with_top_local_frame(look));
+    // a thread that is none of Java's was not interrupted by it
+    if is_interrupted.unwrap_or(false) { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
 }
 
 /// Found by the loader of the class whose method was called.

@@ -48,7 +48,7 @@ impl TopicTask {
         let key = read.pool_key.as_ref().filter(|_| !is_repeated);
         let key = key
             .map(|key| key.with(if is_endless { "endless" } else { "" }).with(piece.address.as_deref().unwrap_or("")));
-        let reader = PieceReader::open(read.request, piece, read.cluster, Box::new(rmqfast_remoting::never))?;
+        let reader = PieceReader::open(read.request, piece, read.cluster)?;
         let reader = if reads_ahead { reader.reading_ahead() } else { reader };
         let reader = match key {
             Some(key) => reader.pooled(&POOL, key),

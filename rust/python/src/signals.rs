@@ -2,6 +2,7 @@
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use rmqfast_store::{Error, Result};
+use std::cell::Cell;
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -63,17 +64,15 @@ pub fn come_again(py: Python<'_>, exception: &PyErr) {
     }
 }
 
-/// Looks for Ctrl-C while this thread waits for a peer; to be called now and then.
-pub fn waiting() -> impl FnMut() -> rmqfast_remoting::Result<()> {
-    let mut last: Option<Instant> = None;
-    move || {
-        // the first look comes at once: Ctrl-C may have come before this began
-        if last.is_some_and(|last| last.elapsed() < Signals::INTERVAL) {
-            return Ok(());
-        }
-        last = Some(Instant::now());
-        attempt(|py| py.check_signals()).map_err(|_| rmqfast_remoting::Error::Interrupted)
+/// Looks for Ctrl-C during a wait for a peer; an exception that waits to be raised ends the wait.
+pub fn check() -> rmqfast_remoting::Result<()> {
+    thread_local!(static LAST_LOOK: Cell<Option<Instant>> = const { Cell::new(None) });
+    // each look takes the GIL, and many short waits may follow one another
+    if LAST_LOOK.get().is_some_and(|last| last.elapsed() < Signals::INTERVAL) {
+        return Ok(());
     }
+    LAST_LOOK.set(Some(Instant::now()));
+    attempt(|py| py.check_signals()).map_err(|_| rmqfast_remoting::Error::Interrupted)
 }
 
 /// What long work is told of: it looks for Ctrl-C, and calls `progress` with bytes done and bytes in all.

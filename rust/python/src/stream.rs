@@ -14,6 +14,7 @@ use rmqfast_spark::stream::Stream;
 use rmqfast_spark::topic::stream::TopicStream;
 use rmqfast_spark::{Kind, Options, Result};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const LOGGER: &str = "rmqfast.spark";
 
@@ -53,20 +54,20 @@ impl SparkStream {
     #[staticmethod]
     fn of_store(options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let options = Options::of(Kind::StoreStream, &pairs(options)?).map_err(spark)?;
-        Ok(Self::new(StoreStream::of(&options).map_err(spark)?))
+        Ok(Self::new(StoreStream::of(&options, Arc::new(signals::check)).map_err(spark)?))
     }
 
     fn initial(&self, py: Python<'_>) -> PyResult<String> {
-        self.ask(py, |stream| stream.initial(&mut signals::waiting()))
+        self.ask(py, |stream| stream.initial())
     }
 
     fn aim(&self, py: Python<'_>) -> PyResult<()> {
-        self.ask(py, |stream| stream.aim(&mut signals::waiting()))
+        self.ask(py, |stream| stream.aim())
     }
 
     #[pyo3(signature = (start, *, is_limited))]
     fn latest(&self, py: Python<'_>, start: Option<&str>, is_limited: bool) -> PyResult<String> {
-        self.ask(py, |stream| stream.latest(start, is_limited, &mut signals::waiting()))
+        self.ask(py, |stream| stream.latest(start, is_limited))
     }
 
     fn report(&self, py: Python<'_>) -> PyResult<Option<String>> {
@@ -74,12 +75,12 @@ impl SparkStream {
     }
 
     fn pieces<'py>(&self, py: Python<'py>, start: &str, end: &str) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let pieces = self.ask(py, |stream| stream.pieces(start, end, &mut signals::waiting()))?;
+        let pieces = self.ask(py, |stream| stream.pieces(start, end))?;
         Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
     }
 
     fn commit(&self, py: Python<'_>, end: &str) -> PyResult<()> {
-        self.ask(py, |stream| stream.commit(end, &mut signals::waiting()))
+        self.ask(py, |stream| stream.commit(end))
     }
 
     #[pyo3(signature = (consumed))]

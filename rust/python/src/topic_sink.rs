@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rmqfast_spark::sink::{self, ArrowRows, Month, SinkColumn, SinkOptions, check_topic, sink_columns, unique_ids};
 use rmqfast_spark::{Pairs, Result};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Between two looks for Ctrl-C.
@@ -60,8 +60,9 @@ impl TopicSink {
 
     fn check(&self, py: Python<'_>, month: Month) -> PyResult<()> {
         let ids = unique_ids(&self.options, month);
-        let checked = py.detach(|| check_topic(self.options.clone(), &self.columns, ids, &mut signals::waiting()));
-        checked.map_err(spark)
+        let mut options = self.options.clone();
+        options.cluster.interrupt = Arc::new(signals::check);
+        py.detach(|| check_topic(options, &self.columns, ids)).map_err(spark)
     }
 
     fn open(&self, partition: i32, month: Month) -> PyResult<TopicWriter> {

@@ -69,14 +69,14 @@ impl Address {
         &self,
         timeout: Duration,
         interrupt: Interrupt<'_>,
-        open: impl FnOnce(Interrupt<'_>) -> Result<Arc<Connection>>,
+        open: impl FnOnce() -> Result<Arc<Connection>>,
     ) -> Result<Arc<Connection>> {
         self.try_once(
             timeout,
             interrupt,
             |state| state.shared.clone().filter(|c| c.is_open()),
-            |interrupt| {
-                let connection = open(interrupt)?;
+            || {
+                let connection = open()?;
                 self.lock().shared = Some(connection.clone());
                 Ok(connection)
             },
@@ -91,7 +91,7 @@ impl Address {
         &self,
         timeout: Duration,
         interrupt: Interrupt<'_>,
-        open: impl FnOnce(Interrupt<'_>) -> Result<Client>,
+        open: impl FnOnce() -> Result<Client>,
     ) -> Result<Client> {
         self.try_once(timeout, interrupt, |_| None, open)
     }
@@ -143,14 +143,14 @@ impl Address {
         timeout: Duration,
         interrupt: Interrupt<'_>,
         there: impl Fn(&State) -> Option<T>,
-        attempt: impl FnOnce(Interrupt<'_>) -> Result<T>,
+        attempt: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         if let Some(there) = self.wait_for_turn(timeout, interrupt, there)? {
             return Ok(there);
         }
         // given back on every way out of here, a panic included
         let turn = Turn(self);
-        let tried = attempt(interrupt);
+        let tried = attempt();
         turn.0.note(tried.as_ref().err());
         tried
     }
@@ -263,9 +263,9 @@ mod tests {
         let attempt = || {
             address.try_once(
                 Duration::from_secs(5),
-                &mut never,
+                &never,
                 |_| None::<()>,
-                |_| {
+                || {
                     tries.fetch_add(1, Ordering::Relaxed);
                     Err(refused())
                 },
@@ -289,11 +289,11 @@ mod tests {
                     came.fetch_add(1, Ordering::Relaxed);
                     let brought = address.try_once(
                         Duration::from_secs(20),
-                        &mut never,
+                        &never,
                         |state| {
                             (state.failures == 0 && tries.load(Ordering::Relaxed) > 0 && !state.is_tried).then_some(7)
                         },
-                        |_| {
+                        || {
                             tries.fetch_add(1, Ordering::Relaxed);
                             while came.load(Ordering::Relaxed) < 8 {
                                 std::thread::yield_now();
@@ -313,11 +313,11 @@ mod tests {
         let address = Address::new("a:1");
         let stopped = address.try_once(
             Duration::from_secs(5),
-            &mut || Err(Error::Interrupted),
+            &|| Err(Error::Interrupted),
             |_| None::<()>,
-            |interrupt| interrupt(),
+            || Err(Error::Interrupted),
         );
         assert!(matches!(stopped, Err(Error::Interrupted)));
-        assert!(address.try_once(Duration::from_secs(5), &mut never, |_| None, |_| Ok(())).is_ok());
+        assert!(address.try_once(Duration::from_secs(5), &never, |_| None, || Ok(())).is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! A connection of a client that the calling thread itself writes to and reads from.
 //!
 //! Source: `NettyRemotingClient.invokeSync`, `invokeOneway`.
+use crate::ask::Ask;
 use crate::command::ONEWAY;
 use crate::dial::dial;
 use crate::error::{Error, Result};
@@ -39,13 +40,19 @@ struct Patience<'a> {
     interrupt: Interrupt<'a>,
 }
 
+impl<'a> Patience<'a> {
+    fn of(ask: &Ask<'a>) -> Self {
+        Self { until: Instant::now() + ask.timeout, timeout: ask.timeout, interrupt: ask.interrupt }
+    }
+}
+
 impl Client {
     /// Connects to `host:port`, and keeps what is said secret where `tls` says how.
     ///
     /// # Errors
     /// [`Error::Connect`]; with TLS [`Error::TlsFile`], [`Error::Tls`], [`Error::Timeout`] as well.
     pub fn connect(address: &str, tls: Option<&ClientTls>, timeout: Duration) -> Result<Self> {
-        Self::open(address, tls, timeout, &mut interrupt::never)
+        Self::open(address, tls, timeout, &interrupt::never)
     }
 
     /// As [`connect`](Self::connect); `interrupt` may end the wait.
@@ -71,27 +78,19 @@ impl Client {
         body: &[u8],
         timeout: Duration,
     ) -> Result<OwnedCommand> {
-        let received = self.ask(code, fields, body, timeout, &mut interrupt::never)?;
+        let received = self.ask(Ask::new(code, fields, body, timeout))?;
         let body = self.body(&received).to_vec();
         Ok(OwnedCommand { body, ..received.head })
     }
 
-    /// As [`request`](Self::request); the body stays in the connection's own memory until the next call, and `interrupt`
-    /// may end the wait.
+    /// As [`request`](Self::request); the body stays in the connection's own memory until the next call.
     ///
     /// # Errors
     /// As [`request`](Self::request), [`Error::Interrupted`].
-    pub fn ask(
-        &mut self,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        timeout: Duration,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Received> {
+    pub fn ask(&mut self, ask: Ask<'_>) -> Result<Received> {
         let opaque = self.opaque();
-        let mut patience = Patience { until: Instant::now() + timeout, timeout, interrupt };
-        self.write(&Header::request(code, opaque, fields), body, &mut patience)?;
+        let patience = Patience::of(&ask);
+        self.write(&Header::request(ask.code, opaque, ask.fields), ask.body, &patience)?;
         loop {
             // requests of the peer are passed over, and answers that nobody waits for
             while let Some(received) = self.inbox.take(&self.limits)? {
@@ -101,7 +100,7 @@ impl Client {
             }
             // also after a read that brought something: a peer that never stops sending does not hold the caller
             self.left(&patience)?;
-            self.read(&mut patience)?;
+            self.read(&patience)?;
         }
     }
 
@@ -121,23 +120,16 @@ impl Client {
         body: &[u8],
         timeout: Duration,
     ) -> Result<()> {
-        self.tell(code, fields, body, timeout, &mut interrupt::never)
+        self.tell(Ask::new(code, fields, body, timeout))
     }
 
-    /// As [`send_oneway`](Self::send_oneway); `interrupt` may end the wait.
+    /// As [`send_oneway`](Self::send_oneway).
     ///
     /// # Errors
     /// As [`send_oneway`](Self::send_oneway), [`Error::Interrupted`].
-    pub fn tell(
-        &mut self,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        timeout: Duration,
-        interrupt: Interrupt<'_>,
-    ) -> Result<()> {
-        let header = Header { flag: ONEWAY, ..Header::request(code, self.opaque(), fields) };
-        self.write(&header, body, &mut Patience { until: Instant::now() + timeout, timeout, interrupt })
+    pub fn tell(&mut self, ask: Ask<'_>) -> Result<()> {
+        let header = Header { flag: ONEWAY, ..Header::request(ask.code, self.opaque(), ask.fields) };
+        self.write(&header, ask.body, &Patience::of(&ask))
     }
 
     /// The peer as it was given.
@@ -196,7 +188,7 @@ impl Client {
         self.next_opaque
     }
 
-    fn write(&mut self, header: &Header<'_>, body: &[u8], patience: &mut Patience<'_>) -> Result<()> {
+    fn write(&mut self, header: &Header<'_>, body: &[u8], patience: &Patience<'_>) -> Result<()> {
         self.out.clear();
         self.written = 0;
         self.stream.wait_at_most(patience.timeout).map_err(|error| self.failed(&error))?;
@@ -214,7 +206,7 @@ impl Client {
         Ok(())
     }
 
-    fn read(&mut self, patience: &mut Patience<'_>) -> Result<()> {
+    fn read(&mut self, patience: &Patience<'_>) -> Result<()> {
         match self.inbox.fill(|room| self.stream.read(room)) {
             Ok(0) => Err(Error::Closed { address: self.address.clone() }),
             Ok(_) => Ok(()),
@@ -223,7 +215,7 @@ impl Client {
     }
 
     /// Looks whether to wait on after a call that did nothing.
-    fn pause(&mut self, error: &io::Error, patience: &mut Patience<'_>) -> Result<()> {
+    fn pause(&mut self, error: &io::Error, patience: &Patience<'_>) -> Result<()> {
         if !is_pause(error) {
             return Err(self.failed(error));
         }

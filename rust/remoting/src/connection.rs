@@ -3,11 +3,12 @@
 //! Frames that others than the connection's own session send are gathered here and written by the session in one go.
 //!
 //! Source: `NettyRemotingAbstract.invokeSyncImpl`, `invokeOnewayImpl`, `processResponseCommand`.
+use crate::ask::Ask;
 use crate::command::{Command, ONEWAY};
 use crate::error::{Error, Result};
 use crate::frame::SerializeType;
 use crate::header::{Header, Value};
-use crate::interrupt::{self, Interrupt, SLICE};
+use crate::interrupt::SLICE;
 use crate::outgoing::Outgoing;
 use crate::owned_command::OwnedCommand;
 use crate::pending::{Pending, Ticket};
@@ -231,21 +232,15 @@ impl Connection {
         body: &[u8],
         timeout: Duration,
     ) -> Result<OwnedCommand> {
-        self.ask(code, fields, body, timeout, &mut interrupt::never)
+        self.ask(Ask::new(code, fields, body, timeout))
     }
 
-    /// As [`request`](Self::request); `interrupt` may end the wait.
+    /// As [`request`](Self::request).
     ///
     /// # Errors
     /// As [`request`](Self::request), [`Error::Interrupted`].
-    pub fn ask(
-        &self,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        timeout: Duration,
-        interrupt: Interrupt<'_>,
-    ) -> Result<OwnedCommand> {
+    pub fn ask(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
+        let Ask { code, fields, body, timeout, interrupt } = ask;
         let until = Instant::now() + timeout;
         let (opaque, answer) = self.pending.wait().ok_or_else(|| self.closed())?;
         if !self.send(|out| Header::request(code, opaque, fields).write(body, out)) {
@@ -273,16 +268,9 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]: nothing was asked then.
-    pub(crate) fn submit(
-        &self,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        ticket: Ticket,
-        until: Option<Instant>,
-        interrupt: Interrupt<'_>,
-    ) -> Result<()> {
-        let mut outgoing = self.room_for(body.len(), until, interrupt)?;
+    pub(crate) fn submit(&self, ask: Ask<'_>, ticket: Ticket, until: Option<Instant>) -> Result<()> {
+        let Ask { code, fields, body, .. } = ask;
+        let mut outgoing = self.room_for(&ask, until)?;
         let opaque = self.pending.take_ticket(ticket).ok_or_else(|| self.closed())?;
         Header::request(code, opaque, fields).write(body, outgoing.frames());
         drop(outgoing);
@@ -298,29 +286,18 @@ impl Connection {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub(crate) fn tell(
-        &self,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        until: Option<Instant>,
-        interrupt: Interrupt<'_>,
-    ) -> Result<()> {
-        let mut outgoing = self.room_for(body.len(), until, interrupt)?;
-        let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
-        header.write(body, outgoing.frames());
+    pub(crate) fn tell(&self, ask: Ask<'_>, until: Option<Instant>) -> Result<()> {
+        let mut outgoing = self.room_for(&ask, until)?;
+        let header = Header { flag: ONEWAY, ..Header::request(ask.code, self.pending.opaque(), ask.fields) };
+        header.write(ask.body, outgoing.frames());
         self.oneway.gathered.fetch_add(1, Ordering::Relaxed);
         drop(outgoing);
         self.sent.notify_one();
         Ok(())
     }
 
-    fn room_for(
-        &self,
-        bytes: usize,
-        until: Option<Instant>,
-        interrupt: Interrupt<'_>,
-    ) -> Result<MutexGuard<'_, Outgoing>> {
+    fn room_for(&self, ask: &Ask<'_>, until: Option<Instant>) -> Result<MutexGuard<'_, Outgoing>> {
+        let bytes = ask.body.len();
         let mut outgoing = self.outgoing();
         // a request that is larger than the limit goes out alone
         while self.is_open() && !outgoing.is_empty() && outgoing.len() + bytes > self.max_outgoing / 2 {
@@ -330,7 +307,7 @@ impl Connection {
             }
             drop(self.taken.wait_timeout(outgoing, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner));
             // without the lock, as this runs code of the caller
-            interrupt()?;
+            (ask.interrupt)()?;
             outgoing = self.outgoing();
         }
         if self.is_open() { Ok(outgoing) } else { Err(self.closed()) }

@@ -2,13 +2,13 @@
 //!
 //! Source: `NettyRemotingClient`.
 use crate::address::Address;
+use crate::ask::Ask;
 use crate::client::Client;
 use crate::completions::Completions;
 use crate::connection::{Connection, now_ms};
 use crate::dial::{Dialled, dial};
 use crate::error::{Error, Result};
 use crate::handler::Handler;
-use crate::header::Value;
 use crate::inbox::Received;
 use crate::interrupt::{self, Interrupt};
 use crate::limits::Limits;
@@ -69,19 +69,6 @@ impl Default for ConnectionsOptions {
     }
 }
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
-    /// The request's code.
-    pub code: i32,
-    /// Its header.
-    pub fields: &'a [(&'a str, Value<'a>)],
-    /// Its body.
-    pub body: &'a [u8],
-    /// How long to wait for the answer.
-    pub timeout: Duration,
-}
-
 /// All connections of a client; dropped, they end.
 pub struct Connections {
     shared: Arc<Shared>,
@@ -130,38 +117,33 @@ impl Connections {
     /// # Errors
     /// Those of [`Client::ask`] and [`Client::open`]; the reason of the last failure while the address is not to be tried;
     /// [`Error::Closed`], [`Error::Forked`].
-    pub fn request<T>(
-        &self,
-        address: &str,
-        ask: Ask<'_>,
-        interrupt: Interrupt<'_>,
-        take: impl FnOnce(&Received, &[u8]) -> T,
-    ) -> Result<T> {
-        let (client, received) = self.request_with(address, ask, interrupt)?;
-        let taken = take(&received, client.body(&received));
+    pub fn request<T>(&self, address: &str, ask: Ask<'_>, take: impl FnOnce(&Received, &[u8]) -> T) -> Result<T> {
+        let (client, received) = self.request_with(address, ask)?;
+        let answer = take(&received, client.body(&received));
         self.give_back(client)?;
-        Ok(taken)
+        Ok(answer)
     }
 
     /// As [`request`](Self::request), for who looks at the answer later: the connection has its body, and is to be given back.
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub fn request_with(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<(Client, Received)> {
+    pub fn request_with(&self, address: &str, ask: Ask<'_>) -> Result<(Client, Received)> {
         let address = self.address(address)?;
         let idle =
             std::iter::from_fn(|| address.take_idle()).find_map(|mut client| client.is_alive().then_some(client));
         if let Some(mut client) = idle {
-            match client.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt) {
+            match client.ask(ask) {
                 Ok(received) => return Ok((client, received)),
                 // nothing of it went out, so the peer cannot do it twice
                 Err(Error::Closed { .. }) if client.is_unsent() => {}
                 Err(error) => return Err(error),
             }
         }
+        let (shared, interrupt) = (&self.shared, ask.interrupt);
         let mut client =
-            address.open(self.shared.options.connect_timeout, interrupt, |i| self.shared.open(&address, i))?;
-        let received = client.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt)?;
+            address.open(shared.options.connect_timeout, interrupt, || shared.open(&address, interrupt))?;
+        let received = client.ask(ask)?;
         Ok((client, received))
     }
 
@@ -184,10 +166,10 @@ impl Connections {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub fn control(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
-        let connection = self.connection(address, interrupt)?;
+    pub fn control(&self, address: &str, ask: Ask<'_>) -> Result<OwnedCommand> {
+        let connection = self.connection(address, ask.interrupt)?;
         let asked_at = now_ms();
-        let answer = connection.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt);
+        let answer = connection.ask(ask);
         // since it was asked, not for as long as the timeout: who waits may be woken late
         if matches!(answer, Err(Error::Timeout { .. })) && !connection.has_heard_since(asked_at) {
             connection.close();
@@ -202,10 +184,10 @@ impl Connections {
     pub fn try_submit(&self, address: &str, ask: Ask<'_>, token: u64) -> Result<bool> {
         let Some(connection) = self.address(address)?.shared() else { return Ok(false) };
         let (asked_at, completions) = (Instant::now(), &self.shared.completions);
-        let never = &mut interrupt::never;
-        let submitted = completions.reserve(address, Some(asked_at), never).and_then(|()| {
+        let ask = Ask { interrupt: &interrupt::never, ..ask };
+        let submitted = completions.reserve(address, Some(asked_at), ask.interrupt).and_then(|()| {
             let ticket = Ticket { completions: completions.clone(), token, asked_at, timeout: ask.timeout };
-            let submitted = connection.submit(ask.code, ask.fields, ask.body, ticket, None, never);
+            let submitted = connection.submit(ask, ticket, None);
             submitted.inspect_err(|_| completions.release())
         });
         match submitted {
@@ -219,14 +201,14 @@ impl Connections {
     ///
     /// # Errors
     /// [`Error::TooManyRequests`], those of [`Client::open`], [`Error::Closed`], [`Error::Forked`], [`Error::Interrupted`].
-    pub fn submit(&self, address: &str, ask: Ask<'_>, token: u64, waits: bool, interrupt: Interrupt<'_>) -> Result<()> {
+    pub fn submit(&self, address: &str, ask: Ask<'_>, token: u64, waits: bool) -> Result<()> {
         let asked_at = Instant::now();
         let until = waits.then(|| asked_at + ask.timeout);
-        let connection = self.connection(address, interrupt)?;
+        let connection = self.connection(address, ask.interrupt)?;
         let completions = &self.shared.completions;
-        completions.reserve(address, until, interrupt)?;
+        completions.reserve(address, until, ask.interrupt)?;
         let ticket = Ticket { completions: completions.clone(), token, asked_at, timeout: ask.timeout };
-        let submitted = connection.submit(ask.code, ask.fields, ask.body, ticket, until, interrupt);
+        let submitted = connection.submit(ask, ticket, until);
         submitted.inspect_err(|_| completions.release())
     }
 
@@ -235,10 +217,9 @@ impl Connections {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub fn send_oneway(&self, address: &str, ask: Ask<'_>, waits: bool, interrupt: Interrupt<'_>) -> Result<()> {
+    pub fn send_oneway(&self, address: &str, ask: Ask<'_>, waits: bool) -> Result<()> {
         let until = waits.then(|| Instant::now() + ask.timeout);
-        let connection = self.connection(address, interrupt)?;
-        connection.tell(ask.code, ask.fields, ask.body, until, interrupt)
+        self.connection(address, ask.interrupt)?.tell(ask, until)
     }
 
     /// The connection of an address that both sides use; opened where it is not.
@@ -251,8 +232,8 @@ impl Connections {
             return Ok(connection);
         }
         let shared = &self.shared;
-        let connection =
-            address.share(shared.options.connect_timeout, interrupt, |i| shared.open_shared(&address, i))?;
+        let timeout = shared.options.connect_timeout;
+        let connection = address.share(timeout, interrupt, || shared.open_shared(&address, interrupt))?;
         if shared.lock().is_closed {
             // it was opened while `close` looked for what there is
             connection.close();

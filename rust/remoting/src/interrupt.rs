@@ -2,11 +2,11 @@
 use crate::error::Result;
 use std::time::Duration;
 
-/// How long whoever waits does not look whether to go on.
+/// How long a wait goes on between two checks of its interrupt.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
-/// Asked now and then by whoever waits; an error ends the wait.
-pub type Interrupt<'a> = &'a mut dyn FnMut() -> Result<()>;
+/// Checked now and then during a wait; an error ends the wait.
+pub type Interrupt<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
 /// Never ends a wait.
 ///

@@ -3,8 +3,11 @@
 //! Read in this order: a [`frame`] is bytes, a [`Command`] what its header says ([`json_header`], [`binary_header`]), a
 //! [`Connection`] an open socket over which both sides ask and answer, a [`Server`] many of them; a [`Client`]
 //! is the other end, [`Connections`] all of a client. [`ServerTls`] and [`ClientTls`] say how what they say is kept secret.
+#![allow(missing_docs)]
+
 mod accept;
 mod address;
+mod ask;
 mod binary_header;
 mod certificates;
 mod client;
@@ -48,12 +51,13 @@ mod transport;
 mod validity;
 mod verifier;
 
+pub use ask::Ask;
 pub use certificates::{Certificates, Date, make_certificates};
 pub use client::Client;
 pub use command::{Command, ONEWAY, RESPONSE};
 pub use completions::{Completion, Completions};
 pub use connection::{Answer, Connection};
-pub use connections::{Ask, Connections, ConnectionsOptions};
+pub use connections::{Connections, ConnectionsOptions};
 pub use error::{Error, Result};
 pub use fastjson::{Json, Key, NoJson};
 pub use frame::{Frame, SerializeType};

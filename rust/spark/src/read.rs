@@ -11,9 +11,10 @@ use crate::store::stream::StoreStream;
 use crate::stream::{Level, Stream};
 use crate::topic::read::TopicRead;
 use crate::topic::stream::TopicStream;
-use rmqfast_remoting::Interrupt;
+use rmqfast_client::cluster::CheckInterrupt;
 use rmqfast_store::scan::{Column, Listed, ScanRequest};
 use std::fmt;
+use std::sync::Arc;
 
 /// What is read.
 #[derive(Debug)]
@@ -38,24 +39,29 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
 ///
 /// # Errors
 /// As [`store_read::resolve`] and [`TopicRead::check`].
-pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>, interrupt: Interrupt<'_>) -> Result<(Pairs, Lines)> {
+pub fn resolve(
+    pairs: &[(String, String)],
+    columns: Vec<Column>,
+    interrupt: Arc<CheckInterrupt>,
+) -> Result<(Pairs, Lines)> {
     if !names_a_cluster(pairs) {
         let sql = pairs.iter().find(|(name, _)| name.eq_ignore_ascii_case("sql"));
         let told = sql.and_then(|(_, sql)| column_warning(sql)).map(|text| (Level::Warning, text));
         return Ok((resolve_store(pairs, columns)?, told.into_iter().collect()));
     }
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
-    let read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
+    let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
+    read.cluster.interrupt = interrupt;
     // whoever planned it has looked
     if read.planned.is_some() {
         return Ok((pairs.to_vec(), Vec::new()));
     }
     if read.via == Via::Pull {
-        let warnings = read.check(interrupt)?;
+        let warnings = read.check()?;
         return Ok((pairs.to_vec(), warnings.into_iter().map(|text| (Level::Warning, text)).collect()));
     }
     // now, so that each plan of the read tells it
-    let mut planned = read.planned(interrupt)?;
+    let mut planned = read.planned()?;
     planned.log.warn(read.column_warning());
     Ok((replaced(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
 }
@@ -65,15 +71,21 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>, interrupt: Inte
 /// # Errors
 /// As [`TopicRead::of`] and [`StoreStream::of`], an option that a stream has no use for, or other columns than the option
 /// `columns` says.
-pub fn open_stream(pairs: &[(String, String)], columns: &[String]) -> Result<Box<dyn Stream>> {
+pub fn open_stream(
+    pairs: &[(String, String)],
+    columns: &[String],
+    interrupt: Arc<CheckInterrupt>,
+) -> Result<Box<dyn Stream>> {
     if !names_a_cluster(pairs) {
         let options = Options::of(Kind::StoreStream, pairs)?;
         check_io(&options)?;
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         check_agreed(options.texts("columns"), &columns)?;
-        return Ok(Box::new(StoreStream::of(&options)?));
+        return Ok(Box::new(StoreStream::of(&options, interrupt)?));
     }
-    Ok(Box::new(TopicStream::new(TopicRead::of(Kind::TopicStream, pairs, columns)?)?))
+    let mut read = TopicRead::of(Kind::TopicStream, pairs, columns)?;
+    read.cluster.interrupt = interrupt;
+    Ok(Box::new(TopicStream::new(read)?))
 }
 
 /// Names the place, the messages and the filters; never an account.
@@ -136,6 +148,14 @@ impl Read {
         Ok(Self::Topic(Box::new(read)))
     }
 
+    /// The read, whose waits for answers `interrupt` ends.
+    pub fn with_interrupt(mut self, interrupt: Arc<CheckInterrupt>) -> Self {
+        if let Self::Topic(read) = &mut self {
+            read.cluster.interrupt = interrupt;
+        }
+        self
+    }
+
     /// Narrows the read; tells which filters were taken.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         match self {
@@ -148,10 +168,10 @@ impl Read {
     ///
     /// # Errors
     /// As [`StoreRead::listed`] and [`TopicRead::listed`].
-    pub fn listed(&self, interrupt: Interrupt<'_>) -> Result<Option<Listed>> {
+    pub fn listed(&self) -> Result<Option<Listed>> {
         match self {
             Self::Store(read) => read.listed(),
-            Self::Topic(read) => read.listed(interrupt),
+            Self::Topic(read) => read.listed(),
         }
     }
 
@@ -159,14 +179,14 @@ impl Read {
     ///
     /// # Errors
     /// As [`StoreRead::partitions`] and [`TopicRead::planned`].
-    pub fn pieces(&self, cores: u64, interrupt: Interrupt<'_>) -> Result<(Vec<Vec<u8>>, Lines)> {
+    pub fn pieces(&self, cores: u64) -> Result<(Vec<Vec<u8>>, Lines)> {
         match self {
             Self::Store(read) => {
                 let pieces = read.partitions(cores)?;
                 Ok((pieces.iter().map(piece::to_bytes).collect(), Vec::new()))
             }
             Self::Topic(read) => {
-                let mut planned = read.planned(interrupt)?;
+                let mut planned = read.planned()?;
                 Ok((planned.pieces.iter().map(TopicPiece::to_bytes).collect(), planned.log.take()))
             }
         }

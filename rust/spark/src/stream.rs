@@ -2,7 +2,6 @@
 //! checkpoint.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
-use rmqfast_remoting::Interrupt;
 use std::time::Duration;
 
 /// A stream as its driver sees it: where it begins, how far its next batch goes, which tasks read that.
@@ -16,20 +15,20 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// Nobody can be asked, or an offset that there is not.
-    fn initial(&mut self, interrupt: Interrupt<'_>) -> Result<String>;
+    fn initial(&mut self) -> Result<String>;
 
     /// From now on no batch goes beyond what there is now.
     ///
     /// # Errors
     /// Nobody can be asked.
-    fn aim(&mut self, interrupt: Interrupt<'_>) -> Result<()>;
+    fn aim(&mut self) -> Result<()>;
 
     /// How far the batch goes that begins at `start`; to `start` where there is nothing to read yet, and to the end where Spark
     /// does not say a start. Limits hold where the trigger `is_limited`.
     ///
     /// # Errors
     /// The checkpoint of another stream; what is lost, where that is not passed over; nobody can be asked for too long.
-    fn latest(&mut self, start: Option<&str>, is_limited: bool, interrupt: Interrupt<'_>) -> Result<String>;
+    fn latest(&mut self, start: Option<&str>, is_limited: bool) -> Result<String>;
 
     /// The last end that is known, for the progress of the query.
     fn report(&self) -> Option<String>;
@@ -38,13 +37,13 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// The checkpoint of another stream; nobody can be asked.
-    fn pieces(&mut self, start: &str, end: &str, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>>;
+    fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>>;
 
     /// Tasks without an end for Real-Time Mode, `most` of them where there are no more brokers.
     ///
     /// # Errors
     /// As [`pieces`](Self::pieces); a stream that has no such tasks.
-    fn endless_pieces(&mut self, _start: &str, _most: usize, _interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
+    fn endless_pieces(&mut self, _start: &str, _most: usize) -> Result<Vec<Vec<u8>>> {
         Err(Error::argument("Real-Time Mode: expected a topic of a live cluster, got a store directory"))
     }
 
@@ -52,15 +51,15 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// The offsets of another stream.
-    fn merged(&mut self, offsets: &[String], _interrupt: Interrupt<'_>) -> Result<String> {
+    fn merged(&mut self, offsets: &[String]) -> Result<String> {
         offsets.last().cloned().ok_or_else(|| Error::argument("offsets: expected those of a task, got none"))
     }
 
     /// Spark has stored all before `end`.
     ///
     /// # Errors
-    /// The checkpoint of another stream; those of `interrupt`.
-    fn commit(&mut self, end: &str, interrupt: Interrupt<'_>) -> Result<()>;
+    /// The checkpoint of another stream; an interrupt.
+    fn commit(&mut self, end: &str) -> Result<()>;
 
     /// How far a query that read as far as `consumed` is behind, by name.
     ///

@@ -3,8 +3,8 @@
 //! Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`, `HeartbeatData`.
 use super::requests::Cluster;
 use crate::error::Result;
+use rmqfast_remoting::Ask;
 use rmqfast_remoting::code::request;
-use rmqfast_remoting::{Ask, Interrupt};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,10 +31,10 @@ impl Heartbeats {
     ///
     /// # Errors
     /// As [`Cluster::ask`].
-    pub fn beat(&self, cluster: &Cluster, address: &str, interrupt: Interrupt<'_>) -> Result<()> {
+    pub fn beat(&self, cluster: &Cluster, address: &str) -> Result<()> {
         if self.is_due(address) {
             let ask = Ask { body: &self.body, ..cluster.usual(request::HEART_BEAT, &[]) };
-            cluster.ask(address, ask, interrupt)?;
+            cluster.ask(address, ask)?;
         }
         Ok(())
     }

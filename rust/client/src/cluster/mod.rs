@@ -1,6 +1,7 @@
 //! What a job must know of topics before it reads them: where their queues are, where they begin and end, and since when.
 //!
 //! `Cluster` asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
+mod broker;
 mod heartbeat;
 mod name_servers;
 mod parallel;
@@ -11,10 +12,11 @@ mod route_table;
 mod search;
 mod topic;
 
+pub use broker::{Bounds, BrokerCall, FoundMessage, QueueState};
 pub use heartbeat::Heartbeats;
 pub use name_servers::NameServers;
-pub use requests::{Cluster, ClusterOptions, NO_ANSWER, Translate};
+pub use requests::{CheckInterrupt, Cluster, ClusterOptions, NO_ANSWER, Translate};
 pub use route::{TopicRoute, readable_queues};
 pub use route_data::{BrokerData, QueueData, RouteData};
 pub use route_table::{Addresses, FoundBroker, RouteTable};
-pub use topic::{Bounds, FoundMessage, QueueState, TopicCluster};
+pub use topic::TopicCluster;

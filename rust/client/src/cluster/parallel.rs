@@ -30,12 +30,12 @@ pub fn each<I: Sync, T: Send>(
     let (answers, answered) = channel();
     let ask = &ask;
     let work = move |answers: Sender<_>| {
-        let mut stop = || if is_stopped.load(Ordering::Relaxed) { Err(remoting::Error::Interrupted) } else { Ok(()) };
+        let stop = || if is_stopped.load(Ordering::Relaxed) { Err(remoting::Error::Interrupted) } else { Ok(()) };
         while let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some(item) = items.get(at)
         {
             // nobody listens any more once it is stopped
-            let _ = answers.send((at, ask(item, &mut stop)));
+            let _ = answers.send((at, ask(item, &stop)));
         }
     };
     let mut by_place: Vec<Option<Result<T>>> = items.iter().map(|_| None).collect();
@@ -76,10 +76,9 @@ pub fn all<I: Sync, T: Send>(
 ) -> Result<Vec<T>> {
     let has_failed = AtomicBool::new(false);
     let answers = each(items, interrupt, |item, interrupt| {
-        let mut stop =
-            || if has_failed.load(Ordering::Relaxed) { Err(remoting::Error::Interrupted) } else { interrupt() };
+        let stop = || if has_failed.load(Ordering::Relaxed) { Err(remoting::Error::Interrupted) } else { interrupt() };
         stop()?;
-        ask(item, &mut stop).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
+        ask(item, &stop).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
     })?;
     let mut all = Vec::with_capacity(items.len());
     for answer in answers {
@@ -101,7 +100,7 @@ mod tests {
     fn answers_are_in_the_order_of_their_questions() {
         for count in [0, 1, 2, 40] {
             let items: Vec<usize> = (0..count).collect();
-            let doubled = each(&items, &mut remoting::never, |item, _| Ok(2 * item)).expect("no interrupt");
+            let doubled = each(&items, &remoting::never, |item, _| Ok(2 * item)).expect("no interrupt");
             let doubled: Vec<usize> = doubled.into_iter().map(|answer| answer.expect("an answer")).collect();
             assert_eq!(doubled, items.iter().map(|item| 2 * item).collect::<Vec<_>>());
         }
@@ -110,14 +109,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
     fn a_panic_ends_the_wait() {
-        let _ = each(&[1, 2, 3], &mut remoting::never, |item, _| if *item == 2 { panic!("a defect") } else { Ok(()) });
+        let _ = each(&[1, 2, 3], &remoting::never, |item, _| if *item == 2 { panic!("a defect") } else { Ok(()) });
     }
 
     #[test]
     fn the_first_error_ends_all_questions() {
         let asked = AtomicUsize::new(0);
         let items: Vec<usize> = (0..100_000).collect();
-        let refused: Result<Vec<()>> = all(&items, &mut remoting::never, |item, interrupt| {
+        let refused: Result<Vec<()>> = all(&items, &remoting::never, |item, interrupt| {
             asked.fetch_add(1, Ordering::Relaxed);
             if *item == 3 {
                 return Err(Error::Argument("no".into()));
@@ -130,16 +129,15 @@ mod tests {
         });
         assert!(matches!(refused, Err(Error::Argument(_))), "{refused:?}");
         assert!(asked.into_inner() <= THREADS);
-        let doubled = all(&[1, 2, 3], &mut remoting::never, |item, _| Ok(2 * item));
+        let doubled = all(&[1, 2, 3], &remoting::never, |item, _| Ok(2 * item));
         assert_eq!(doubled.expect("answers"), [2, 4, 6]);
     }
 
     #[test]
     fn whoever_interrupts_ends_all_waits() {
-        let mut looks = 0;
-        let mut interrupt = || {
-            looks += 1;
-            if looks > 1 { Err(remoting::Error::Interrupted) } else { Ok(()) }
+        let looks = AtomicUsize::new(0);
+        let interrupt = || {
+            if looks.fetch_add(1, Ordering::Relaxed) > 0 { Err(remoting::Error::Interrupted) } else { Ok(()) }
         };
         let wait = |_: &i32, interrupt: Interrupt<'_>| -> Result<()> {
             loop {
@@ -147,7 +145,7 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        let ended = each(&[1, 2, 3], &mut interrupt, wait);
+        let ended = each(&[1, 2, 3], &interrupt, wait);
         assert!(matches!(ended, Err(Error::Remoting(remoting::Error::Interrupted))), "{ended:?}");
     }
 }

@@ -17,6 +17,9 @@ use std::time::Duration;
 /// Maps a broker's address in a route to the one that is reachable from here.
 pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
 
+/// Ends waits for answers, as by Ctrl-C: checked now and then, an error ends the wait.
+pub type CheckInterrupt = dyn Fn() -> rmqfast_remoting::Result<()> + Send + Sync;
+
 /// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
 pub const NO_ANSWER: i32 = 10001;
 
@@ -35,6 +38,8 @@ pub struct ClusterOptions {
     pub connect_timeout: Duration,
     /// How long to wait for an answer.
     pub timeout: Duration,
+    /// Ends the waits of all calls.
+    pub interrupt: Arc<CheckInterrupt>,
 }
 
 impl fmt::Debug for ClusterOptions {
@@ -71,17 +76,22 @@ impl Cluster {
         &self.options
     }
 
-    /// What to ask for, with the usual time and no body.
-    pub fn usual<'a>(&self, code: i32, fields: &'a [(&'a str, Value<'a>)]) -> Ask<'a> {
-        Ask { code, fields, body: b"", timeout: self.options.timeout }
+    /// Ends the waits of calls that have no interrupt of their own.
+    pub fn interrupt(&self) -> Interrupt<'_> {
+        &*self.options.interrupt
+    }
+
+    /// A request without a body, with the timeout and the interrupt of the options.
+    pub fn usual<'a>(&'a self, code: i32, fields: &'a [(&'a str, Value<'a>)]) -> Ask<'a> {
+        Ask { interrupt: self.interrupt(), ..Ask::new(code, fields, b"", self.options.timeout) }
     }
 
     /// Asks a broker.
     ///
     /// # Errors
     /// [`Error::Response`]: it answers with an error. [`Error::Remoting`]: it does not answer.
-    pub fn ask(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
-        let answer = self.answer(address, ask, interrupt)?;
+    pub fn ask(&self, address: &str, ask: Ask<'_>) -> Result<OwnedCommand> {
+        let answer = self.answer(address, ask)?;
         if answer.code == response::SUCCESS {
             return Ok(answer);
         }
@@ -93,7 +103,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Remoting`]: there is no answer.
-    pub fn answer(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
+    pub fn answer(&self, address: &str, ask: Ask<'_>) -> Result<OwnedCommand> {
         let signature = match &self.options.sign {
             // a signature covers all other fields and the body, so it comes last
             Some(sign) => sign(ask.code, &texts(ask.fields), ask.body).map_err(Error::Argument)?,
@@ -105,15 +115,15 @@ impl Cluster {
             body: body.to_vec(),
             ..received.head.clone()
         };
-        Ok(self.connections.request(address, Ask { fields: &fields, ..ask }, interrupt, take)?)
+        Ok(self.connections.request(address, Ask { fields: &fields, ..ask }, take)?)
     }
 
     /// Asks one name server after the other until one answers.
     ///
     /// # Errors
     /// [`Error::Response`]: it answers with an error. [`Error::Client`]: none answers; the text has each failure.
-    pub fn ask_name_server(&self, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
-        let asked = self.name_servers.ask(|address| self.ask(address, ask, interrupt), |text| self.warn(text))?;
+    pub fn ask_name_server(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
+        let asked = self.name_servers.ask(|address| self.ask(address, ask), |text| self.warn(text))?;
         let failures = match asked {
             Ok(answer) => return Ok(answer),
             Err(failures) => failures,
@@ -147,7 +157,7 @@ impl Cluster {
     /// [`Error::Response`]: the name server has none. [`Error::Client`]: no name server answers.
     pub fn route_data(&self, topic: &str, interrupt: Interrupt<'_>) -> Result<RouteData> {
         let fields = [("topic", Value::Text(topic))];
-        let answer = self.ask_name_server(self.usual(request::GET_ROUTEINFO_BY_TOPIC, &fields), interrupt)?;
+        let answer = self.ask_name_server(Ask { interrupt, ..self.usual(request::GET_ROUTEINFO_BY_TOPIC, &fields) })?;
         RouteData::of_body(&answer.body).map_err(|got| {
             let (what, expected) = ("answer of a name server", "a route".to_owned());
             rmqfast_remoting::Error::Malformed { what, expected, got }.into()

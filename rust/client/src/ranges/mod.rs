@@ -11,5 +11,5 @@ mod rows;
 pub use pool::{PoolKey, PullerPool};
 pub use progress::{Progress, Trouble, Verdict};
 pub use range::{QueueRange, RangeRequest};
-pub use reader::{Counts, OnWait, RangeReader, Step};
+pub use reader::{Counts, RangeReader, Step};
 pub use rows::{batches, choose, unreadable};

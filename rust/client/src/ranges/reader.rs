@@ -27,9 +27,6 @@ const AHEAD: Threshold = Threshold { messages: MOST_MESSAGES, bytes: 32 << 20 };
 const PAUSE: Duration = Duration::from_secs(1);
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
 
-/// Asked while the broker is located; an error ends that.
-pub type OnWait = dyn FnMut() -> rmqfast_remoting::Result<()> + Send + Sync;
-
 /// What [`RangeReader::advance`] came to.
 #[derive(Debug)]
 pub enum Step {
@@ -60,7 +57,6 @@ pub struct RangeReader {
     request: RangeRequest,
     puller: Puller,
     cluster: ClusterOptions,
-    on_wait: Box<OnWait>,
     broker_name: Arc<str>,
     /// Where the broker is read, once it is.
     address: Option<String>,
@@ -98,7 +94,6 @@ impl RangeReader {
         ranges: Vec<QueueRange>,
         address: Option<String>,
         cluster: ClusterOptions,
-        on_wait: Box<OnWait>,
     ) -> Result<Self> {
         let broker_name = ranges.first().map_or_else(|| "".into(), |range| range.queue.broker_name.clone());
         if ranges.iter().any(|range| range.queue.broker_name != broker_name) {
@@ -121,7 +116,6 @@ impl RangeReader {
             puller: Puller::new(options, None),
             request,
             cluster,
-            on_wait,
             broker_name,
             address,
             is_open: false,
@@ -363,7 +357,7 @@ impl RangeReader {
         let cluster = TopicCluster::new(self.cluster.clone())?;
         // whichever topic: a broker has one address for all of them
         let topic = self.ranges.keys().next().map_or("", |queue| &queue.topic);
-        let address = cluster.locate(topic, &self.broker_name, &mut self.on_wait);
+        let address = cluster.locate(topic, &self.broker_name);
         self.warnings.extend(cluster.take_warnings());
         address
     }

@@ -11,6 +11,7 @@ use rmqfast_spark::read::{self, Read, batch_kind};
 use rmqfast_spark::request::options::names_a_cluster;
 use rmqfast_spark::request::schema::{self, columns_of_schema, spark_type};
 use rmqfast_store::scan::Listed;
+use std::sync::Arc;
 use std::time::Duration;
 
 exports! {
@@ -37,7 +38,8 @@ exports! {
     /// The options with all that depends on the store as it is now; `fields` of the schema are names, types, nullable.
     fn resolve(env, options => Texts<'a>, fields => Texts<'a>) -> Texts<'a> {
         let columns = columns_of_schema(&java::words(env, &fields)?)?;
-        let (resolved, lines) = read::resolve(&java::pairs(env, &options)?, columns, &mut || java::interrupted(env))?;
+        let pairs = java::pairs(env, &options)?;
+        let (resolved, lines) = read::resolve(&pairs, columns, Arc::new(java::check_interrupt))?;
         java::log(env, &lines)?;
         Ok(java::string_pairs(env, resolved)?)
     }
@@ -56,7 +58,8 @@ exports! {
     /// it takes a look.
     fn listed(env, options => Texts<'a>, filters => TextLists<'a>) -> JLongArray<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
-        let Some(Listed { messages, min_offset, max_offset }) = read.listed(&mut || java::interrupted(env))? else {
+        let read = read.with_interrupt(Arc::new(java::check_interrupt));
+        let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else {
             return Ok(JLongArray::null());
         };
         let [min, max] = [min_offset, max_offset].map(Option::unwrap_or_default);
@@ -73,8 +76,8 @@ exports! {
     fn plan(
         env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, cores => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
-        let read = read_of(env, &options, &columns, &filters)?;
-        let (pieces, lines) = read.pieces(cores.unsigned_abs().into(), &mut || java::interrupted(env))?;
+        let read = read_of(env, &options, &columns, &filters)?.with_interrupt(Arc::new(java::check_interrupt));
+        let (pieces, lines) = read.pieces(cores.unsigned_abs().into())?;
         java::log(env, &lines)?;
         Ok(java::byte_arrays(env, &pieces)?)
     }

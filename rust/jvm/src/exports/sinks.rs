@@ -8,6 +8,7 @@ use jni::sys::{jboolean, jint};
 use rmqfast_spark::sink::{
     Month, SinkColumn, SinkOptions, TopicWriter, Written, check_topic, sink_columns, unique_ids,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a call waits, so that Java can look whether its task was killed.
@@ -28,10 +29,11 @@ exports! {
     /// Asks a name server whether the topic of the options is there. `month` is when this one began, and when the next one
     /// does.
     fn check(env, options => Texts<'a>, fields => Texts<'a>, month => JLongArray<'a>) {
-        let (options, columns) = sink(env, &options, &fields)?;
+        let (mut options, columns) = sink(env, &options, &fields)?;
+        options.cluster.interrupt = Arc::new(java::check_interrupt);
         let ids = unique_ids(&options, month_of(env, &month)?);
         let columns: Vec<SinkColumn> = columns.into_iter().map(|(_, column)| column).collect();
-        Ok(check_topic(options, &columns, ids, &mut || java::interrupted(env))?)
+        Ok(check_topic(options, &columns, ids)?)
     }
 
     /// Begins to send a partition; the handle is valid until `close`. What is `prompt` is sent block by block.

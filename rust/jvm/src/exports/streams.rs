@@ -5,34 +5,35 @@ use crate::java::{self, Texts};
 use jni::Env;
 use jni::objects::{JByteArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
-use rmqfast_remoting::Interrupt;
 use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::read::open_stream;
 use rmqfast_spark::stream::Stream;
+use std::sync::Arc;
 
 exports! {
     "org.rmqfast.spark.Native"
 
     /// Begins a stream; the handle is valid until `streamClose`.
     fn stream_open(env, options => Texts<'a>, columns => Texts<'a>) -> Handle<Box<dyn Stream>> {
-        Ok(Handle::new(open_stream(&java::pairs(env, &options)?, &java::words(env, &columns)?)?))
+        let (pairs, columns) = (java::pairs(env, &options)?, java::words(env, &columns)?);
+        Ok(Handle::new(open_stream(&pairs, &columns, Arc::new(java::check_interrupt))?))
     }
 
     /// What a stream reads, in words for a person.
     fn stream_describe(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
-        let description = asked(env, stream, |stream, _| Ok(stream.description()))?;
+        let description = asked(env, stream, |stream| Ok(stream.description()))?;
         Ok(env.new_string(description)?)
     }
 
     /// Where a stream without a checkpoint begins.
     fn stream_initial(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
-        let start = asked(env, stream, |stream, interrupt| stream.initial(interrupt))?;
+        let start = asked(env, stream, |stream| stream.initial())?;
         Ok(env.new_string(start)?)
     }
 
     /// From now on no batch goes beyond what there is now.
     fn stream_aim(env, stream => Handle<Box<dyn Stream>>) {
-        asked(env, stream, |stream, interrupt| stream.aim(interrupt))
+        asked(env, stream, |stream| stream.aim())
     }
 
     /// How far the batch goes that begins at `start`.
@@ -40,13 +41,13 @@ exports! {
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, is_limited => jboolean
     ) -> JString<'a> {
         let start = java::text(env, &start)?;
-        let end = asked(env, stream, |stream, interrupt| stream.latest(start.as_deref(), is_limited, interrupt))?;
+        let end = asked(env, stream, |stream| stream.latest(start.as_deref(), is_limited))?;
         Ok(env.new_string(end)?)
     }
 
     /// The last end that is known, or null.
     fn stream_report(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
-        let Some(end) = asked(env, stream, |stream, _| Ok(stream.report()))? else { return Ok(JString::null()) };
+        let Some(end) = asked(env, stream, |stream| Ok(stream.report()))? else { return Ok(JString::null()) };
         Ok(env.new_string(end)?)
     }
 
@@ -55,7 +56,7 @@ exports! {
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, end => JString<'a>
     ) -> JObjectArray<'a, JByteArray<'a>> {
         let (start, end) = (start.try_to_string(env)?, end.try_to_string(env)?);
-        let pieces = asked(env, stream, |stream, interrupt| stream.pieces(&start, &end, interrupt))?;
+        let pieces = asked(env, stream, |stream| stream.pieces(&start, &end))?;
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
@@ -71,27 +72,27 @@ exports! {
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, most => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
         let (start, most) = (start.try_to_string(env)?, most.unsigned_abs() as usize);
-        let pieces = asked(env, stream, |stream, interrupt| stream.endless_pieces(&start, most, interrupt))?;
+        let pieces = asked(env, stream, |stream| stream.endless_pieces(&start, most))?;
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
     /// The offsets of all queues, of which each task said its own.
     fn stream_merged(env, stream => Handle<Box<dyn Stream>>, offsets => Texts<'a>) -> JString<'a> {
         let offsets = java::words(env, &offsets)?;
-        let merged = asked(env, stream, |stream, interrupt| stream.merged(&offsets, interrupt))?;
+        let merged = asked(env, stream, |stream| stream.merged(&offsets))?;
         Ok(env.new_string(merged)?)
     }
 
     /// Spark has stored all before `end`.
     fn stream_commit(env, stream => Handle<Box<dyn Stream>>, end => JString<'a>) {
         let end = end.try_to_string(env)?;
-        asked(env, stream, |stream, interrupt| stream.commit(&end, interrupt))
+        asked(env, stream, |stream| stream.commit(&end))
     }
 
     /// How far a query that read as far as `consumed` is behind: names and values that take turns.
     fn stream_metrics(env, stream => Handle<Box<dyn Stream>>, consumed => JString<'a>) -> Texts<'a> {
         let consumed = java::text(env, &consumed)?;
-        let metrics = asked(env, stream, |stream, _| stream.metrics(consumed.as_deref()))?;
+        let metrics = asked(env, stream, |stream| stream.metrics(consumed.as_deref()))?;
         Ok(java::string_pairs(env, metrics)?)
     }
 
@@ -102,14 +103,14 @@ exports! {
     }
 }
 
-/// Asks a stream, which writes its log. An interrupt of the thread ends the wait.
+/// Asks a stream, which writes its log.
 fn asked<T>(
     env: &mut Env<'_>,
     mut stream: Handle<Box<dyn Stream>>,
-    ask: impl FnOnce(&mut dyn Stream, Interrupt<'_>) -> rmqfast_spark::Result<T>,
+    ask: impl FnOnce(&mut dyn Stream) -> rmqfast_spark::Result<T>,
 ) -> Result<T> {
     let stream = stream.get();
-    let answer = ask(&mut **stream, &mut || java::interrupted(env));
+    let answer = ask(&mut **stream);
     // before an error is thrown: it may say why
     java::log(env, &stream.take_log())?;
     Ok(answer?)

@@ -7,12 +7,12 @@ use super::result::{Sent, queue_id};
 use crate::error::{RemotingError, RemotingTimeoutError, object, remoting};
 use crate::pairs::{Pairs, pairs};
 use crate::remoting::callback_table::{Callback, Invocation};
-use crate::remoting::command::{Fields, seconds};
+use crate::remoting::command::{Fields, interruptible, seconds};
 use crate::remoting::connections::Connections;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDictMethods, PyMapping};
-use rmqfast_remoting::{Ask, OwnedCommand, Result, Value};
+use rmqfast_remoting::{OwnedCommand, Result, Value};
 use std::time::{Duration, Instant};
 
 /// Sends messages, and what was made of messages before; `message` is either of them.
@@ -51,7 +51,7 @@ impl MessageSender {
         let outgoing = made.get();
         // the time runs from before the message was encoded: compressing counts
         let asked = self.with_fields(&made, queue_id(queue)?, |code, fields| {
-            let ask = Ask { code, fields, body: outgoing.bytes(), timeout: left(began, timeout) };
+            let ask = interruptible(code, fields, outgoing.bytes(), left(began, timeout));
             self.connections.get().ask(py, address, ask)
         })?;
         let sent = Sent { unique_id: outgoing.texts.unique_id(), queue, address };
@@ -97,7 +97,7 @@ impl MessageSender {
         let send = AsyncSend { made: made.clone().unbind(), queue: queue.clone().unbind(), address, callback, later };
         let address = send.address.clone_ref(py);
         let is_sent = self.with_fields(&made, number, |code, fields| {
-            let ask = Ask { code, fields, body: made.get().bytes(), timeout: left };
+            let ask = interruptible(code, fields, made.get().bytes(), left);
             self.connections.get().try_submit(&address, ask, Box::new(send))
         });
         match is_sent {
@@ -128,7 +128,7 @@ impl MessageSender {
         let (made, queue) = (outgoing.clone().unbind(), queue.unbind());
         let send = AsyncSend { made, queue, address: address.clone_ref(py), callback: on_end, later: None };
         self.with_fields(&outgoing, queue_id, |code, fields| {
-            let ask = Ask { code, fields, body: outgoing.get().bytes(), timeout: seconds(timeout) };
+            let ask = interruptible(code, fields, outgoing.get().bytes(), seconds(timeout));
             self.connections.get().submit_for(py, &address, ask, Box::new(send), waits)
         })?
     }

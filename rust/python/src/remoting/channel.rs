@@ -1,7 +1,6 @@
 //! Hands an open connection of a server to Python, to send and to ask over.
-use super::command::{Answered, Fields, answered, seconds};
+use super::command::{Answered, Fields, answered, interruptible, seconds};
 use crate::error::remoting;
-use crate::signals;
 use pyo3::prelude::*;
 use rmqfast_remoting::Connection;
 use std::sync::Arc;
@@ -54,8 +53,9 @@ impl Channel {
         timeout: f64,
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
+        let ask = interruptible(code, &fields, body, seconds(timeout));
         // the client answers when it likes; other requests are served meanwhile
-        let asked = py.detach(|| self.0.ask(code, &fields, body, seconds(timeout), &mut signals::waiting()));
+        let asked = py.detach(|| self.0.ask(ask));
         answered(py, asked.map_err(remoting)?)
     }
 

@@ -1,5 +1,5 @@
 //! Hands a single connection of a client to Python.
-use super::command::{Answered, Fields, answered, seconds};
+use super::command::{Answered, Fields, answered, interruptible, seconds};
 use super::tls::PyTlsOptions;
 use crate::error::remoting;
 use crate::signals;
@@ -17,7 +17,7 @@ impl RemotingClient {
     #[staticmethod]
     fn connect(py: Python<'_>, address: &str, timeout: f64, tls: Option<PyTlsOptions>) -> PyResult<Self> {
         let tls = tls.map(PyTlsOptions::into_client).transpose()?;
-        let connected = py.detach(|| Client::open(address, tls.as_ref(), seconds(timeout), &mut signals::waiting()));
+        let connected = py.detach(|| Client::open(address, tls.as_ref(), seconds(timeout), &signals::check));
         connected.map(|client| Self(client.into())).map_err(remoting)
     }
 
@@ -30,10 +30,11 @@ impl RemotingClient {
         timeout: f64,
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
+        let ask = interruptible(code, &fields, body, seconds(timeout));
         let asked = py.detach(|| {
             // locked without the GIL: who holds the lock takes the GIL now and then, to look for Ctrl-C
             let mut client = self.lock();
-            let received = client.ask(code, &fields, body, seconds(timeout), &mut signals::waiting())?;
+            let received = client.ask(ask)?;
             // copied, because the buffer belongs to the next caller
             let body = client.body(&received).to_vec();
             Ok(OwnedCommand { body, ..received.head })
@@ -43,8 +44,8 @@ impl RemotingClient {
 
     fn send_oneway(&self, py: Python<'_>, code: i32, ext_fields: Fields, body: &[u8], timeout: f64) -> PyResult<()> {
         let fields = ext_fields.values();
-        let sent = py.detach(|| self.lock().tell(code, &fields, body, seconds(timeout), &mut signals::waiting()));
-        sent.map_err(remoting)
+        let ask = interruptible(code, &fields, body, seconds(timeout));
+        py.detach(|| self.lock().tell(ask)).map_err(remoting)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Converts commands and header fields between Rust and Python.
 use crate::pairs::{Pairs, pairs};
+use crate::signals;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use rmqfast_remoting::{OwnedCommand, OwnedFields, Value};
+use rmqfast_remoting::{Ask, OwnedCommand, OwnedFields, Value};
 use std::time::Duration;
 
 /// Header fields in their order.
@@ -52,3 +53,8 @@ pub fn seconds(timeout: f64) -> Duration {
 
 /// Longer than anybody waits, and short enough to be added to any time.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A request whose wait Ctrl-C ends.
+pub fn interruptible<'a>(code: i32, fields: &'a [(&'a str, Value<'a>)], body: &'a [u8], timeout: Duration) -> Ask<'a> {
+    Ask { interrupt: &signals::check, ..Ask::new(code, fields, body, timeout) }
+}

@@ -1,6 +1,6 @@
 //! Hands all connections of a client to Python: requests that block, and asynchronous ones.
 use super::callback_table::{Callable, Callback, CallbackTable, CompletedRequests};
-use super::command::{Answered, Fields, answered, answered_with, seconds};
+use super::command::{Answered, Fields, answered, answered_with, interruptible, seconds};
 use super::mailbox::Mailbox;
 use super::tls::PyTlsOptions;
 use crate::error::remoting;
@@ -50,8 +50,8 @@ impl Connections {
         timeout: f64,
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
-        let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
-        let asked = py.detach(|| self.inner.request_with(address, ask, &mut signals::waiting()));
+        let ask = interruptible(code, &fields, body, seconds(timeout));
+        let asked = py.detach(|| self.inner.request_with(address, ask));
         let (client, received) = asked.map_err(remoting)?;
         // from the connection's buffer into Python's memory: one copy; then the connection is free
         let body = PyBytes::new(py, client.body(&received));
@@ -70,8 +70,8 @@ impl Connections {
         timeout: f64,
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
-        let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
-        let asked = py.detach(|| self.inner.control(address, ask, &mut signals::waiting()));
+        let ask = interruptible(code, &fields, body, seconds(timeout));
+        let asked = py.detach(|| self.inner.control(address, ask));
         answered(py, asked.map_err(remoting)?)
     }
 
@@ -89,7 +89,7 @@ impl Connections {
         waits: bool,
     ) -> PyResult<()> {
         let fields = ext_fields.values();
-        let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
+        let ask = interruptible(code, &fields, body, seconds(timeout));
         self.submit_for(py, address, ask, Box::new(Callable(on_done)), waits)
     }
 
@@ -109,8 +109,8 @@ impl Connections {
         waits: bool,
     ) -> PyResult<()> {
         let fields = ext_fields.values();
-        let ask = Ask { code, fields: &fields, body, timeout: ONEWAY };
-        py.detach(|| self.inner.send_oneway(address, ask, waits, &mut signals::waiting())).map_err(remoting)
+        let ask = interruptible(code, &fields, body, ONEWAY);
+        py.detach(|| self.inner.send_oneway(address, ask, waits)).map_err(remoting)
     }
 
     /// Requests that have ended, as `(on_done, answer or error)`: none after `timeout` seconds, `None` once all is over.
@@ -136,7 +136,7 @@ impl Connections {
 
     /// Takes no further requests, and waits until those are written that nobody waits for, as long as peers take of them.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.inner.drain(&mut signals::waiting())).map_err(remoting)
+        py.detach(|| self.inner.drain(&signals::check)).map_err(remoting)
     }
 
     /// Ends all; gives how many requests that are not answered were never written, by address.
@@ -149,7 +149,7 @@ impl Connections {
     /// Asks over a connection that this thread drives, and waits without the GIL; what comes with the answer's body is passed over.
     pub fn ask(&self, py: Python<'_>, address: &str, ask: Ask<'_>) -> rmqfast_remoting::Result<OwnedCommand> {
         py.detach(|| {
-            let (client, received) = self.inner.request_with(address, ask, &mut signals::waiting())?;
+            let (client, received) = self.inner.request_with(address, ask)?;
             self.inner.give_back(client)?;
             Ok(received.head)
         })
@@ -167,7 +167,7 @@ impl Connections {
         let token = self.callbacks.add(callback);
         // who lets go of the GIL here waits for it longer than for the connection
         let submitted = match self.inner.try_submit(address, ask, token) {
-            Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits, &mut signals::waiting())),
+            Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits)),
             tried => tried.map(drop),
         };
         submitted.map_err(|error| {

@@ -4,7 +4,6 @@ use super::warnings::log;
 use crate::arrow::Batch;
 use crate::error::spark;
 use crate::process::check_opened_here;
-use crate::signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use rmqfast_client::ranges::{QueueRange, Step};
@@ -45,7 +44,7 @@ impl RangeReader {
         let piece = TopicPiece::of_bytes(piece).map_err(spark)?;
         let name = name_of(&piece.ranges);
         let (request, cluster) = (read.read().request.clone(), read.read().cluster.clone());
-        let reader = PieceReader::open(request, piece, cluster, Box::new(signals::waiting())).map_err(spark)?;
+        let reader = PieceReader::open(request, piece, cluster).map_err(spark)?;
         Ok(Self { reader, ready: VecDeque::new(), name, process: std::process::id() })
     }
 

@@ -10,6 +10,7 @@ use rmqfast_spark::origin::BrokerWay;
 use rmqfast_spark::origin::piece::{RangeParts, TopicPiece};
 use rmqfast_spark::request::options::Kind;
 use rmqfast_spark::topic::read;
+use std::sync::Arc;
 
 const LOGGER: &str = "rmqfast.spark";
 
@@ -52,6 +53,7 @@ impl TopicRead {
         if let Some(config) = &config {
             read = read.at(cluster_options(config)?);
         }
+        read.cluster.interrupt = Arc::new(signals::check);
         let (options, config, filters) = (options.unbind(), config.map(Bound::unbind), Vec::new());
         Ok(Self { read, arguments: Arguments { kind, options, columns, config, filters } })
     }
@@ -86,7 +88,7 @@ impl TopicRead {
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        let warnings = py.detach(|| self.read.check(&mut signals::waiting())).map_err(spark)?;
+        let warnings = py.detach(|| self.read.check()).map_err(spark)?;
         log(py, LOGGER, warnings)
     }
 
@@ -95,7 +97,7 @@ impl TopicRead {
     }
 
     fn plan_with_ways<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
-        let mut planned = py.detach(|| self.read.planned(&mut signals::waiting())).map_err(spark)?;
+        let mut planned = py.detach(|| self.read.planned()).map_err(spark)?;
         // after the GIL is back: a handler of `logging` is Python code
         log_lines(py, LOGGER, planned.log.take())?;
         let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));

@@ -1,6 +1,7 @@
 //! How a `ClientConfig` of Python says that its cluster is reached, read attribute by attribute.
 use crate::client::puller::{seconds, signer};
 use crate::remoting::tls::PyTlsOptions;
+use crate::signals;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ pub fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
         translate: translate.map(translator),
         connect_timeout: seconds(config.getattr(intern!(py, "connect_timeout"))?.extract()?),
         timeout: seconds(config.getattr(intern!(py, "request_timeout"))?.extract()?),
+        interrupt: Arc::new(signals::check),
     })
 }
 

@@ -1,7 +1,7 @@
 //! A client's connections on real sockets.
 use rmqfast_remoting::{
     Answer, Ask, Command, Completion, Completions, Connection, Connections, ConnectionsOptions, Error, Event, Handler,
-    Header, Mailbox, Outgoing, Server, ServerOptions, never,
+    Header, Mailbox, Outgoing, Server, ServerOptions,
 };
 use rmqfast_waiting::{HeldPort, PATIENCE, until};
 use std::collections::HashMap;
@@ -75,11 +75,11 @@ fn connections(max_in_flight: usize) -> (Connections, Arc<Service>) {
 }
 
 fn ask(code: i32, body: &[u8]) -> Ask<'_> {
-    Ask { code, fields: &[], body, timeout: PATIENCE }
+    Ask::new(code, &[], body, PATIENCE)
 }
 
 fn request(connections: &Connections, address: &str, body: &[u8]) -> Result<Vec<u8>, Error> {
-    connections.request(address, ask(ECHO, body), &mut never, |_, body| body.to_vec())
+    connections.request(address, ask(ECHO, body), |_, body| body.to_vec())
 }
 
 /// How so many requests ended, by their tokens.
@@ -105,7 +105,7 @@ fn many_requests_in_flight_end_once_each_with_their_own_answers() {
             scope.spawn(move || {
                 for n in thread * 5000..(thread + 1) * 5000 {
                     let body = n.to_be_bytes();
-                    connections.submit(address, ask(ECHO, &body), n, true, &mut never).expect("submitted");
+                    connections.submit(address, ask(ECHO, &body), n, true).expect("submitted");
                 }
             });
         }
@@ -122,7 +122,7 @@ fn requests_that_race_with_the_end_of_their_connection_end_once_each() {
     let (connections, _) = connections(1_000_000);
     let (submitted, closed) = std::thread::scope(|scope| {
         let (connections, address) = (&connections, &address);
-        let submit = |token| connections.submit(address, ask(LATER, b""), token, true, &mut never);
+        let submit = |token| connections.submit(address, ask(LATER, b""), token, true);
         let threads: Vec<_> = (0..4_u64)
             .map(|thread| scope.spawn(move || (0..5000).filter(|n| submit(thread << 32 | n).is_ok()).count()))
             .collect();
@@ -153,13 +153,13 @@ fn a_request_that_was_given_up_ends_once_and_its_answer_never() {
     let (connections, _) = connections(10);
     let short = Ask { timeout: Duration::from_millis(120), ..ask(LATER, b"") };
     let began = Instant::now();
-    connections.submit(&address, short, 1, true, &mut never).expect("submitted");
+    connections.submit(&address, short, 1, true).expect("submitted");
     let late = service.next();
     let end = ends(&connections, 1).remove(&1);
     assert!(matches!(end, Some(Err(Error::Timeout { timeout_ms: 120, .. }))), "{end:?}");
     assert!(began.elapsed() >= Duration::from_millis(120));
     assert!(late.send(&Header::response(late.serialize_type), b"late"));
-    connections.submit(&address, ask(ECHO, b"next"), 2, true, &mut never).expect("submitted");
+    connections.submit(&address, ask(ECHO, b"next"), 2, true).expect("submitted");
     assert_eq!(ends(&connections, 1).remove(&2).expect("the second").expect("answered"), b"next");
 }
 
@@ -169,12 +169,12 @@ fn a_connection_whose_peer_came_again_is_not_used_once_more() {
     let (server, _, address) = serve(&held.address);
     let (connections, events) = connections(10);
     request(&connections, &address, b"a").expect("answered");
-    connections.control(&address, ask(ECHO, b"a"), &mut never).expect("answered");
+    connections.control(&address, ask(ECHO, b"a")).expect("answered");
     server.close();
     let (server, _, _) = serve(&address);
     assert_eq!(request(&connections, &address, b"b").expect("answered"), b"b");
     assert_eq!(events.next_closed().address(), address);
-    assert_eq!(connections.control(&address, ask(ECHO, b"c"), &mut never).expect("answered").body, b"c");
+    assert_eq!(connections.control(&address, ask(ECHO, b"c")).expect("answered").body, b"c");
     assert_eq!(server.connections(), 2);
 }
 
@@ -184,7 +184,7 @@ fn callers_at_the_same_time_share_one_connection_and_one_try() {
     let (connections, _) = connections(1000);
     std::thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(|| connections.control(&address, ask(ECHO, b""), &mut never).expect("answered"));
+            scope.spawn(|| connections.control(&address, ask(ECHO, b"")).expect("answered"));
         }
     });
     assert_eq!(server.connections(), 1);
@@ -199,18 +199,18 @@ fn an_address_where_nobody_is_says_so_and_is_tried_again() {
     assert!(matches!(refused, Error::Connect { .. }), "{refused}");
     let (_server, _, _) = serve(&held.address);
     until("it is tried again", || request(&connections, &held.address, b"").is_ok());
-    assert!(connections.control(&held.address, ask(ECHO, b""), &mut never).is_ok());
+    assert!(connections.control(&held.address, ask(ECHO, b"")).is_ok());
 }
 
 #[test]
 fn close_ends_all_that_waits_and_tells_that_it_is_over() {
     let (server, service, address) = serve("127.0.0.1:0");
     let (connections, _) = connections(2);
-    connections.submit(&address, ask(LATER, b""), 1, true, &mut never).expect("submitted");
-    connections.submit(&address, ask(LATER, b""), 2, true, &mut never).expect("submitted");
+    connections.submit(&address, ask(LATER, b""), 1, true).expect("submitted");
+    connections.submit(&address, ask(LATER, b""), 2, true).expect("submitted");
     std::thread::scope(|scope| {
-        let driven = scope.spawn(|| connections.request(&address, ask(LATER, b""), &mut never, |_, _| ()));
-        let waiting = scope.spawn(|| connections.submit(&address, ask(ECHO, b""), 3, true, &mut never));
+        let driven = scope.spawn(|| connections.request(&address, ask(LATER, b""), |_, _| ()));
+        let waiting = scope.spawn(|| connections.submit(&address, ask(ECHO, b""), 3, true));
         (0..3).for_each(|_| drop(service.next()));
         connections.close();
         assert!(matches!(driven.join().expect("ended"), Err(Error::Closed { .. })));
@@ -226,9 +226,9 @@ fn close_ends_all_that_waits_and_tells_that_it_is_over() {
 fn whoever_is_interrupted_waits_no_longer() {
     let (_server, _, address) = serve("127.0.0.1:0");
     let (connections, _) = connections(10);
-    let mut stop = || Err(Error::Interrupted);
-    let asked = connections.request(&address, ask(LATER, b""), &mut stop, |_, _| ());
+    let stopped = Ask { interrupt: &|| Err(Error::Interrupted), ..ask(LATER, b"") };
+    let asked = connections.request(&address, stopped, |_, _| ());
     assert!(matches!(asked, Err(Error::Interrupted)));
-    let asked = connections.control(&address, ask(LATER, b""), &mut stop);
+    let asked = connections.control(&address, stopped);
     assert!(matches!(asked, Err(Error::Interrupted)));
 }

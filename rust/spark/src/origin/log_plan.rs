@@ -10,7 +10,6 @@ use crate::origin::{BrokerWay, Via};
 use rmqfast_client::cluster::{Bounds, FoundMessage, TopicCluster};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::{QueueRange, RangeRequest};
-use rmqfast_remoting::Interrupt;
 use rmqfast_replication::{LogStretch, Source};
 use std::collections::BTreeMap;
 
@@ -70,13 +69,8 @@ impl LogPlanner<'_> {
     /// Decides for each broker of `ranges`.
     ///
     /// # Errors
-    /// Those of `interrupt`. A broker that does not answer, or refuses, is left to pulls, which tell what that means.
-    pub fn plan(
-        &self,
-        ranges: Vec<QueueRange>,
-        address_of: impl Fn(&str) -> Option<String>,
-        interrupt: Interrupt<'_>,
-    ) -> Result<LogPlan, Error> {
+    /// An interrupt. A broker that does not answer, or refuses, is left to pulls, which tell what that means.
+    pub fn plan(&self, ranges: Vec<QueueRange>, address_of: impl Fn(&str) -> Option<String>) -> Result<LogPlan, Error> {
         let mut by_broker: BTreeMap<String, Vec<QueueRange>> = BTreeMap::new();
         for range in ranges {
             by_broker.entry(range.queue.broker_name.to_string()).or_default().push(range);
@@ -84,7 +78,7 @@ impl LogPlanner<'_> {
         let min_pieces = self.min_pieces.unsigned_abs().div_ceil((by_broker.len() as u64).max(1));
         let mut plan = LogPlan::default();
         for (broker_name, ranges) in by_broker {
-            let pulled_because = match self.pieces(&broker_name, &ranges, min_pieces, interrupt) {
+            let pulled_because = match self.pieces(&broker_name, &ranges, min_pieces) {
                 Ok(pieces) => {
                     let address = address_of(&broker_name);
                     let pieces = pieces.into_iter().map(|piece| TopicPiece { address: address.clone(), ..piece });
@@ -103,13 +97,7 @@ impl LogPlanner<'_> {
     }
 
     /// Pieces of a broker's log.
-    fn pieces(
-        &self,
-        broker_name: &str,
-        ranges: &[QueueRange],
-        min_pieces: u64,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Vec<TopicPiece>, Refusal> {
+    fn pieces(&self, broker_name: &str, ranges: &[QueueRange], min_pieces: u64) -> Result<Vec<TopicPiece>, Refusal> {
         let mut decided = self.ways.into_iter().flatten().filter(|way| way.broker_name == broker_name);
         let decided = decided.find_map(|way| way.pulled_because.clone());
         if let Some(reason) = self.refusal.clone().or(decided) {
@@ -119,11 +107,11 @@ impl LogPlanner<'_> {
             return Err(pulled(format!("minPartitions is more than {MOST_PIECES} connections to a log give")));
         }
         let Some(any) = ranges.first() else { return Ok(Vec::new()) };
-        let sources = log_sources(self.cluster, &any.queue, interrupt)?;
-        self.check_topics(ranges, interrupt)?;
-        let ends = self.ends(ranges, interrupt)?;
+        let sources = log_sources(self.cluster, &any.queue)?;
+        self.check_topics(ranges)?;
+        let ends = self.ends(ranges)?;
         let (from, end) = stretch_of(&ends);
-        let Source { addresses, file_size, max_record, .. } = self.first_that_reaches(end, sources, interrupt)?;
+        let Source { addresses, file_size, max_record, .. } = self.first_that_reaches(end, sources)?;
         let stretch = LogStretch { addresses, file_size, max_record, from, end };
         if *self.via == Via::Auto {
             let messages = ends.iter().map(Ends::count).fold(0, i64::saturating_add);
@@ -133,19 +121,14 @@ impl LogPlanner<'_> {
         let count = (len / PIECE_BYTES).max(min_pieces).clamp(1, MOST_PIECES);
         // a search takes a dozen requests
         let count = count.min((MOST_SEARCHES / ends.len()) as u64 + 1);
-        self.cut(&stretch, &ends, count, interrupt)
+        self.cut(&stretch, &ends, count)
     }
 
     /// The first source whose log has all before `end`.
-    fn first_that_reaches(
-        &self,
-        end: u64,
-        sources: Vec<LogSource>,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Source, Refusal> {
+    fn first_that_reaches(&self, end: u64, sources: Vec<LogSource>) -> Result<Source, Refusal> {
         let mut refusal = pulled("nobody serves its log");
         for log in sources {
-            match log.check_reaches(end, self.cluster, interrupt) {
+            match log.check_reaches(end, self.cluster) {
                 Ok(()) => return Ok(log.source),
                 Err(Refusal::Failed(error)) => return Err(Refusal::Failed(error)),
                 Err(behind) => refusal = behind,
@@ -154,10 +137,10 @@ impl LogPlanner<'_> {
         Err(refusal)
     }
 
-    fn check_topics(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<(), Refusal> {
+    fn check_topics(&self, ranges: &[QueueRange]) -> Result<(), Refusal> {
         let queues: BTreeMap<&str, &Queue> = ranges.iter().map(|range| (&*range.queue.topic, &range.queue)).collect();
         let queues: Vec<Queue> = queues.into_values().cloned().collect();
-        let answers = self.cluster.are_listed_otherwise(&queues, interrupt)?;
+        let answers = self.cluster.are_listed_otherwise(&queues)?;
         match queues.iter().zip(answers).find(|(_, is_otherwise)| *is_otherwise) {
             Some((Queue { topic, .. }, _)) => {
                 Err(pulled(format!("its log does not tell what {topic} has: a topic of another kind")))
@@ -166,10 +149,10 @@ impl LogPlanner<'_> {
         }
     }
 
-    fn ends(&self, ranges: &[QueueRange], interrupt: Interrupt<'_>) -> Result<Vec<Ends>, Refusal> {
+    fn ends(&self, ranges: &[QueueRange]) -> Result<Vec<Ends>, Refusal> {
         let firsts = ranges.iter().map(|range| (range.queue.clone(), range.start));
         let lasts = ranges.iter().map(|range| (range.queue.clone(), range.end - 1));
-        let found = self.found(&firsts.chain(lasts).collect::<Vec<_>>(), interrupt)?;
+        let found = self.found(&firsts.chain(lasts).collect::<Vec<_>>())?;
         let (firsts, lasts) = found.split_at(ranges.len());
         let ends = ranges.iter().zip(firsts.iter().zip(lasts)).map(|(range, (first, last))| {
             let ends = Ends { range: range.clone(), first: *first, last: *last };
@@ -179,13 +162,7 @@ impl LogPlanner<'_> {
     }
 
     /// Cuts a stretch at messages into parts of about one size, of which each has the offsets of its own.
-    fn cut(
-        &self,
-        stretch: &LogStretch,
-        ends: &[Ends],
-        count: u64,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Vec<TopicPiece>, Refusal> {
+    fn cut(&self, stretch: &LogStretch, ends: &[Ends], count: u64) -> Result<Vec<TopicPiece>, Refusal> {
         let Some(first) = ends.iter().map(|ends| ends.first).min_by_key(|first| first.physical_offset) else {
             return Ok(Vec::new());
         };
@@ -194,7 +171,7 @@ impl LogPlanner<'_> {
         for number in 1..count {
             let len = u128::from(stretch.end - stretch.from);
             let near = stretch.from + (len * u128::from(number) / u128::from(count)) as u64;
-            let Some(to) = self.cut_near(near, ends, &from, interrupt)? else { break };
+            let Some(to) = self.cut_near(near, ends, &from)? else { break };
             pieces.extend(piece(stretch, to.message.physical_offset.cast_unsigned(), ends, &from, &to.offsets));
             from = to;
         }
@@ -204,23 +181,23 @@ impl LogPlanner<'_> {
     }
 
     /// The first message at a place or behind it; none where all ranges end before.
-    fn cut_near(&self, near: u64, ends: &[Ends], from: &Cut, interrupt: Interrupt<'_>) -> Result<Option<Cut>, Refusal> {
+    fn cut_near(&self, near: u64, ends: &[Ends], from: &Cut) -> Result<Option<Cut>, Refusal> {
         let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(near)).collect();
         let group = &self.request.puller.consumer_group;
-        let offsets = self.cluster.offsets_behind(near.cast_signed(), &ranges, group, interrupt)?;
+        let offsets = self.cluster.offsets_behind(near.cast_signed(), &ranges, group)?;
         if offsets.iter().zip(&from.offsets).any(|(to, from)| to < from) {
             return Err(pulled("its queues changed while they were looked at"));
         }
         let left = ends.iter().zip(&offsets).filter(|(ends, offset)| **offset < ends.range.end);
         let places: Vec<(Queue, i64)> = left.map(|(ends, offset)| (ends.range.queue.clone(), *offset)).collect();
-        let found = self.found(&places, interrupt)?;
+        let found = self.found(&places)?;
         let message = found.into_iter().min_by_key(|found| found.physical_offset);
         Ok(message.map(|message| Cut { message, offsets }))
     }
 
     /// The messages at offsets of queues, all of which are there.
-    fn found(&self, places: &[(Queue, i64)], interrupt: Interrupt<'_>) -> Result<Vec<FoundMessage>, Refusal> {
-        let found = self.cluster.messages(places, &self.request.puller.consumer_group, interrupt)?;
+    fn found(&self, places: &[(Queue, i64)]) -> Result<Vec<FoundMessage>, Refusal> {
+        let found = self.cluster.messages(places, &self.request.puller.consumer_group)?;
         let found = places.iter().zip(found).map(|((queue, offset), found)| match found {
             Some(found) if found.is_own => Ok(found),
             Some(_) => Err(pulled(format!("{}: its messages are records of other queues", queue.topic))),

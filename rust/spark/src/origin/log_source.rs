@@ -2,7 +2,6 @@
 use crate::error::Error;
 use rmqfast_client::cluster::TopicCluster;
 use rmqfast_client::puller::Queue;
-use rmqfast_remoting::Interrupt;
 use rmqfast_replication::{Sends, Source};
 use std::collections::HashMap;
 use std::thread;
@@ -35,11 +34,11 @@ impl LogSource {
     ///
     /// # Errors
     /// [`Refusal::Pulled`] where it has not, or the slave cannot be asked.
-    pub fn check_reaches(&self, end: u64, cluster: &TopicCluster, interrupt: Interrupt<'_>) -> Result<(), Refusal> {
+    pub fn check_reaches(&self, end: u64, cluster: &TopicCluster) -> Result<(), Refusal> {
         let Some(slave) = &self.slave else { return Ok(()) };
         let deadline = Instant::now() + CATCH_UP;
         loop {
-            let got = cluster.log_end_at(slave, interrupt)?;
+            let got = cluster.broker(slave).log_end()?;
             if got >= end.cast_signed() {
                 return Ok(());
             }
@@ -58,15 +57,15 @@ impl LogSource {
 /// [`Refusal::Pulled`] where there is none, where the log is not for everybody, or the broker cannot be asked.
 ///
 /// Source: `HAService.isSlaveOK`; each broker serves its log, whatever its role (`HAService.start`).
-pub fn log_sources(cluster: &TopicCluster, queue: &Queue, interrupt: Interrupt<'_>) -> Result<Vec<LogSource>, Refusal> {
-    let (address, config) = cluster.broker_config(queue, interrupt)?;
+pub fn log_sources(cluster: &TopicCluster, queue: &Queue) -> Result<Vec<LogSource>, Refusal> {
+    let (address, config) = cluster.broker_config(queue)?;
     let source = source_of(&config, &address)?;
     if source.sends == Sends::NeverWait {
         return Ok(vec![LogSource { source, slave: None }]);
     }
     let (mut sources, mut last) = (Vec::new(), "no slave of it is known".to_owned());
-    for slave in cluster.slaves(queue, interrupt)? {
-        let config = cluster.config_at(&slave, interrupt).map_err(Refusal::from);
+    for slave in cluster.slaves(queue)? {
+        let config = cluster.broker(&slave).config().map_err(Refusal::from);
         match config.and_then(|config| source_of(&config, &slave)) {
             Ok(source) if source.sends != Sends::NeverWait => last = format!("{slave} is no slave any more"),
             Ok(source) => sources.push(LogSource { source, slave: Some(slave) }),

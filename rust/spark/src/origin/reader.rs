@@ -8,7 +8,7 @@ use crate::origin::piece::TopicPiece;
 use arrow_array::RecordBatch;
 use rmqfast_client::cluster::{ClusterOptions, TopicCluster};
 use rmqfast_client::puller::{Fetched, Queue};
-use rmqfast_client::ranges::{self, Counts, OnWait, PoolKey, PullerPool, RangeReader, RangeRequest, Step};
+use rmqfast_client::ranges::{self, Counts, PoolKey, PullerPool, RangeReader, RangeRequest, Step};
 use std::time::{Duration, Instant};
 
 /// Reads a piece.
@@ -36,7 +36,6 @@ struct Log {
     request: RangeRequest,
     address: Option<String>,
     cluster: ClusterOptions,
-    on_wait: Box<OnWait>,
 }
 
 impl PieceReader {
@@ -44,22 +43,17 @@ impl PieceReader {
     ///
     /// # Errors
     /// A piece of queues of several brokers, or of one queue twice; a copy that cannot be read.
-    pub fn open(
-        request: RangeRequest,
-        piece: TopicPiece,
-        cluster: ClusterOptions,
-        on_wait: Box<OnWait>,
-    ) -> Result<Self> {
+    pub fn open(request: RangeRequest, piece: TopicPiece, cluster: ClusterOptions) -> Result<Self> {
         let TopicPiece { address, ranges, log, copy, .. } = piece;
         if let Some(part) = copy {
             return Ok(Self::new(Origin::Copy(Box::new(CopyRows::open(request, &ranges, part)?))));
         }
         let Some(part) = log.filter(|part| part.begins.len() == ranges.len()) else {
-            return Ok(Self::pulling(RangeReader::new(request, ranges, address, cluster, on_wait)?));
+            return Ok(Self::pulling(RangeReader::new(request, ranges, address, cluster)?));
         };
         let rows = LogRows::new(&request, &ranges, &part);
         let addresses = part.stretch.addresses;
-        let log = Log { rows, addresses, is_checked: false, request, address, cluster, on_wait };
+        let log = Log { rows, addresses, is_checked: false, request, address, cluster };
         Ok(Self::new(Origin::Log(Box::new(log))))
     }
 
@@ -216,8 +210,7 @@ impl PieceReader {
             self.warnings.push(format!("broker {broker}: its log is not read on, the rest is pulled: {reason}"));
         }
         let (request, address, cluster) = (log.request.clone(), log.address.clone(), log.cluster.clone());
-        let on_wait = std::mem::replace(&mut log.on_wait, Box::new(rmqfast_remoting::never));
-        self.origin = Origin::Pulls(Box::new(RangeReader::new(request, rest, address, cluster, on_wait)?));
+        self.origin = Origin::Pulls(Box::new(RangeReader::new(request, rest, address, cluster)?));
         Ok(Step::Waiting)
     }
 }
@@ -241,7 +234,7 @@ impl Log {
 
     /// Looks whether the log may still be read where the plan says: a master may wait for who reads there by now.
     fn check(&mut self, queue: &Queue) -> Result<(), Refusal> {
-        let logs = log_sources(&TopicCluster::new(self.cluster.clone())?, queue, &mut self.on_wait)?;
+        let logs = log_sources(&TopicCluster::new(self.cluster.clone())?, queue)?;
         if logs.iter().any(|log| log.source.addresses == self.addresses) {
             return Ok(());
         }

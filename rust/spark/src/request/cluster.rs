@@ -31,6 +31,7 @@ pub fn cluster_options(options: &Options) -> Result<ClusterOptions> {
         translate: None,
         connect_timeout: TIMEOUT,
         timeout: TIMEOUT,
+        interrupt: Arc::new(rmqfast_remoting::never),
     })
 }
 

@@ -11,7 +11,7 @@ use super::row_text::row_text;
 use super::written::Written;
 use crate::error::{Error, Result};
 use crate::stream::{Level, Log};
-use rmqfast_client::cluster::{Cluster, Heartbeats, NO_ANSWER, RouteData, RouteTable};
+use rmqfast_client::cluster::{Cluster, ClusterOptions, Heartbeats, NO_ANSWER, RouteData, RouteTable};
 use rmqfast_client::names::{check_sendable_topic, wrap};
 use rmqfast_client::producer::{
     DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ROUTE, PublishQueues, SendStatus, StoredMessage, broker_not_exist, no_route,
@@ -20,7 +20,7 @@ use rmqfast_client::puller::Queue;
 use rmqfast_client::send::{SendHeader, UniqueIds};
 use rmqfast_client::{Error as ClientError, plain_remark, step_after};
 use rmqfast_remoting::code::response;
-use rmqfast_remoting::{Ask, Error as RemotingError, Interrupt};
+use rmqfast_remoting::{Ask, Error as RemotingError};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ pub struct Sender {
     pub options: SinkOptions,
     pub columns: Vec<SinkColumn>,
     pub ids: &'static UniqueIds,
-    pub stop: Stop,
+    pub stop: Arc<Stop>,
     partition: i32,
     cluster: Cluster,
     heartbeats: Heartbeats,
@@ -61,12 +61,7 @@ struct KnownQueues {
 /// # Errors
 /// Nobody has the topic and no broker would make it, or no name server answers; or several brokers have the queues that a column
 /// `queue_id` names, and there is no `broker_name`.
-pub fn check_topic(
-    options: SinkOptions,
-    columns: &[SinkColumn],
-    ids: &'static UniqueIds,
-    interrupt: Interrupt<'_>,
-) -> Result<()> {
+pub fn check_topic(options: SinkOptions, columns: &[SinkColumn], ids: &'static UniqueIds) -> Result<()> {
     let Some(topic) = options.topic.clone() else { return Ok(()) };
     let sender = Sender::new(options, columns.to_vec(), 0, ids)?;
     let target = Target { topic: Some(topic), ..Target::default() };
@@ -75,10 +70,10 @@ pub fn check_topic(
         ClientError::Remoting(RemotingError::Interrupted) => Error::Client(error),
         error => Failure { text: error_text(&error), code: code_of(&error) }.into(),
     };
-    let queues = sender.queues(&target, false, interrupt).map_err(failed)?;
+    let queues = sender.queues(&target, false).map_err(failed)?;
     if columns.contains(&SinkColumn::QueueId) && !columns.contains(&SinkColumn::BrokerName) {
         let least = queues.iter().map(|queue| i64::from(queue.queue_id)).min();
-        sender.queues(&Target { queue_id: least, ..target }, false, interrupt).map_err(failed)?;
+        sender.queues(&Target { queue_id: least, ..target }, false).map_err(failed)?;
     }
     Ok(())
 }
@@ -94,11 +89,15 @@ impl Sender {
         partition: i32,
         ids: &'static UniqueIds,
     ) -> Result<Self> {
-        let cluster = Cluster::new(options.cluster.clone())?;
+        let (stop, interrupt) = (Arc::new(Stop::default()), options.cluster.interrupt.clone());
+        let stopped = stop.clone();
+        // the task's other lanes may have failed while this one waits for an answer
+        let interrupt = Arc::new(move || if stopped.is_set() { Err(RemotingError::Interrupted) } else { interrupt() });
+        let cluster = Cluster::new(ClusterOptions { interrupt, ..options.cluster.clone() })?;
         let heartbeats = Heartbeats::of_producer(&client_id(&options.cluster.name_servers), &options.group);
         let chance = RandomState::new().build_hasher().finish() as usize;
         let (routes, topics, choice) = (RouteTable::default(), Mutex::default(), Mutex::new(QueueChoice::new(chance)));
-        let (stop, written, log) = (Stop::default(), Mutex::default(), Mutex::default());
+        let (written, log) = (Mutex::default(), Mutex::default());
         Ok(Self { options, columns, ids, stop, partition, cluster, heartbeats, routes, topics, choice, written, log })
     }
 
@@ -122,7 +121,7 @@ impl Sender {
         let (end, mut pause) = (Instant::now() + self.options.retry_timeout, FIRST_PAUSE);
         let mut has_waited = false;
         loop {
-            let queues = self.queues(target, false, &mut || self.interrupt());
+            let queues = self.queues(target, false);
             let chosen = queues.map(|queues| lock(&self.choice).next(&queues).cloned());
             let error = match chosen {
                 Ok(Some(queue)) => return Ok(queue),
@@ -212,7 +211,7 @@ impl Sender {
         refused_by: &HashSet<String>,
         error: &ClientError,
     ) -> Result<Queue, Failure> {
-        let chosen = match self.queues(&parcel.target, true, &mut || self.interrupt()) {
+        let chosen = match self.queues(&parcel.target, true) {
             Ok(queues) => lock(&self.choice).again(queues, &last, refused_by),
             // no name server, or the broker is in no route while it is down
             Err(_) if refused_by.contains(&*last.broker_name) => None,
@@ -242,19 +241,14 @@ impl Sender {
     }
 
     /// The queues that a target leaves to choose from; with `is_new` a name server is asked.
-    fn queues(&self, target: &Target, is_new: bool, interrupt: Interrupt<'_>) -> Result<Vec<Queue>, ClientError> {
+    fn queues(&self, target: &Target, is_new: bool) -> Result<Vec<Queue>, ClientError> {
         let topic = target.topic.as_deref().filter(|topic| !topic.is_empty());
         let topic = topic.ok_or_else(|| refused("expected a topic, got null"))?;
-        let known = self.publish_queues(topic, is_new, interrupt)?;
+        let known = self.publish_queues(topic, is_new)?;
         matching(target, &known.queues).map_err(refused)
     }
 
-    fn publish_queues(
-        &self,
-        topic: &str,
-        is_new: bool,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Arc<PublishQueues>, ClientError> {
+    fn publish_queues(&self, topic: &str, is_new: bool) -> Result<Arc<PublishQueues>, ClientError> {
         let known = lock(&self.topics).get(topic).map(|known| (known.queues.clone(), known.since));
         match known {
             Some((queues, since)) if !is_new && since.elapsed() < ROUTE_AGE => return Ok(queues),
@@ -262,7 +256,7 @@ impl Sender {
             Some(_) => {}
         }
         let known = known.map(|(queues, _)| queues);
-        let queues = match self.newest_queues(topic, known.is_some(), interrupt) {
+        let queues = match self.newest_queues(topic, known.is_some()) {
             Ok(queues) => Arc::new(queues),
             // what was known stays while nobody knows better; who asks because it failed must hear of it
             Err(error) => match known {
@@ -275,15 +269,10 @@ impl Sender {
         Ok(queues)
     }
 
-    fn newest_queues(
-        &self,
-        topic: &str,
-        is_known: bool,
-        interrupt: Interrupt<'_>,
-    ) -> Result<PublishQueues, ClientError> {
+    fn newest_queues(&self, topic: &str, is_known: bool) -> Result<PublishQueues, ClientError> {
         let wrapped = wrap(&self.options.namespace, topic);
-        let route = match self.cluster.route_data(&wrapped, interrupt) {
-            Err(refused @ ClientError::Response { .. }) if !is_known => match self.new_route(interrupt) {
+        let route = match self.cluster.route_data(&wrapped, self.cluster.interrupt()) {
+            Err(refused @ ClientError::Response { .. }) if !is_known => match self.new_route() {
                 Err(ClientError::Response { .. }) => Err(refused),
                 route => route,
             },
@@ -310,15 +299,15 @@ impl Sender {
     }
 
     /// The route of a topic that is not there: its brokers make it with the first message.
-    fn new_route(&self, interrupt: Interrupt<'_>) -> Result<RouteData, ClientError> {
-        Ok(self.cluster.route_data(DEFAULT_TOPIC, interrupt)?.for_new_topic(DEFAULT_QUEUES))
+    fn new_route(&self) -> Result<RouteData, ClientError> {
+        Ok(self.cluster.route_data(DEFAULT_TOPIC, self.cluster.interrupt())?.for_new_topic(DEFAULT_QUEUES))
     }
 
     /// Sends a request once: whether it is stored as safely as the broker is told to.
     fn ask(&self, request: &Request, queue: &Queue) -> Result<bool, ClientError> {
         let address = self.address_of(queue)?;
         // where it fails the send does, too, and says why
-        let _ = self.heartbeats.beat(&self.cluster, &address, &mut || self.interrupt());
+        let _ = self.heartbeats.beat(&self.cluster, &address);
         let header = SendHeader {
             producer_group: &self.options.group,
             topic: &queue.topic,
@@ -336,8 +325,8 @@ impl Sender {
             is_reply: false,
         };
         let (fields, timeout) = (header.fields(), self.options.send_timeout);
-        let ask = Ask { code: header.code(), fields: &fields, body: &request.body, timeout };
-        let answer = self.cluster.answer(&address, ask, &mut || self.interrupt())?;
+        let ask = Ask { body: &request.body, timeout, ..self.cluster.usual(header.code(), &fields) };
+        let answer = self.cluster.answer(&address, ask)?;
         Ok(StoredMessage::of_broker(&answer, &address)?.status == SendStatus::SendOk)
     }
 
@@ -345,10 +334,6 @@ impl Sender {
     fn address_of(&self, queue: &Queue) -> Result<Arc<str>, ClientError> {
         let address = self.routes.publish_address(&queue.broker_name);
         address.ok_or_else(|| broker_not_exist(&queue.broker_name))
-    }
-
-    fn interrupt(&self) -> rmqfast_remoting::Result<()> {
-        if self.stop.is_set() { Err(RemotingError::Interrupted) } else { Ok(()) }
     }
 }
 

@@ -6,11 +6,13 @@ use crate::request::text::shown;
 use crate::store::piece;
 use crate::store::read::StoreRead;
 use crate::stream::{Level, Log, Stream};
-use rmqfast_remoting::Interrupt;
+use rmqfast_client::cluster::CheckInterrupt;
 use rmqfast_store::format::message::{Item, Layout, Message};
 use rmqfast_store::scan::{Column, Piece, Plan, ScanRequest, Start, Tail, Way};
 use rmqfast_store::store::MessageStore;
 use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Messages between two places at which a batch may end.
@@ -26,7 +28,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// everybody who reads them.
 ///
 /// Source: `ReputMessageService.doReput`, which follows the log within a broker.
-#[derive(Debug)]
 pub struct StoreStream {
     read: StoreRead,
     begin: Start,
@@ -38,6 +39,7 @@ pub struct StoreStream {
     known: Option<(u64, u64)>,
     is_strict: bool,
     log: Log,
+    interrupt: Arc<CheckInterrupt>,
 }
 
 impl StoreStream {
@@ -45,7 +47,7 @@ impl StoreStream {
     ///
     /// # Errors
     /// A path that is none; an expression that does not parse.
-    pub fn of(options: &Options) -> Result<Self> {
+    pub fn of(options: &Options, interrupt: Arc<CheckInterrupt>) -> Result<Self> {
         // no columns: it is tasks that ask for messages
         let read = StoreRead::unbounded(options, Vec::new())?;
         let begin = match options.number("startingTimestamp") {
@@ -55,7 +57,7 @@ impl StoreStream {
         };
         let max_bytes = options.number("maxBytesPerTrigger").map(i64::cast_unsigned);
         let (is_strict, log) = (options.flag("failOnDataLoss"), Log::default());
-        Ok(Self { read, begin, max_bytes, target: None, last: None, known: None, is_strict, log })
+        Ok(Self { read, begin, max_bytes, target: None, last: None, known: None, is_strict, log, interrupt })
     }
 
     fn position(&self, start: Start) -> Result<u64> {
@@ -79,6 +81,32 @@ impl StoreStream {
         self.lose(&text)
     }
 
+    /// A place behind a message, so many bytes from `start` on; one step further where messages are larger.
+    fn behind(&self, store: &MessageStore, start: u64, most: u64, end: u64) -> Result<u64> {
+        let mut interrupt = || (self.interrupt)().map_err(|_| rmqfast_store::Error::Interrupted);
+        let request = ScanRequest { columns: vec![Column::QueueOffset], batch_rows: STEP, ..ScanRequest::default() };
+        let mut tail = Tail::new(store, &request, Start::Position(start))?.until(end);
+        let mut place = start;
+        loop {
+            if tail.poll(&mut interrupt)?.is_none() {
+                if tail.is_over() {
+                    return Ok(end);
+                }
+                // it was whole when the end was looked for, so that soon it is again
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            // a batch has one step at least, however little is allowed: the stream would stand still
+            if place > start && tail.position() - start > most {
+                return Ok(place);
+            }
+            place = tail.position();
+            if place - start >= most {
+                return Ok(place);
+            }
+        }
+    }
+
     fn lose(&mut self, text: &str) -> Result<()> {
         if self.is_strict {
             let next_step =
@@ -90,22 +118,28 @@ impl StoreStream {
     }
 }
 
+impl fmt::Debug for StoreStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreStream").field("read", &self.read).finish_non_exhaustive()
+    }
+}
+
 impl Stream for StoreStream {
     fn description(&self) -> String {
         let topic = self.read.request.topic.as_ref().map_or_else(String::new, |topic| format!(", topic {topic}"));
         format!("store {}{topic}", self.read.path.display())
     }
 
-    fn initial(&mut self, _: Interrupt<'_>) -> Result<String> {
+    fn initial(&mut self) -> Result<String> {
         Ok(store_text(self.position(self.begin)?))
     }
 
-    fn aim(&mut self, _: Interrupt<'_>) -> Result<()> {
+    fn aim(&mut self) -> Result<()> {
         self.target = Some(self.position(Start::End)?);
         Ok(())
     }
 
-    fn latest(&mut self, start: Option<&str>, is_limited: bool, interrupt: Interrupt<'_>) -> Result<String> {
+    fn latest(&mut self, start: Option<&str>, is_limited: bool) -> Result<String> {
         let start = start.map(store_position).transpose()?;
         let store = self.read.open()?;
         let end = self.target.map_or_else(|| position(&store, Start::End), Ok)?;
@@ -123,7 +157,7 @@ impl Stream for StoreStream {
             self.check_place(&store, start)?;
         }
         let end = match self.max_bytes.filter(|most| is_limited && end - start > *most) {
-            Some(most) => behind(&store, start, most, end, interrupt)?,
+            Some(most) => self.behind(&store, start, most, end)?,
             None => end,
         };
         self.known = Some((start, end));
@@ -134,7 +168,7 @@ impl Stream for StoreStream {
         self.last.map(store_text)
     }
 
-    fn pieces(&mut self, start: &str, end: &str, _: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
+    fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>> {
         let (from, end) = (store_position(start)?, store_position(end)?);
         if from > end {
             self.lose(&format!("the checkpoint has a batch that begins at {from} and ends at {end}, before that"))?;
@@ -158,7 +192,7 @@ impl Stream for StoreStream {
         Ok(plan.pieces.iter().map(piece::to_bytes).collect())
     }
 
-    fn commit(&mut self, end: &str, _: Interrupt<'_>) -> Result<()> {
+    fn commit(&mut self, end: &str) -> Result<()> {
         store_position(end).map(drop)
     }
 
@@ -200,32 +234,6 @@ fn position(store: &MessageStore, start: Start) -> Result<u64> {
     Ok(Tail::new(store, &ScanRequest::default(), start)?.position())
 }
 
-/// A place behind a message, so many bytes from `start` on; one step further where messages are larger.
-fn behind(store: &MessageStore, start: u64, most: u64, end: u64, interrupt: Interrupt<'_>) -> Result<u64> {
-    let mut interrupt = || interrupt().map_err(|_| rmqfast_store::Error::Interrupted);
-    let request = ScanRequest { columns: vec![Column::QueueOffset], batch_rows: STEP, ..ScanRequest::default() };
-    let mut tail = Tail::new(store, &request, Start::Position(start))?.until(end);
-    let mut place = start;
-    loop {
-        if tail.poll(&mut interrupt)?.is_none() {
-            if tail.is_over() {
-                return Ok(end);
-            }
-            // it was whole when the end was looked for, so that soon it is again
-            std::thread::sleep(LOOK);
-            continue;
-        }
-        // a batch has one step at least, however little is allowed: the stream would stand still
-        if place > start && tail.position() - start > most {
-            return Ok(place);
-        }
-        place = tail.position();
-        if place - start >= most {
-            return Ok(place);
-        }
-    }
-}
-
 /// The text of a position in the log of a store.
 fn store_text(position: u64) -> String {
     format!("{{\"log\": {position}}}")
@@ -246,7 +254,6 @@ fn store_position(text: &str) -> Result<u64> {
 mod tests {
     use super::*;
     use crate::request::options::Kind;
-    use rmqfast_remoting::never;
     use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
     use std::path::Path;
 
@@ -265,15 +272,15 @@ mod tests {
         let pairs = [("storePath", path)].into_iter().chain(options.iter().copied());
         let pairs: Vec<_> = pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         let options = Options::of(Kind::StoreStream, &pairs).expect("options");
-        StoreStream::of(&options).expect("a stream")
+        StoreStream::of(&options, Arc::new(rmqfast_remoting::never)).expect("a stream")
     }
 
     fn latest(stream: &mut StoreStream, start: &str, is_limited: bool) -> u64 {
-        store_position(&stream.latest(Some(start), is_limited, &mut never).expect("an end")).expect("a position")
+        store_position(&stream.latest(Some(start), is_limited).expect("an end")).expect("a position")
     }
 
     fn pieces(stream: &mut StoreStream, start: &str, end: &str) -> Vec<Piece> {
-        let pieces = stream.pieces(start, end, &mut never).expect("pieces");
+        let pieces = stream.pieces(start, end).expect("pieces");
         pieces.iter().map(|bytes| piece::of_bytes(bytes).expect("a piece")).collect()
     }
 
@@ -281,7 +288,7 @@ mod tests {
     fn a_stream_begins_where_its_options_say() {
         let dir = tempfile::tempdir().expect("a directory");
         append(dir.path(), 100, 1_600_000_000_000);
-        let initial = |options: &[(&str, &str)]| stream(dir.path(), options).initial(&mut never).expect("an offset");
+        let initial = |options: &[(&str, &str)]| stream(dir.path(), options).initial().expect("an offset");
         assert_eq!(initial(&[("startingOffsets", "earliest")]), r#"{"log": 0}"#);
         let end = initial(&[]);
         assert_eq!(initial(&[("startingOffsets", "Latest")]), end);
@@ -315,13 +322,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         append(dir.path(), 10, 1);
         let (mut of, mut now) = (stream(dir.path(), &[]), stream(dir.path(), &[]));
-        let start = of.initial(&mut never).expect("an offset");
-        now.aim(&mut never).expect("an end");
+        let start = of.initial().expect("an offset");
+        now.aim().expect("an end");
         append(dir.path(), 10, 2);
         let first = store_position(&start).expect("a position");
         assert_eq!(latest(&mut of, &start, true), 2 * first);
         assert_eq!(latest(&mut now, &start, true), first);
-        assert_eq!(of.latest(None, false, &mut never).expect("an end"), store_text(2 * first));
+        assert_eq!(of.latest(None, false).expect("an end"), store_text(2 * first));
         assert_eq!(of.metrics(Some(&start)).expect("metrics")[0].1, first.to_string());
     }
 
@@ -330,7 +337,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         append(dir.path(), 500, 1);
         let mut of = stream(dir.path(), &[("partitionBytes", "100000")]);
-        let end = of.latest(None, false, &mut never).expect("an end");
+        let end = of.latest(None, false).expect("an end");
         let (start, last) = (r#"{"log": 0}"#, store_position(&end).expect("a position"));
         let before = pieces(&mut of, start, &end);
         assert_eq!(before.len() as u64, last.div_ceil(100_000));
@@ -355,10 +362,10 @@ mod tests {
         let appender = Appender::open(longer.path(), options).expect("a store");
         appender.append(&Messages::new(vec![message; 30]), Some(1), 0).expect("appended");
         appender.close().expect("closed");
-        let end = stream(one.path(), &[]).initial(&mut never).expect("an offset");
+        let end = stream(one.path(), &[]).initial().expect("an offset");
         // a longer log of the same messages goes on there, and each record is a place to go on at
         assert!(latest(&mut stream(other.path(), &[]), &end, true) > store_position(&end).expect("a position"));
-        let error = stream(longer.path(), &[]).latest(Some(&end), true, &mut never).expect_err("another").to_string();
+        let error = stream(longer.path(), &[]).latest(Some(&end), true).expect_err("another").to_string();
         assert!(error.contains("has no message that begins at the checkpoint's offset"), "{error}");
         let mut careless = stream(longer.path(), &[("failOnDataLoss", "false")]);
         latest(&mut careless, &end, true);
@@ -367,10 +374,10 @@ mod tests {
         // a batch that was planned before is one that nobody looked at since
         let (begin, behind) = (store_text(17), store_text(18));
         let mut strict = stream(one.path(), &[]);
-        let error = strict.pieces(&begin, &behind, &mut never).expect_err("no message").to_string();
+        let error = strict.pieces(&begin, &behind).expect_err("no message").to_string();
         assert!(error.contains("has no message that begins at the checkpoint's offset 17"), "{error}");
         let mut careless = stream(one.path(), &[("failOnDataLoss", "false")]);
-        careless.pieces(&begin, &behind, &mut never).expect("pieces");
+        careless.pieces(&begin, &behind).expect("pieces");
         assert_eq!(careless.take_log().len(), 1);
         // seen once, it is not looked at again: a file's blank end is a place as well
         let mut small = stream(other.path(), &[("maxBytesPerTrigger", "1")]);
@@ -383,13 +390,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         append(dir.path(), 10, 1);
         let (start, end) = (store_text(9000), store_text(10));
-        let error = stream(dir.path(), &[]).pieces(&start, &end, &mut never).expect_err("backwards").to_string();
+        let error = stream(dir.path(), &[]).pieces(&start, &end).expect_err("backwards").to_string();
         assert!(
             error.starts_with("the checkpoint has a batch that begins at 9000 and ends at 10, before that"),
             "{error}"
         );
         let mut careless = stream(dir.path(), &[("failOnDataLoss", "false")]);
-        assert!(careless.pieces(&start, &end, &mut never).expect("pieces").is_empty());
+        assert!(careless.pieces(&start, &end).expect("pieces").is_empty());
         assert!(
             matches!(&careless.take_log()[..], [(Level::Warning, text)] if text.contains("ends at 10, before that"))
         );
@@ -400,11 +407,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         append(dir.path(), 10, 1);
         let mut of = stream(dir.path(), &[]);
-        let error = of.latest(Some(r#"{"log": 99999999}"#), true, &mut never).expect_err("another log").to_string();
+        let error = of.latest(Some(r#"{"log": 99999999}"#), true).expect_err("another log").to_string();
         assert!(error.contains("before the checkpoint's offset 99999999: it is another store, or one that"), "{error}");
         let foreign = r#"{"orders": {"broker-a": {"0": 7}}}"#;
-        assert!(of.commit(foreign, &mut never).is_err());
-        assert!(of.pieces(foreign, r#"{"log": 7}"#, &mut never).is_err());
+        assert!(of.commit(foreign).is_err());
+        assert!(of.pieces(foreign, r#"{"log": 7}"#).is_err());
     }
 
     #[test]

@@ -17,7 +17,6 @@ use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
 use rmqfast_client::names::check_group;
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
 use rmqfast_client::ranges::{PoolKey, QueueRange, RangeRequest};
-use rmqfast_remoting::Interrupt;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Listed, ScanRequest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -252,7 +251,7 @@ impl TopicRead {
     ///
     /// # Errors
     /// As [`planned`](Self::planned).
-    pub fn listed(&self, interrupt: Interrupt<'_>) -> Result<Option<Listed>> {
+    pub fn listed(&self) -> Result<Option<Listed>> {
         let scan = &self.request.scan;
         let has_filter = self.request.subscription.is_filtered() || scan.keys.is_some() || scan.verify_crc;
         // stored times need not rise with offsets: between two bounds some may lie outside
@@ -265,12 +264,12 @@ impl TopicRead {
         }
         let ranges = match (&self.planned, &self.via) {
             // several pieces of a copy have the same ranges
-            (Some(_), _) | (None, Via::Mirror(_)) => distinct_ranges(self.planned(interrupt)?.pieces),
+            (Some(_), _) | (None, Via::Mirror(_)) => distinct_ranges(self.planned()?.pieces),
             (None, Via::Pull | Via::Log | Via::Auto) => {
                 let cluster = self.open_cluster()?;
-                let bounds = cluster.bounds(&self.find(&cluster, interrupt)?.queues, false, interrupt)?;
+                let bounds = cluster.bounds(&self.find(&cluster)?.queues, false)?;
                 // what a read would warn of it warns of when it is planned
-                self.ranges(&cluster, bounds, None, &mut Vec::new(), interrupt)?
+                self.ranges(&cluster, bounds, None, &mut Vec::new())?
             }
         };
         for QueueRange { start, end, .. } in ranges {
@@ -289,18 +288,18 @@ impl TopicRead {
     ///
     /// # Errors
     /// The name servers do not know a topic, or none answers; a queue that no broker has; a broker refuses.
-    pub fn check(&self, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
+    pub fn check(&self) -> Result<Vec<String>> {
         // whether there is a copy of each broker shows where its offsets are looked at
         if matches!(self.via, Via::Mirror(_)) {
-            self.planned(interrupt)?;
+            self.planned()?;
             return Ok(self.column_warning().into_iter().collect());
         }
         let cluster = self.open_cluster()?;
-        let queues = self.find(&cluster, interrupt)?.queues;
+        let queues = self.find(&cluster)?.queues;
         // patient: a stream may start while a broker is away
-        cluster.bounds(&queues, true, interrupt)?;
+        cluster.bounds(&queues, true)?;
         let RangeRequest { subscription, puller, .. } = &self.request;
-        cluster.check_expression(subscription, &puller.consumer_group, &queues, true, interrupt)?;
+        cluster.check_expression(subscription, &puller.consumer_group, &queues, true)?;
         let mut warnings = cluster.take_warnings();
         warnings.extend(self.nothing(&queues));
         warnings.extend(self.column_warning());
@@ -326,7 +325,7 @@ impl TopicRead {
     /// # Errors
     /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict; there
     /// is no copy of a broker, where copies are read.
-    pub fn planned(&self, interrupt: Interrupt<'_>) -> Result<Planned> {
+    pub fn planned(&self) -> Result<Planned> {
         if self.is_empty {
             return Ok(Planned::default());
         }
@@ -336,18 +335,18 @@ impl TopicRead {
             return Ok(Planned { pieces, ..Planned::default() });
         }
         let cluster = self.open_cluster()?;
-        let Found { queues, addresses } = self.find(&cluster, interrupt)?;
+        let Found { queues, addresses } = self.find(&cluster)?;
         // a batch that left a broker out would be short without a word
-        let bounds = cluster.bounds(&queues, false, interrupt)?;
+        let bounds = cluster.bounds(&queues, false)?;
         let mut warnings: Vec<String> = self.nothing(&queues).into_iter().collect();
         if let Via::Mirror(directory) = &self.via {
-            return self.planned_of_copies(directory, &cluster, bounds, warnings, interrupt);
+            return self.planned_of_copies(directory, &cluster, bounds, warnings);
         }
         let RangeRequest { subscription, puller, .. } = &self.request;
-        cluster.check_expression(subscription, &puller.consumer_group, &queues, false, interrupt)?;
-        let ranges = self.ranges(&cluster, bounds, None, &mut warnings, interrupt)?;
+        cluster.check_expression(subscription, &puller.consumer_group, &queues, false)?;
+        let ranges = self.ranges(&cluster, bounds, None, &mut warnings)?;
         let address_of = |name: &str| addresses.get(name).cloned();
-        let LogPlan { pieces: by_log, pulled, ways } = self.plan_logs(&cluster, ranges, address_of, interrupt)?;
+        let LogPlan { pieces: by_log, pulled, ways } = self.plan_logs(&cluster, ranges, address_of)?;
         let mut pieces = TopicPiece::cut(pulled, self.max_rows, self.min_pieces, address_of)?;
         pieces.extend(by_log);
         warnings.extend(cluster.take_warnings());
@@ -367,11 +366,10 @@ impl TopicRead {
         cluster: &TopicCluster,
         bounds: Vec<(Queue, Bounds)>,
         mut warnings: Vec<String>,
-        interrupt: Interrupt<'_>,
     ) -> Result<Planned> {
-        self.check_kinds(cluster, &bounds, interrupt)?;
+        self.check_kinds(cluster, &bounds)?;
         let copies = Copies::open(directory, bounds.iter().map(|(queue, _)| queue))?;
-        let ranges = self.ranges(cluster, bounds, Some(&copies), &mut warnings, interrupt)?;
+        let ranges = self.ranges(cluster, bounds, Some(&copies), &mut warnings)?;
         let (pieces, told) = copies.plan(ranges, &self.request, self.min_pieces)?;
         warnings.extend(cluster.take_warnings());
         let mut log = Log::default();
@@ -381,11 +379,11 @@ impl TopicRead {
     }
 
     /// Refuses topics whose messages their brokers count otherwise than the log lists them.
-    fn check_kinds(&self, cluster: &TopicCluster, bounds: &[(Queue, Bounds)], interrupt: Interrupt<'_>) -> Result<()> {
+    fn check_kinds(&self, cluster: &TopicCluster, bounds: &[(Queue, Bounds)]) -> Result<()> {
         let of_topics: BTreeMap<_, _> =
             bounds.iter().map(|(queue, _)| ((&queue.topic, &queue.broker_name), queue)).collect();
         let queues: Vec<Queue> = of_topics.into_values().cloned().collect();
-        let answers = match cluster.are_listed_otherwise(&queues, interrupt) {
+        let answers = match cluster.are_listed_otherwise(&queues) {
             // not everybody may ask that
             Err(rmqfast_client::Error::Response { .. }) => Vec::new(),
             answers => answers?,
@@ -402,24 +400,19 @@ impl TopicRead {
     ///
     /// # Errors
     /// As [`planned`](Self::planned).
-    pub fn initial(
-        &self,
-        cluster: &TopicCluster,
-        bounds: Vec<(Queue, Bounds)>,
-        interrupt: Interrupt<'_>,
-    ) -> Result<(QueueOffsets, Vec<String>)> {
+    pub fn initial(&self, cluster: &TopicCluster, bounds: Vec<(Queue, Bounds)>) -> Result<(QueueOffsets, Vec<String>)> {
         let RangeRequest { subscription, puller, .. } = &self.request;
         let (mut start, mut warnings) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
         let queues: Vec<Queue> = bounds.iter().map(|(queue, _)| queue.clone()).collect();
-        cluster.check_expression(subscription, &puller.consumer_group, &queues, false, interrupt)?;
-        self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
+        cluster.check_expression(subscription, &puller.consumer_group, &queues, false)?;
+        self.not_before_start_time(cluster, &bounds, &mut start)?;
         warnings.extend(cluster.take_warnings());
         Ok((queues.into_iter().zip(start).collect(), warnings))
     }
 
     /// The queues that are read as they are now. A pattern may find none.
-    fn find(&self, cluster: &TopicCluster, interrupt: Interrupt<'_>) -> Result<Found> {
-        let mut found = self.topics.find(cluster, self.cut.topics.as_deref(), |_, _| false, interrupt)?;
+    fn find(&self, cluster: &TopicCluster) -> Result<Found> {
+        let mut found = self.topics.find(cluster, self.cut.topics.as_deref(), |_, _| false)?;
         self.keep(&mut found.queues, self.cut.topics.is_none())?;
         Ok(found)
     }
@@ -457,7 +450,6 @@ impl TopicRead {
         bounds: Vec<(Queue, Bounds)>,
         copies: Option<&Copies>,
         warnings: &mut Vec<String>,
-        interrupt: Interrupt<'_>,
     ) -> Result<Vec<QueueRange>> {
         let there = copies.map(|copies| copies.from_start(&bounds));
         let there = there.as_ref().unwrap_or(&bounds);
@@ -470,10 +462,10 @@ impl TopicRead {
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();
         // a copy may have more of that time than the broker, and its scan compares times anyway
         if copies.is_none() {
-            self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
+            self.not_before_start_time(cluster, &bounds, &mut start)?;
         }
         if let Some(when) = self.request.scan.end_time {
-            let sooner = cluster.offsets_at(when, &bounds, &self.request.puller.consumer_group, interrupt)?;
+            let sooner = cluster.offsets_at(when, &bounds, &self.request.puller.consumer_group)?;
             // a time narrows offsets and never widens them
             end.iter_mut().zip(sooner).for_each(|(end, sooner)| *end = sooner.min(*end));
         }
@@ -491,14 +483,13 @@ impl TopicRead {
         cluster: &TopicCluster,
         ranges: Vec<QueueRange>,
         address_of: impl Fn(&str) -> Option<String>,
-        interrupt: Interrupt<'_>,
     ) -> Result<LogPlan> {
         if self.via == Via::Pull {
             return Ok(LogPlan { pulled: ranges, ..LogPlan::default() });
         }
         let (via, ways, refusal) = (&self.via, self.ways.as_deref(), self.why_pulled().map(str::to_owned));
         let (request, min_pieces) = (&self.request, self.min_pieces);
-        LogPlanner { cluster, request, via, ways, min_pieces, refusal }.plan(ranges, address_of, interrupt)
+        LogPlanner { cluster, request, via, ways, min_pieces, refusal }.plan(ranges, address_of)
     }
 
     /// Why the read goes by pulls, whatever the brokers are.
@@ -539,10 +530,9 @@ impl TopicRead {
         cluster: &TopicCluster,
         bounds: &[(Queue, Bounds)],
         start: &mut [i64],
-        interrupt: Interrupt<'_>,
     ) -> Result<()> {
         let Some(when) = self.request.scan.start_time else { return Ok(()) };
-        let later = cluster.offsets_at(when, bounds, &self.request.puller.consumer_group, interrupt)?;
+        let later = cluster.offsets_at(when, bounds, &self.request.puller.consumer_group)?;
         start.iter_mut().zip(later).for_each(|(start, later)| *start = later.max(*start));
         Ok(())
     }

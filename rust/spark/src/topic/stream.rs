@@ -12,7 +12,6 @@ use crate::topic::read::TopicRead;
 use rmqfast_client::cluster::TopicCluster;
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
-use rmqfast_remoting::Interrupt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -74,7 +73,7 @@ impl TopicStream {
     }
 
     /// The queues as they are now, of the topics that there are now. With `is_patient` those of brokers that are away are missing.
-    fn states(&mut self, is_patient: bool, interrupt: Interrupt<'_>) -> Result<StreamStates> {
+    fn states(&mut self, is_patient: bool) -> Result<StreamStates> {
         let Self { read, cluster, seen, addresses, log, .. } = self;
         let away =
             |what: &str, error: &dyn std::fmt::Display| format!("{what}: its route is not to be had now: {error}");
@@ -84,7 +83,7 @@ impl TopicStream {
             log.warn(is_spared.then(|| away(&format!("topic {topic}"), error)));
             is_spared
         };
-        let found = read.topics.find(cluster, None, spares, interrupt);
+        let found = read.topics.find(cluster, None, spares);
         log.warn(cluster.take_warnings());
         let mut found = match found {
             Ok(found) => found,
@@ -99,28 +98,23 @@ impl TopicStream {
         addresses.extend(found.addresses);
         seen.extend(found.queues.iter().map(|queue| queue.topic.clone()));
         read.keep(&mut found.queues, !is_patient)?;
-        self.states_of(&found.queues, is_patient, interrupt)
+        self.states_of(&found.queues, is_patient)
     }
 
-    fn states_of(&mut self, queues: &[Queue], is_patient: bool, interrupt: Interrupt<'_>) -> Result<StreamStates> {
-        let states = self.cluster.states(queues, is_patient, interrupt);
+    fn states_of(&mut self, queues: &[Queue], is_patient: bool) -> Result<StreamStates> {
+        let states = self.cluster.states(queues, is_patient);
         self.log.warn(self.cluster.take_warnings());
         Ok(states?.into_iter().collect())
     }
 
     /// Takes those queues out of `states` that do not go on where the stream is, and tells how they do; also of those that the topics
     /// have no more.
-    fn take_breaks(
-        &mut self,
-        position: &TopicPosition,
-        states: &mut StreamStates,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Vec<Break>> {
-        let (mut breaks, unseen) = self.breaks(position, states, interrupt)?;
+    fn take_breaks(&mut self, position: &TopicPosition, states: &mut StreamStates) -> Result<Vec<Break>> {
+        let (mut breaks, unseen) = self.breaks(position, states)?;
         if !self.read.request.is_strict {
-            self.find_next(position, states, &mut breaks, interrupt)?;
+            self.find_next(position, states, &mut breaks)?;
         }
-        let gone = self.gone(position, states, interrupt)?;
+        let gone = self.gone(position, states)?;
         breaks.extend(withdrawn(position, &gone));
         // what cannot be looked at is away
         for queue in &unseen {
@@ -133,16 +127,11 @@ impl TopicStream {
     }
 
     /// The queues of `states` that do not go on where the stream is, and those of which it cannot be told now.
-    fn breaks(
-        &mut self,
-        position: &TopicPosition,
-        states: &StreamStates,
-        interrupt: Interrupt<'_>,
-    ) -> Result<(Vec<Break>, Vec<Queue>)> {
+    fn breaks(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<(Vec<Break>, Vec<Queue>)> {
         let mut breaks = ended(position, states);
         let places = doubtful(position, states);
         let group = &self.read.request.puller.consumer_group;
-        let found = self.cluster.messages_of_present(&places, group, interrupt)?;
+        let found = self.cluster.messages_of_present(&places, group)?;
         self.log.warn(self.cluster.take_warnings());
         breaks.extend(replaced(position, states, &found));
         let unseen = places.into_iter().map(|(queue, _)| queue).filter(|queue| !found.contains_key(queue));
@@ -150,37 +139,26 @@ impl TopicStream {
     }
 
     /// Where the queues go on whose first messages of a batch, before the places `first`, are not there any more.
-    fn begun_anew(
-        &mut self,
-        first: &TopicPosition,
-        states: &StreamStates,
-        interrupt: Interrupt<'_>,
-    ) -> Result<StreamOffsets> {
+    fn begun_anew(&mut self, first: &TopicPosition, states: &StreamStates) -> Result<StreamOffsets> {
         let group = &self.read.request.puller.consumer_group;
-        let found = self.cluster.messages_of_present(&doubtful(first, states), group, interrupt)?;
+        let found = self.cluster.messages_of_present(&doubtful(first, states), group)?;
         self.log.warn(self.cluster.take_warnings());
         let mut breaks = begun_anew(first, states, &found);
         if !self.read.request.is_strict {
-            self.find_next(first, states, &mut breaks, interrupt)?;
+            self.find_next(first, states, &mut breaks)?;
         }
         self.admission.offsets_behind(&breaks, &mut self.log)
     }
 
     /// Finds where queues go on that do not at the stream's offset: at the first message that was stored after the last one that was
     /// read. Of a topic that was made anew that is its first.
-    fn find_next(
-        &self,
-        position: &TopicPosition,
-        states: &StreamStates,
-        breaks: &mut [Break],
-        interrupt: Interrupt<'_>,
-    ) -> Result<()> {
+    fn find_next(&self, position: &TopicPosition, states: &StreamStates, breaks: &mut [Break]) -> Result<()> {
         for found in breaks {
             let (Some(stored), Some(state)) = (position.stored.get(&found.queue), states.get(&found.queue)) else {
                 continue;
             };
             let (queue, group) = ((found.queue.clone(), state.bounds), &self.read.request.puller.consumer_group);
-            let next = self.cluster.offsets_at(stored.saturating_add(1), &[queue], group, interrupt)?;
+            let next = self.cluster.offsets_at(stored.saturating_add(1), &[queue], group)?;
             // what is behind the stream's offset was not read, whenever it was stored
             found.next = next.first().map_or(found.next, |next| *next.min(&found.offset));
         }
@@ -189,12 +167,7 @@ impl TopicStream {
 
     /// The queues of the stream that topics have no more though their brokers are there. Of brokers that do not have a topic now it is
     /// told: they may come back.
-    fn gone(
-        &mut self,
-        position: &TopicPosition,
-        states: &StreamStates,
-        interrupt: Interrupt<'_>,
-    ) -> Result<StreamStates> {
+    fn gone(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<StreamStates> {
         // nobody could say what there is
         if states.is_empty() {
             return Ok(StreamStates::new());
@@ -210,7 +183,7 @@ impl TopicStream {
                 self.log.warn([format!("topic {topic}: broker {broker_name} {text}")]);
             }
         }
-        if gone.is_empty() { Ok(StreamStates::new()) } else { self.states_of(&gone, true, interrupt) }
+        if gone.is_empty() { Ok(StreamStates::new()) } else { self.states_of(&gone, true) }
     }
 
     /// The position at these offsets: when the message before each was stored, where a broker tells. Of queues that stay it is what it
@@ -220,7 +193,6 @@ impl TopicStream {
         offsets: StreamOffsets,
         before: &TopicPosition,
         states: &StreamStates,
-        interrupt: Interrupt<'_>,
     ) -> Result<TopicPosition> {
         let (mut stored, mut places) = (StoreTimes::new(), Vec::new());
         for (queue, offset) in &offsets {
@@ -237,7 +209,7 @@ impl TopicStream {
             stored.extend(time.map(|time| (queue.clone(), time)));
         }
         let group = &self.read.request.puller.consumer_group;
-        let found = self.cluster.messages_of_present(&places, group, interrupt)?;
+        let found = self.cluster.messages_of_present(&places, group)?;
         self.log.warn(self.cluster.take_warnings());
         let found = found.into_iter().filter_map(|(queue, message)| Some((queue, message.filter(|m| m.is_own)?)));
         stored.extend(found.map(|(queue, message)| (queue, message.store_timestamp)));
@@ -245,18 +217,18 @@ impl TopicStream {
     }
 
     /// Where the stream goes on, with queues that are new.
-    fn continued(&mut self, mut position: TopicPosition, interrupt: Interrupt<'_>) -> Result<TopicPosition> {
+    fn continued(&mut self, mut position: TopicPosition) -> Result<TopicPosition> {
         // Spark has just asked for the latest offsets, and until the tasks begin nobody reads
         let told = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
         let mut states = match told {
             Some((_, states)) => states,
-            None => self.states(true, interrupt)?,
+            None => self.states(true)?,
         };
         self.tell_of_new(&position.offsets, &bounds_of(&states));
         for (queue, state) in &states {
             position.offsets.entry(queue.clone()).or_insert(state.bounds.0);
         }
-        let breaks = self.take_breaks(&position, &mut states, interrupt)?;
+        let breaks = self.take_breaks(&position, &mut states)?;
         for (queue, next) in self.admission.next_offsets(&breaks, self.now(), &mut self.log)? {
             position.stored.remove(&queue);
             position.offsets.insert(queue, next);
@@ -278,17 +250,12 @@ impl TopicStream {
 
     /// Where the queues of a batch begin; what its `end` has beyond theirs goes. A run that goes on where another one ended plans the last batch of that one first, and nobody
     /// has looked in this run whether its queues go on there.
-    fn planned_again(
-        &mut self,
-        start: TopicPosition,
-        end: &mut StreamOffsets,
-        interrupt: Interrupt<'_>,
-    ) -> Result<StreamOffsets> {
+    fn planned_again(&mut self, start: TopicPosition, end: &mut StreamOffsets) -> Result<StreamOffsets> {
         let is_whole = end.keys().all(|queue| start.offsets.contains_key(queue));
         if is_whole && self.looked_at.as_ref() == Some(&start) {
             return Ok(start.offsets);
         }
-        let mut states = match self.states(true, interrupt) {
+        let mut states = match self.states(true) {
             // a broker that is away: tasks wait for it, and the next batch looks once more
             Err(Error::Client(error)) if is_whole && !is_interrupt(&error) => {
                 self.log.warn([format!("{}: a batch is planned again, unseen: {error}", self.read.topics)]);
@@ -300,7 +267,7 @@ impl TopicStream {
             |queue: &Queue| states.contains_key(queue) || states.is_empty() || !self.cluster.has_broker(queue);
         let gone: Vec<Queue> = end.keys().filter(|queue| !is_known(queue)).cloned().collect();
         let all = states.clone();
-        let mut breaks = self.take_breaks(&start, &mut states, interrupt)?;
+        let mut breaks = self.take_breaks(&start, &mut states)?;
         breaks.retain(|found| !gone.contains(&found.queue));
         self.admission.tell_of_breaks(&breaks, &mut self.log)?;
         for (queue, state) in all.iter().filter(|(_, state)| state.is_of_master) {
@@ -366,27 +333,27 @@ impl Stream for TopicStream {
         format!("{} at {}", self.read.topics, self.read.cluster.name_servers.join(";"))
     }
 
-    fn initial(&mut self, interrupt: Interrupt<'_>) -> Result<String> {
+    fn initial(&mut self) -> Result<String> {
         // a queue that is missing here would begin at its first message later, not where the option says
-        let states = self.states(false, interrupt)?;
+        let states = self.states(false)?;
         let bounds = bounds_of(&states).into_iter().collect();
-        let (offsets, warnings) = self.read.initial(&self.cluster, bounds, interrupt)?;
+        let (offsets, warnings) = self.read.initial(&self.cluster, bounds)?;
         self.log.warn(warnings);
         let offsets = offsets.into_iter().collect();
-        Ok(self.position_at(offsets, &TopicPosition::default(), &states, interrupt)?.to_text())
+        Ok(self.position_at(offsets, &TopicPosition::default(), &states)?.to_text())
     }
 
-    fn aim(&mut self, interrupt: Interrupt<'_>) -> Result<()> {
-        self.target = Some(self.states(false, interrupt)?);
+    fn aim(&mut self) -> Result<()> {
+        self.target = Some(self.states(false)?);
         Ok(())
     }
 
-    fn latest(&mut self, start: Option<&str>, is_limited: bool, interrupt: Interrupt<'_>) -> Result<String> {
+    fn latest(&mut self, start: Option<&str>, is_limited: bool) -> Result<String> {
         let start = start.map(|text| self.position(text)).transpose()?;
         let mut states = match &self.target {
             Some(target) => target.clone(),
             // where Spark does not say where the stream was, no queue may be missing
-            None => self.states(start.is_some(), interrupt)?,
+            None => self.states(start.is_some())?,
         };
         let now = self.now();
         self.lag.see(&bounds_of(&states), now);
@@ -394,19 +361,19 @@ impl Stream for TopicStream {
         self.is_start_unknown = start.is_none();
         let Some(start) = start else {
             let ends = states.iter().map(|(queue, state)| (queue.clone(), state.bounds.1)).collect();
-            return Ok(self.position_at(ends, &TopicPosition::default(), &states, interrupt)?.to_text());
+            return Ok(self.position_at(ends, &TopicPosition::default(), &states)?.to_text());
         };
         self.lag.forget(&start.offsets);
         self.looked_at = Some(start.clone());
         let all = states.clone();
-        let breaks = self.take_breaks(&start, &mut states, interrupt)?;
+        let breaks = self.take_breaks(&start, &mut states)?;
         let limits = self.limits(is_limited);
         self.tell_of_new(&start.offsets, &bounds_of(&states));
         let end = self.admission.end(&start.offsets, &bounds_of(&states), &breaks, limits, now, &mut self.log)?;
         // a queue may go on where it is, and the message before that is another one
         let mut before = start;
         before.stored.retain(|queue, _| !all.contains_key(queue) || breaks.iter().all(|found| found.queue != *queue));
-        Ok(self.position_at(end, &before, &all, interrupt)?.to_text())
+        Ok(self.position_at(end, &before, &all)?.to_text())
     }
 
     fn report(&self) -> Option<String> {
@@ -414,14 +381,11 @@ impl Stream for TopicStream {
         (!ends.is_empty()).then(|| topic_text(&ends))
     }
 
-    fn pieces(&mut self, start: &str, end: &str, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
+    fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>> {
         let (start, mut end) = (self.position(start)?, self.offsets(end)?);
         // where Spark did not say where the stream was, nobody has looked yet whether its queues go on there
-        let start = if self.is_start_unknown {
-            self.continued(start, interrupt)?.offsets
-        } else {
-            self.planned_again(start, &mut end, interrupt)?
-        };
+        let start =
+            if self.is_start_unknown { self.continued(start)?.offsets } else { self.planned_again(start, &mut end)? };
         let ranges = end.into_iter().filter_map(|(queue, end)| {
             let start = *start.get(&queue)?;
             (start < end).then_some(QueueRange { queue, start, end })
@@ -441,9 +405,9 @@ impl Stream for TopicStream {
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
 
-    fn endless_pieces(&mut self, start: &str, most: usize, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
+    fn endless_pieces(&mut self, start: &str, most: usize) -> Result<Vec<Vec<u8>>> {
         let start = self.position(start)?;
-        self.endless_start = self.continued(start, interrupt)?;
+        self.endless_start = self.continued(start)?;
         // queues that options do not ask for any more stay where they are
         let mut asked: Vec<Queue> = self.endless_start.offsets.keys().cloned().collect();
         self.read.keep(&mut asked, false)?;
@@ -460,7 +424,7 @@ impl Stream for TopicStream {
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
 
-    fn merged(&mut self, offsets: &[String], interrupt: Interrupt<'_>) -> Result<String> {
+    fn merged(&mut self, offsets: &[String]) -> Result<String> {
         let begun = self.endless_start.clone();
         // a task says nothing of queues that it gave up: they stay where they were
         let (mut end, mut moved, mut first) = (begun.clone(), BTreeSet::new(), TopicPosition::default());
@@ -475,26 +439,26 @@ impl Stream for TopicStream {
             first.extend(task.first);
         }
         let queues: Vec<Queue> = moved.iter().cloned().collect();
-        let states = self.states_of(&queues, true, interrupt)?;
+        let states = self.states_of(&queues, true)?;
         // a task goes on in a queue that was made anew amid its work: the next batch begins where this one did, and sees that
-        for Break { queue, offset, .. } in self.breaks(&begun, &states, interrupt)?.0 {
+        for Break { queue, offset, .. } in self.breaks(&begun, &states)?.0 {
             end.place(&queue, offset, begun.stored.get(&queue).copied());
         }
         // only this one can see it of a queue without a message before its beginning
         first.offsets.retain(|queue, _| !begun.stored.contains_key(queue));
-        for (queue, next) in self.begun_anew(&first, &states, interrupt)? {
+        for (queue, next) in self.begun_anew(&first, &states)? {
             end.place(&queue, next, None);
         }
         // brokers tell the times that the tasks did not
         let mut known = end.clone();
         known.offsets.retain(|queue, _| !moved.contains(queue) || end.stored.contains_key(queue));
-        Ok(self.position_at(end.offsets, &known, &states, interrupt)?.to_text())
+        Ok(self.position_at(end.offsets, &known, &states)?.to_text())
     }
 
-    fn commit(&mut self, end: &str, interrupt: Interrupt<'_>) -> Result<()> {
+    fn commit(&mut self, end: &str) -> Result<()> {
         let offsets: Vec<_> = self.offsets(end)?.into_iter().collect();
         let Some(group) = self.read.commit_group.as_ref().filter(|_| !offsets.is_empty()) else { return Ok(()) };
-        let committed = self.cluster.commit(group, &offsets, interrupt);
+        let committed = self.cluster.commit(group, &offsets);
         self.log.warn(self.cluster.take_warnings());
         match committed {
             Err(error) if is_interrupt(&error) => Err(error.into()),

@@ -8,7 +8,6 @@ use regex_lite::Regex;
 use rmqfast_client::cluster::{TopicCluster, TopicRoute};
 use rmqfast_client::names::check_topic;
 use rmqfast_client::puller::Queue;
-use rmqfast_remoting::Interrupt;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -113,16 +112,13 @@ impl Topics {
         cluster: &TopicCluster,
         only: Option<&[String]>,
         mut spares: impl FnMut(&str, &rmqfast_client::Error) -> bool,
-        interrupt: Interrupt<'_>,
     ) -> Result<Found> {
         let mut names = match self {
-            Self::Matching(pattern) => {
-                cluster.topics(interrupt)?.into_iter().filter(|name| pattern.matches(name)).collect()
-            }
+            Self::Matching(pattern) => cluster.topics()?.into_iter().filter(|name| pattern.matches(name)).collect(),
             _ => self.names().unwrap_or_default(),
         };
         names.retain(|name| only.is_none_or(|only| only.contains(name)));
-        let routes = cluster.routes(&names, interrupt)?;
+        let routes = cluster.routes(&names)?;
         let mut found = Found::default();
         for (name, route) in names.iter().zip(routes) {
             match route {
