@@ -84,7 +84,7 @@ impl DataPlane {
     /// What the operating system says where it cannot listen there.
     pub fn serve_log(&self, address: SocketAddr, options: HaOptions) -> std::io::Result<()> {
         let (appender, control) = (self.state.appender.clone(), self.state.control.clone());
-        let tell = Box::new(move |line| control.warned(line));
+        let tell = Box::new(move |line| control.warn(line));
         let service = HaService::start(address, appender, self.state.replicas.clone(), options, tell)?;
         *self.ha.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
         Ok(())
@@ -181,14 +181,14 @@ impl Handler for DataPlane {
         }
     }
 
-    fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+    fn on_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
         // or the table would keep every connection that ever was
         self.state.new_offsets.forget(connection.id());
         self.state.control.connection_closed(connection, reason);
     }
 
-    fn warned(&self, error: &Error) {
-        self.state.control.warned(error);
+    fn on_warning(&self, error: &Error) {
+        self.state.control.warn(error);
     }
 }
 

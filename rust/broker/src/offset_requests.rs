@@ -17,7 +17,7 @@ pub fn answer(state: &BrokerState, connection: &Connection, request: &Command<'_
     match outcome(state, connection, request) {
         Err(Refusal::Wrong(remark)) => reply.end(response::SYSTEM_ERROR, &remark),
         // Java's clients commit one-way: only the broker's log can say that it was refused
-        Err(Refusal::TooMany(_)) if request.is_oneway() => state.control.dropped(),
+        Err(Refusal::TooMany(_)) if request.is_oneway() => state.control.note_dropped(),
         Err(Refusal::TooMany(remark)) => reply.end(response::SYSTEM_BUSY, &remark),
         Ok(Outcome::Offset(offset)) => reply.write(response::SUCCESS, None, &[("offset", Value::Number(offset))], b""),
         Ok(Outcome::Committed) => reply.write(response::SUCCESS, None, &[], b""),

@@ -1,4 +1,6 @@
 //! Messages of one topic in four queues, one in a hundred with the tag looked for; and a store that holds them.
+#![allow(missing_docs)]
+
 use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
 use rmqfast_store::store::append::{AppendOptions, Appender, Columns};
 use rmqfast_store::store::{MessageStore, OpenOptions};
@@ -10,7 +12,6 @@ use tempfile::TempDir;
 pub const TOPIC: &str = "orders";
 /// The tag of one message in [`TAGS`].
 pub const TAG: &str = "tag07";
-/// How many tags there are.
 pub const TAGS: usize = 100;
 const QUEUES: usize = 4;
 const BODY: usize = 128;

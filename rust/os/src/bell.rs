@@ -13,7 +13,7 @@ type Stream = TcpStream;
 #[derive(Debug)]
 pub struct Bell(Stream);
 
-/// What a thread listens to.
+/// Wakes a thread that waits.
 #[derive(Debug)]
 pub struct Ear(Stream);
 

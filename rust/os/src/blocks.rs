@@ -54,7 +54,7 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
     }
 }
 
-/// What the file system stores from `from` to `end`; all of it where it does not know its holes.
+/// The parts from `from` to `end` that the file system stores; all of it where it does not know its holes.
 ///
 /// Ask before you read any of it: of what is read ahead, blocks that were never written count as stored from then on, and who asked
 /// between two reads would read all of the file.
@@ -73,12 +73,12 @@ pub fn stored(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
     stored
 }
 
-/// Where the next bytes from `at` on stand that the file system stores: `end` where there are none, `at` where it does not know.
+/// Start of the next stored bytes from `at` on: `end` where there are none, `at` where the file system does not know.
 pub fn next_stored(file: &File, at: u64, end: u64) -> u64 {
     next_data(file, at).map_or(at, |next| next.unwrap_or(end).clamp(at, end.max(at)))
 }
 
-/// Where the next bytes from `at` on stand that the file system stores; `None` where it stores none.
+/// Start of the next stored bytes from `at` on; `None` where there are none.
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] or another where the file system does not know its holes, or is not to be believed.
@@ -93,7 +93,7 @@ fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     return unknown(file, at);
 }
 
-/// Where the next hole begins from `at` on, or the file ends.
+/// Start of the next hole from `at` on, or the end of the file.
 ///
 /// # Errors
 /// As of [`next_data`]; also where the file ends before `at`.

@@ -5,7 +5,6 @@ use std::path::Path;
 /// Bytes of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// All.
     pub total: u64,
     /// Those that are free, with what is kept for the system's owner.
     pub free: u64,

@@ -1,4 +1,4 @@
-//! What happens where a map of a file that this process owns has lost its pages: somebody has made the file shorter.
+//! Page faults in a mapped file of this process that somebody has made shorter.
 #[cfg(windows)]
 mod refused;
 #[cfg(unix)]

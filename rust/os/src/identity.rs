@@ -3,21 +3,19 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// What tells a file, or a directory, from all others that are there.
+/// Identity of a file or a directory: equal for two names of the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
     /// The file system that it is on.
     pub device: u64,
-    /// Its number there.
     pub inode: u64,
 }
 
-/// What the operating system says of a file.
+/// Metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Which file it is.
     pub id: FileId,
-    /// Bytes.
     pub len: u64,
 }
 

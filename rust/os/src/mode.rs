@@ -1,4 +1,4 @@
-//! Who may open a file that is created: the mode, on Unix. Windows takes that from the directory.
+//! Permissions of files that are created: the mode, on Unix. Windows takes them from the directory.
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! The Python extension: registration only.
+#![allow(missing_docs)]
+
 use pyo3::prelude::*;
 use rmqfast_store::format;
 

@@ -18,15 +18,13 @@ pub const HANDSHAKE: u8 = 0x16;
 
 /// A connection that may be used.
 pub enum Begun {
-    /// As it is.
     Plain(TcpStream),
-    /// After the handshake.
     Tls(Box<TlsStream<TcpStream>>),
     /// The peer went away.
     Ended,
 }
 
-/// What new connections are taken with; changed certificates count from the next one on.
+/// Accepts connections; changed certificates apply to the next one.
 pub struct Acceptor {
     pub tls: ServerTls,
     config: RwLock<Arc<ServerConfig>>,
@@ -59,8 +57,8 @@ impl Acceptor {
         let shaken = TlsAcceptor::from(config).accept(stream);
         match tokio::time::timeout(max_time, shaken).await {
             Ok(Ok(stream)) => Ok(Begun::Tls(stream.into())),
-            Ok(Err(error)) => Err(refused(peer, error)),
-            Err(_) => Err(refused(peer, format!("no handshake within {} ms", max_time.as_millis()))),
+            Ok(Err(error)) => Err(tls_error(peer, error)),
+            Err(_) => Err(tls_error(peer, format!("no handshake within {} ms", max_time.as_millis()))),
         }
     }
 }
@@ -88,7 +86,7 @@ pub async fn begin(
         (true, TlsMode::Permissive | TlsMode::Enforcing, Some(acceptor)) => {
             acceptor.shake_hands(stream, &peer, max_handshake_time).await
         }
-        (true, ..) => Err(refused(&peer, "a handshake came, expected plain frames: TLS is disabled here")),
+        (true, ..) => Err(tls_error(&peer, "a handshake came, expected plain frames: TLS is disabled here")),
         (false, TlsMode::Enforcing, _) => Err(plain(&peer)),
         (false, ..) => Ok(Begun::Plain(stream)),
     }
@@ -96,10 +94,10 @@ pub async fn begin(
 
 /// Of a peer that does not begin with a handshake.
 pub fn plain(peer: &str) -> Error {
-    refused(peer, "plain bytes came, expected a handshake: TLS is enforced")
+    tls_error(peer, "plain bytes came, expected a handshake: TLS is enforced")
 }
 
 /// Of a peer with which there is no TLS.
-pub fn refused(peer: &str, reason: impl ToString) -> Error {
+pub fn tls_error(peer: &str, reason: impl ToString) -> Error {
     Error::Tls { address: peer.to_owned(), reason: reason.to_string() }
 }

@@ -10,12 +10,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nobody tries after a first failure; after each further one twice as long, up to the longest.
+/// Pause after a first failure; each further one doubles it, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Connections that wait for a caller, at most.
 const MAX_IDLE: usize = 64;
-/// How long one may wait for a caller.
+/// An idle connection is closed after this time.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// One address of a client.
@@ -35,7 +35,7 @@ struct State {
     /// Connections that wait for a caller, the one that waits longest first.
     idle: VecDeque<(Client, Instant)>,
     is_tried: bool,
-    /// How often it was tried in vain since it last could be had.
+    /// Failures since the last success.
     failures: u32,
     failure: Option<Failure>,
 }
@@ -51,7 +51,6 @@ impl Address {
         Self { name: name.to_owned(), state: Mutex::default(), changed: Condvar::new(), clock: Instant::now }
     }
 
-    /// `host:port`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -121,7 +120,6 @@ impl Address {
         drop(ended);
     }
 
-    /// Ends all connections.
     pub fn close(&self) {
         let mut state = self.lock();
         let (shared, idle) = (state.shared.take(), std::mem::take(&mut state.idle));
@@ -134,7 +132,7 @@ impl Address {
         self.changed.notify_all();
     }
 
-    /// What is `there`, or what `attempt` gives: one attempt at a time, and after one in vain none for a while.
+    /// Returns what is `there`, or the result of `attempt`: one attempt at a time, and none for a while after a failure.
     ///
     /// # Errors
     /// Why the last attempt was in vain; [`Error::Interrupted`].
@@ -169,7 +167,7 @@ impl Address {
             }
             let is_left_alone = |failure: &&Failure| (self.clock)() < failure.try_again_at;
             if let Some(failure) = state.failure.as_ref().filter(is_left_alone) {
-                return Err(failure.reason.repeated());
+                return Err(failure.reason.duplicate());
             }
             if !state.is_tried {
                 state.is_tried = true;
@@ -196,7 +194,7 @@ impl Address {
             Some(error) => {
                 let try_again_at = (self.clock)() + pause(state.failures, random());
                 state.failures = state.failures.saturating_add(1);
-                state.failure = Some(Failure { reason: error.repeated(), try_again_at });
+                state.failure = Some(Failure { reason: error.duplicate(), try_again_at });
             }
         }
     }
@@ -216,8 +214,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// How long nobody tries after so many failures and one more; `random` in 0..1 keeps the clients of a broker that went away from
-/// coming all at once.
+/// The pause after so many failures and one more; `random` in 0..1 keeps the clients of a broker that went away from coming all at
+/// once.
 fn pause(failures: u32, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
     longest.mul_f64(0.25 + 0.75 * random)

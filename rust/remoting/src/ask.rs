@@ -8,10 +8,8 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     pub code: i32,
-    /// The custom header.
     pub fields: &'a [(&'a str, Value<'a>)],
     pub body: &'a [u8],
-    /// How long to wait for the answer.
     pub timeout: Duration,
     /// Ends the wait early.
     pub interrupt: Interrupt<'a>,

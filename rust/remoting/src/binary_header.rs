@@ -14,7 +14,7 @@ use crate::language::Language;
 use crate::limits::Limits;
 use std::borrow::Cow;
 
-/// What the bytes say.
+/// Decodes a header.
 ///
 /// # Errors
 /// [`Error::Malformed`], [`Error::TooLarge`].
@@ -47,7 +47,6 @@ fn fields<'a>(mut rest: Rest<'a>, limits: &Limits) -> Result<Vec<(Cow<'a, str>, 
     Ok(fields)
 }
 
-/// Appends a header.
 pub fn encode(header: &Header<'_>, out: &mut Vec<u8>) {
     // the format has 16 bits: codes beyond, as POP's of 5.x, go as JSON only
     out.extend_from_slice(&(header.code as i16).to_be_bytes());
@@ -72,7 +71,6 @@ fn long_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// What is still to be read.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {

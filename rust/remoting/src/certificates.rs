@@ -5,19 +5,16 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 
-/// Year, month, day.
 pub type Date = (i32, u8, u8);
 
 /// PEM texts; keys are PKCS#8 without a password.
 #[derive(Debug)]
 pub struct Certificates {
-    /// What others have to trust.
+    /// The certificate that peers have to trust.
     pub authority: String,
     /// Whoever has it can make certificates that are trusted.
     pub authority_key: String,
-    /// The server's.
     pub server: String,
-    /// Its key.
     pub server_key: String,
 }
 
@@ -38,10 +35,10 @@ pub fn make_certificates(names: &[String], begin: Date, end: Date) -> Result<Cer
     server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     server.use_authority_key_identifier_extension = true;
-    let made = authority.self_signed(&authority_key).map_err(failed)?;
+    let certificate = authority.self_signed(&authority_key).map_err(failed)?;
     let signed = server.signed_by(&server_key, &Issuer::from_params(&authority, &authority_key)).map_err(failed)?;
     Ok(Certificates {
-        authority: made.pem(),
+        authority: certificate.pem(),
         authority_key: authority_key.serialize_pem(),
         server: signed.pem(),
         server_key: server_key.serialize_pem(),

@@ -6,7 +6,7 @@ use crate::command::ONEWAY;
 use crate::dial::dial;
 use crate::error::{Error, Result};
 use crate::header::{Header, Value};
-use crate::inbox::{Inbox, Received};
+use crate::inbox::{Inbox, ReceivedFrame};
 use crate::interrupt::{self, Interrupt};
 use crate::limits::Limits;
 use crate::owned_command::OwnedCommand;
@@ -29,7 +29,7 @@ pub struct Client {
     limits: Limits,
     inbox: Inbox,
     out: Vec<u8>,
-    /// How many bytes of the last frame were written.
+    /// Bytes of the last frame that were written.
     written: usize,
 }
 
@@ -55,7 +55,7 @@ impl Client {
         Self::open(address, tls, timeout, &interrupt::never)
     }
 
-    /// As [`connect`](Self::connect); `interrupt` may end the wait.
+    /// [`connect`](Self::connect) with an interrupt.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), [`Error::Interrupted`].
@@ -83,11 +83,11 @@ impl Client {
         Ok(OwnedCommand { body, ..received.head })
     }
 
-    /// As [`request`](Self::request); the body stays in the connection's own memory until the next call.
+    /// Sends a request and waits for its answer; the body stays in the connection's memory until the next call.
     ///
     /// # Errors
     /// As [`request`](Self::request), [`Error::Interrupted`].
-    pub fn ask(&mut self, ask: Ask<'_>) -> Result<Received> {
+    pub fn ask(&mut self, ask: Ask<'_>) -> Result<ReceivedFrame> {
         let opaque = self.opaque();
         let patience = Patience::of(&ask);
         self.write(&Header::request(ask.code, opaque, ask.fields), ask.body, &patience)?;
@@ -99,13 +99,13 @@ impl Client {
                 }
             }
             // also after a read that brought something: a peer that never stops sending does not hold the caller
-            self.left(&patience)?;
+            self.remaining(&patience)?;
             self.read(&patience)?;
         }
     }
 
     /// The body of the last answer.
-    pub fn body(&self, received: &Received) -> &[u8] {
+    pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
         self.inbox.body(received)
     }
 
@@ -123,7 +123,7 @@ impl Client {
         self.tell(Ask::new(code, fields, body, timeout))
     }
 
-    /// As [`send_oneway`](Self::send_oneway).
+    /// [`send_oneway`](Self::send_oneway) with an interrupt.
     ///
     /// # Errors
     /// As [`send_oneway`](Self::send_oneway), [`Error::Interrupted`].
@@ -191,7 +191,7 @@ impl Client {
     fn write(&mut self, header: &Header<'_>, body: &[u8], patience: &Patience<'_>) -> Result<()> {
         self.out.clear();
         self.written = 0;
-        self.stream.wait_at_most(patience.timeout).map_err(|error| self.failed(&error))?;
+        self.stream.wait_at_most(patience.timeout).map_err(|error| self.io_error(&error))?;
         header.write(body, &mut self.out);
         while self.written < self.out.len() {
             match self.stream.write(&self.out[self.written..]) {
@@ -217,23 +217,23 @@ impl Client {
     /// Looks whether to wait on after a call that did nothing.
     fn pause(&mut self, error: &io::Error, patience: &Patience<'_>) -> Result<()> {
         if !is_pause(error) {
-            return Err(self.failed(error));
+            return Err(self.io_error(error));
         }
         (patience.interrupt)()?;
-        let left = self.left(patience)?;
-        self.stream.wait_at_most(left).map_err(|error| self.failed(&error))
+        let remaining = self.remaining(patience)?;
+        self.stream.wait_at_most(remaining).map_err(|error| self.io_error(&error))
     }
 
-    fn left(&self, patience: &Patience<'_>) -> Result<Duration> {
-        let left = patience.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+    fn remaining(&self, patience: &Patience<'_>) -> Result<Duration> {
+        let remaining = patience.until.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             let timeout_ms = patience.timeout.as_millis() as u64;
             return Err(Error::Timeout { address: self.address.clone(), timeout_ms });
         }
-        Ok(left)
+        Ok(remaining)
     }
 
-    fn failed(&self, error: &io::Error) -> Error {
+    fn io_error(&self, error: &io::Error) -> Error {
         let address = self.address.clone();
         match error.kind() {
             // as where the server refuses the client's certificate, which it says after the handshake

@@ -3,7 +3,6 @@
 //! Source: `RequestCode`, `ResponseCode`, `PermName`.
 #![allow(missing_docs, reason = "the names are RocketMQ's")]
 
-/// Requests.
 pub mod request {
     pub const SEND_MESSAGE: i32 = 10;
     pub const PULL_MESSAGE: i32 = 11;
@@ -26,7 +25,6 @@ pub mod request {
     pub const LITE_PULL_MESSAGE: i32 = 361;
 }
 
-/// Responses.
 pub mod response {
     pub const SUCCESS: i32 = 0;
     pub const SYSTEM_ERROR: i32 = 1;

@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::{binary_header, json_header};
 
 impl<'a> Command<'a> {
-    /// What the frame says.
+    /// Decodes a frame's header.
     ///
     /// # Errors
     /// [`crate::Error::Malformed`] for a header that cannot be read, [`crate::Error::TooLarge`].

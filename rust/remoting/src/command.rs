@@ -13,21 +13,20 @@ pub const ONEWAY: i32 = 2;
 /// A frame's header as values, and its body; texts are borrowed from the frame where they stand there as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
-    /// What is asked for, or how it ended.
+    /// The request code, or the response code.
     pub code: i32,
-    /// What the peer is written in.
+    /// The peer's programming language.
     pub language: Language,
     /// Ordinal of the peer's release.
     pub version: i32,
     /// Which response belongs to which request.
     pub opaque: i32,
-    /// [`RESPONSE`], [`ONEWAY`].
+    /// Bits: [`RESPONSE`], [`ONEWAY`].
     pub flag: i32,
-    /// What a person reads.
+    /// Text for people, such as an error message.
     pub remark: Option<Cow<'a, str>>,
     /// Header fields, in the order in which they stand.
     pub fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// How the header was written.
     pub serialize_type: SerializeType,
     /// The body; empty where there is none.
     pub body: &'a [u8],

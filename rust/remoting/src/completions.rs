@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Debug)]
 pub struct Completion {
     /// Which request, as whoever asked named it.
@@ -19,7 +19,7 @@ pub struct Completion {
     pub outcome: Result<OwnedCommand>,
 }
 
-/// How requests ended, in the order in which they did; shared by all connections of a client.
+/// Ends of requests in the order in which they came; shared by all connections of a client.
 ///
 /// A request counts from [`reserve`](Self::reserve) until its end is taken.
 #[derive(Debug)]
@@ -75,12 +75,12 @@ impl Completions {
                 return Err(Error::Closed { address: address.to_owned() });
             }
             let Some(until) = until.filter(|_| state.in_flight >= self.max_in_flight) else { break };
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = until.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return Err(Error::TooManyRequests { address: address.to_owned(), limit: self.max_in_flight });
             }
             state.crowded += 1;
-            state = self.freed.wait_timeout(state, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.freed.wait_timeout(state, remaining.min(SLICE)).unwrap_or_else(PoisonError::into_inner).0;
             state.crowded -= 1;
             drop(state);
             interrupt()?;
@@ -97,7 +97,7 @@ impl Completions {
     }
 
     /// A request is on its way.
-    pub(crate) fn asked(&self) {
+    pub(crate) fn note_asked(&self) {
         // only the first of many wakes the task that looks after the time
         if self.unanswered.fetch_add(1, Ordering::Relaxed) == 0 {
             self.has_unanswered.notify_one();
@@ -105,7 +105,7 @@ impl Completions {
     }
 
     /// A request that was on its way will have no end here.
-    pub(crate) fn forgotten(&self) {
+    pub(crate) fn note_forgotten(&self) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -116,7 +116,7 @@ impl Completions {
 
     /// A request has ended.
     pub(crate) fn put(&self, token: u64, outcome: Result<OwnedCommand>) {
-        self.forgotten();
+        self.note_forgotten();
         let mut state = self.lock();
         state.done.push_back(Completion { token, outcome });
         // where others were there before, somebody was woken for them, and wakes the next one where he leaves some
@@ -143,12 +143,12 @@ impl Completions {
             if state.is_over() {
                 return false;
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = until.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 break;
             }
             state.idle += 1;
-            state = self.arrived.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.arrived.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
             state.idle -= 1;
         }
         true
@@ -159,13 +159,13 @@ impl Completions {
         let mut state = self.lock();
         // a thread that took a whole burst would handle it alone
         let share = state.done.len().div_ceil(self.takers).min(max.max(1));
-        let taken: Vec<_> = state.done.drain(..share).collect();
-        state.in_flight -= taken.len();
+        let completions: Vec<_> = state.done.drain(..share).collect();
+        state.in_flight -= completions.len();
         let (is_over, is_crowded) = (state.is_over(), state.crowded > 0);
         let wakes = state.idle > 0 && !state.done.is_empty();
         drop(state);
         // all of them: several places may have come free
-        if is_crowded && !taken.is_empty() {
+        if is_crowded && !completions.is_empty() {
             self.freed.notify_all();
         }
         if is_over {
@@ -173,10 +173,10 @@ impl Completions {
         } else if wakes {
             self.arrived.notify_one();
         }
-        taken
+        completions
     }
 
-    /// How many requests count.
+    /// Requests between [`reserve`](Self::reserve) and the taking of their end.
     pub fn in_flight(&self) -> usize {
         self.lock().in_flight
     }

@@ -30,7 +30,6 @@ pub(crate) fn now_ms() -> u64 {
     STARTED.elapsed().as_millis() as u64 + 1
 }
 
-/// One open connection.
 #[derive(Debug)]
 pub struct Connection {
     id: u64,
@@ -57,7 +56,7 @@ pub struct Connection {
 pub(crate) struct Watch {
     /// Something was read or written.
     pub active: AtomicU64,
-    /// Something was read.
+    /// Time of the last read.
     pub heard: AtomicU64,
     /// A frame began that is not all there; 0 where none has.
     pub frame_began: AtomicU64,
@@ -67,7 +66,7 @@ pub(crate) struct Watch {
     pub written: AtomicU64,
 }
 
-/// How many requests that are not answered there were: nobody else would know of those that were never written.
+/// Counts of oneway requests: nobody else would know of those that were never written.
 #[derive(Debug, Default)]
 struct Oneway {
     /// Gathered. Changes under the lock of what is gathered, as `taken` does.
@@ -79,7 +78,7 @@ struct Oneway {
 }
 
 impl Watch {
-    /// Something came.
+    /// Notes that bytes came.
     pub fn heard(&self) {
         let now = now_ms();
         self.active.store(now, Ordering::Relaxed);
@@ -123,12 +122,10 @@ impl Connection {
         &self.address
     }
 
-    /// The other end.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// This end.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
@@ -140,7 +137,7 @@ impl Connection {
 
     /// Ends the connection; what was not sent yet is lost.
     pub fn close(&self) {
-        // first: `submit` looks at it once its frame is in, so that no frame is left behind the clean-up unseen
+        // first: `submit` looks at it once its frame is in, so that no frame is remaining behind the clean-up unseen
         self.is_open.store(false, Ordering::Release);
         self.pending.close(&self.address);
         // a session that does not wait just now finds this at its next wait
@@ -190,7 +187,7 @@ impl Connection {
         self.taken.notify_all();
     }
 
-    /// What was taken is with the operating system; the memory is for what comes next, unless it is much.
+    /// Records that frames were handed to the operating system; keeps their memory for the next ones, unless it is much.
     pub(crate) fn wrote(&self, written: &mut Outgoing) {
         written.clear();
         // the greater: `lost_oneway` may have settled all of them by now
@@ -209,7 +206,7 @@ impl Connection {
         !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
     }
 
-    /// How many requests that are not answered were never written; to be asked once, at the end: each is counted once.
+    /// The number of oneway requests that were never written. To be called once, at the end: it counts each once.
     pub(crate) fn lost_oneway(&self) -> u64 {
         let gathered = self.oneway.gathered.load(Ordering::Relaxed);
         gathered - self.oneway.settled.fetch_max(gathered, Ordering::Relaxed).min(gathered)
@@ -235,28 +232,28 @@ impl Connection {
         self.ask(Ask::new(code, fields, body, timeout))
     }
 
-    /// As [`request`](Self::request).
+    /// [`request`](Self::request) with an interrupt.
     ///
     /// # Errors
     /// As [`request`](Self::request), [`Error::Interrupted`].
     pub fn ask(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
         let Ask { code, fields, body, timeout, interrupt } = ask;
         let until = Instant::now() + timeout;
-        let (opaque, answer) = self.pending.wait().ok_or_else(|| self.closed())?;
+        let (opaque, answer) = self.pending.wait().ok_or_else(|| self.closed_error())?;
         if !self.send(|out| Header::request(code, opaque, fields).write(body, out)) {
-            return Err(self.closed());
+            return Err(self.closed_error());
         }
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let remaining = until.saturating_duration_since(Instant::now());
             // in slices, so that Ctrl-C ends the wait
-            let error = match answer.recv_timeout(left.min(SLICE)) {
+            let error = match answer.recv_timeout(remaining.min(SLICE)) {
                 Ok(answer) => return Ok(answer),
-                Err(RecvTimeoutError::Disconnected) => self.closed(),
-                Err(RecvTimeoutError::Timeout) if left > SLICE => match interrupt() {
+                Err(RecvTimeoutError::Disconnected) => self.closed_error(),
+                Err(RecvTimeoutError::Timeout) if remaining > SLICE => match interrupt() {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
-                Err(RecvTimeoutError::Timeout) => self.timed_out(timeout),
+                Err(RecvTimeoutError::Timeout) => self.timeout_error(timeout),
             };
             self.pending.forget(opaque);
             return Err(error);
@@ -271,7 +268,7 @@ impl Connection {
     pub(crate) fn submit(&self, ask: Ask<'_>, ticket: Ticket, until: Option<Instant>) -> Result<()> {
         let Ask { code, fields, body, .. } = ask;
         let mut outgoing = self.room_for(&ask, until)?;
-        let opaque = self.pending.take_ticket(ticket).ok_or_else(|| self.closed())?;
+        let opaque = self.pending.take_ticket(ticket).ok_or_else(|| self.closed_error())?;
         Header::request(code, opaque, fields).write(body, outgoing.frames());
         drop(outgoing);
         if self.is_open() {
@@ -279,7 +276,7 @@ impl Connection {
             return Ok(());
         }
         // who closed the connection may have ended the request, or not have seen it
-        if self.pending.forget(opaque) { Err(self.closed()) } else { Ok(()) }
+        if self.pending.forget(opaque) { Err(self.closed_error()) } else { Ok(()) }
     }
 
     /// Sends a request that is not answered; waits for room as [`submit`](Self::submit) does.
@@ -301,16 +298,16 @@ impl Connection {
         let mut outgoing = self.outgoing();
         // a request that is larger than the limit goes out alone
         while self.is_open() && !outgoing.is_empty() && outgoing.len() + bytes > self.max_outgoing / 2 {
-            let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
+            let remaining = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
+            if remaining.is_zero() {
                 return Err(Error::TooManyRequests { address: self.address.clone(), limit: self.max_outgoing / 2 });
             }
-            drop(self.taken.wait_timeout(outgoing, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner));
+            drop(self.taken.wait_timeout(outgoing, remaining.min(SLICE)).unwrap_or_else(PoisonError::into_inner));
             // without the lock, as this runs code of the caller
             (ask.interrupt)()?;
             outgoing = self.outgoing();
         }
-        if self.is_open() { Ok(outgoing) } else { Err(self.closed()) }
+        if self.is_open() { Ok(outgoing) } else { Err(self.closed_error()) }
     }
 
     /// Ends requests that have waited for too long. Where nothing at all has come since the first of them was asked, long ago,
@@ -329,15 +326,15 @@ impl Connection {
         self.watch.heard.load(Ordering::Relaxed) >= time
     }
 
-    pub(crate) fn answered(&self, response: &Command<'_>) {
+    pub(crate) fn on_answer(&self, response: &Command<'_>) {
         self.pending.answer(response);
     }
 
-    fn closed(&self) -> Error {
+    fn closed_error(&self) -> Error {
         Error::Closed { address: self.address.clone() }
     }
 
-    fn timed_out(&self, timeout: Duration) -> Error {
+    fn timeout_error(&self, timeout: Duration) -> Error {
         Error::Timeout { address: self.address.clone(), timeout_ms: timeout.as_millis() as u64 }
     }
 
@@ -346,16 +343,14 @@ impl Connection {
     }
 }
 
-/// Where the answer to a request goes.
+/// Sends the answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Over which connection.
     pub connection: Arc<Connection>,
     /// Number of the request.
     pub opaque: i32,
-    /// How the request's header was written.
+    /// Encoding of the request's header, which the answer uses, too.
     pub serialize_type: SerializeType,
-    /// Nobody waits for an answer.
     pub is_oneway: bool,
     /// When the request came.
     pub asked_at: Instant,

@@ -6,10 +6,10 @@ use crate::ask::Ask;
 use crate::client::Client;
 use crate::completions::Completions;
 use crate::connection::{Connection, now_ms};
-use crate::dial::{Dialled, dial};
+use crate::dial::{DialledStream, dial};
 use crate::error::{Error, Result};
 use crate::handler::Handler;
-use crate::inbox::Received;
+use crate::inbox::ReceivedFrame;
 use crate::interrupt::{self, Interrupt};
 use crate::limits::Limits;
 use crate::owned_command::OwnedCommand;
@@ -25,33 +25,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
-/// How often is looked for requests that have waited for too long, while some wait.
+/// Between two looks for expired requests, while some are in flight.
 const TICK: Duration = Duration::from_millis(50);
-/// How often is looked for connections that are of no more use.
+/// Between two looks for connections to close.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// Memory for requests that the connection of both sides keeps.
 const KEPT: usize = 1 << 20;
 
-/// How long the end waits for peers that take nothing of what is to be written.
+/// Time that `drain` gives a peer that takes no bytes.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// How a client treats its peers.
+/// Limits and timeouts of a client's connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionsOptions {
     /// TLS, unless all is plain.
     pub tls: Option<ClientTls>,
-    /// What a frame may ask for.
+    /// Limits of a frame.
     pub limits: Limits,
-    /// How long a connection, with its handshake, may take to be there.
+    /// Time to connect, TLS handshake included.
     pub connect_timeout: Duration,
     /// Bytes that may wait for a peer that does not read; requests that nobody waits for take half of them at most.
     pub max_outgoing: usize,
-    /// How long nothing needs to come or go over the connection that both sides use.
+    /// A shared connection without traffic is closed after this time.
     pub max_idle: Duration,
-    /// How long a frame may take to come in.
+    /// Time for a frame to arrive.
     pub max_frame_time: Duration,
-    /// How long a write may take.
+    /// Time for a write.
     pub max_write_time: Duration,
 }
 
@@ -104,7 +104,7 @@ impl Connections {
         Self { shared: shared.into(), pid: process::id() }
     }
 
-    /// Where requests of [`submit`](Self::submit) end.
+    /// Receives the ends of requests of [`submit`](Self::submit).
     pub fn completions(&self) -> &Arc<Completions> {
         &self.shared.completions
     }
@@ -117,18 +117,18 @@ impl Connections {
     /// # Errors
     /// Those of [`Client::ask`] and [`Client::open`]; the reason of the last failure while the address is not to be tried;
     /// [`Error::Closed`], [`Error::Forked`].
-    pub fn request<T>(&self, address: &str, ask: Ask<'_>, take: impl FnOnce(&Received, &[u8]) -> T) -> Result<T> {
+    pub fn request<T>(&self, address: &str, ask: Ask<'_>, take: impl FnOnce(&ReceivedFrame, &[u8]) -> T) -> Result<T> {
         let (client, received) = self.request_with(address, ask)?;
         let answer = take(&received, client.body(&received));
         self.give_back(client)?;
         Ok(answer)
     }
 
-    /// As [`request`](Self::request), for who looks at the answer later: the connection has its body, and is to be given back.
+    /// [`request`](Self::request) for a caller that reads the body later: it is in the connection, which is to be given back.
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub fn request_with(&self, address: &str, ask: Ask<'_>) -> Result<(Client, Received)> {
+    pub fn request_with(&self, address: &str, ask: Ask<'_>) -> Result<(Client, ReceivedFrame)> {
         let address = self.address(address)?;
         let idle =
             std::iter::from_fn(|| address.take_idle()).find_map(|mut client| client.is_alive().then_some(client));
@@ -177,7 +177,7 @@ impl Connections {
         answer
     }
 
-    /// As [`submit`](Self::submit), without waiting: `false` where the connection is not there, or has no room.
+    /// [`submit`](Self::submit) without waiting: `false` where there is no connection, or no room.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Forked`].
@@ -281,8 +281,8 @@ impl Connections {
         let housekeeping = state.housekeeping.take();
         drop(state);
         let shared = addresses.values().filter_map(|address| address.shared());
-        let lost = shared.map(|connection| (connection.address().to_owned(), connection.lost_oneway()));
-        let lost = lost.filter(|(_, count)| *count > 0).collect();
+        let unwritten = shared.map(|connection| (connection.address().to_owned(), connection.lost_oneway()));
+        let unwritten = unwritten.filter(|(_, count)| *count > 0).collect();
         addresses.values().for_each(|address| address.close());
         for socket in sockets.iter().filter_map(Weak::upgrade) {
             // it may have ended by itself
@@ -290,7 +290,7 @@ impl Connections {
         }
         self.shared.completions.close();
         housekeeping.inspect(AbortHandle::abort);
-        lost
+        unwritten
     }
 
     fn address(&self, name: &str) -> Result<Arc<Address>> {
@@ -394,16 +394,16 @@ impl Drop for Open {
         self.connection.close();
         let count = self.connection.lost_oneway();
         if count > 0 {
-            self.handler.warned(&Error::OnewayLost { address: self.connection.address().to_owned(), count });
+            self.handler.on_warning(&Error::OnewayLost { address: self.connection.address().to_owned(), count });
         }
-        self.handler.closed(&self.connection, self.reason.as_ref());
+        self.handler.on_closed(&self.connection, self.reason.as_ref());
     }
 }
 
-async fn converse(dialled: Dialled, mut open: Open, limits: Limits) {
+async fn converse(dialled: DialledStream, mut open: Open, limits: Limits) {
     let run = match dialled {
-        Dialled::Plain(stream) => session::run(stream, &open.connection, &limits, &*open.handler).await,
-        Dialled::Tls(stream) => session::run(stream, &open.connection, &limits, &*open.handler).await,
+        DialledStream::Plain(stream) => session::run(stream, &open.connection, &limits, &*open.handler).await,
+        DialledStream::Tls(stream) => session::run(stream, &open.connection, &limits, &*open.handler).await,
     };
     open.reason = run.err();
 }

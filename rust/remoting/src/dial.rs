@@ -16,15 +16,12 @@ use tokio_rustls::client::TlsStream;
 
 /// A connection that may be used.
 #[derive(Debug)]
-pub enum Dialled {
-    /// As it is.
+pub enum DialledStream {
     Plain(TcpStream),
-    /// After the handshake.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Dialled {
-    /// Its socket.
+impl DialledStream {
     pub fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(socket) => socket,
@@ -37,7 +34,12 @@ impl Dialled {
 ///
 /// # Errors
 /// [`Error::Connect`]; with TLS [`Error::TlsFile`], [`Error::Tls`], [`Error::Timeout`] of the handshake; [`Error::Interrupted`].
-pub fn dial(address: &str, tls: Option<&ClientTls>, timeout: Duration, interrupt: Interrupt<'_>) -> Result<Dialled> {
+pub fn dial(
+    address: &str,
+    tls: Option<&ClientTls>,
+    timeout: Duration,
+    interrupt: Interrupt<'_>,
+) -> Result<DialledStream> {
     let until = Instant::now() + timeout;
     let secured = tls.map(|tls| connector(address, tls)).transpose()?;
     let (sender, receiver) = sync_channel(1);
@@ -50,7 +52,9 @@ pub fn dial(address: &str, tls: Option<&ClientTls>, timeout: Duration, interrupt
     loop {
         match receiver.recv_timeout(SLICE) {
             Ok(opened) => return opened,
-            Err(RecvTimeoutError::Disconnected) => return Err(refused(address, ErrorKind::ConnectionAborted.into())),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(connect_error(address, ErrorKind::ConnectionAborted.into()));
+            }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(error) = interrupt() {
                     task.abort();
@@ -79,15 +83,15 @@ pub fn server_name(address: &str) -> Result<ServerName<'static>> {
     named.map_err(|e| Error::Tls { address: address.to_owned(), reason: e.to_string() })
 }
 
-async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: Duration) -> Result<Dialled> {
+async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: Duration) -> Result<DialledStream> {
     let connected = timeout_at(until.into(), TcpStream::connect(address)).await;
     let socket = connected.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
     // Nagle's algorithm would hold requests back
     let socket = socket.and_then(|socket| socket.set_nodelay(true).map(|()| socket));
-    let socket = socket.map_err(|error| refused(address, error))?;
-    let Some((connector, name)) = secured else { return Ok(Dialled::Plain(socket)) };
+    let socket = socket.map_err(|error| connect_error(address, error))?;
+    let Some((connector, name)) = secured else { return Ok(DialledStream::Plain(socket)) };
     match timeout_at(until.into(), connector.connect(name, socket)).await {
-        Ok(Ok(stream)) => Ok(Dialled::Tls(stream.into())),
+        Ok(Ok(stream)) => Ok(DialledStream::Tls(stream.into())),
         Ok(Err(error)) => Err(Error::Tls { address: address.to_owned(), reason: reason_of(&error) }),
         Err(_) => Err(Error::Timeout { address: address.to_owned(), timeout_ms: timeout.as_millis() as u64 }),
     }
@@ -102,6 +106,6 @@ pub fn reason_of(error: &io::Error) -> String {
     }
 }
 
-fn refused(address: &str, source: io::Error) -> Error {
+fn connect_error(address: &str, source: io::Error) -> Error {
     Error::Connect { address: address.to_owned(), source }
 }

@@ -10,96 +10,43 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Bytes that are no frame of the protocol.
     #[error("malformed {what}: expected {expected}, got {got}")]
-    Malformed {
-        /// The part.
-        what: &'static str,
-        /// What may stand there.
-        expected: String,
-        /// What stands there.
-        got: String,
-    },
+    Malformed { what: &'static str, expected: String, got: String },
     /// More than a limit allows.
     #[error("{what} above its limit: expected at most {limit}, got {got}")]
     TooLarge {
-        /// The part.
         what: &'static str,
-        /// The limit.
         limit: usize,
-        /// What was asked for.
+        /// The length that a peer asks for.
         got: usize,
     },
-    /// Nobody answers at the address.
     #[error("connect to <{address}> failed: {source}")]
-    Connect {
-        /// `host:port`.
-        address: String,
-        /// What the operating system says.
-        source: io::Error,
-    },
-    /// The connection ended.
+    Connect { address: String, source: io::Error },
     #[error("the channel <{address}> is closed")]
-    Closed {
-        /// The peer.
-        address: String,
-    },
+    Closed { address: String },
     /// No answer in time.
     #[error("wait response on the channel <{address}> timeout, {timeout_ms}(ms)")]
-    Timeout {
-        /// The peer.
-        address: String,
-        /// How long it was waited for.
-        timeout_ms: u64,
-    },
+    Timeout { address: String, timeout_ms: u64 },
     /// A file that TLS needs is of no use.
     #[error("{}: {what}: expected {expected}, got {got}", path.display())]
-    TlsFile {
-        /// The file.
-        path: PathBuf,
-        /// What it is for.
-        what: &'static str,
-        /// What it should hold.
-        expected: &'static str,
-        /// What is wrong with it.
-        got: String,
-    },
+    TlsFile { path: PathBuf, what: &'static str, expected: &'static str, got: String },
     /// The two sides do not agree on TLS.
     #[error("TLS with <{address}> failed: {reason}")]
-    Tls {
-        /// The peer.
-        address: String,
-        /// Who refused what.
-        reason: String,
-    },
+    Tls { address: String, reason: String },
     /// A connection ended before requests that are not answered were written.
     #[error("up to {count} one-way requests to <{address}> are lost: the connection ended before they were written")]
-    OnewayLost {
-        /// The peer.
-        address: String,
-        /// How many.
-        count: u64,
-    },
+    OnewayLost { address: String, count: u64 },
     /// The process is a fork of the one that opened this.
     #[error("used in a fork of the process that opened it")]
     Forked,
     /// More requests wait than may.
     #[error("no room for a further request to <{address}> in time: expected at most {limit} in flight")]
-    TooManyRequests {
-        /// The peer.
-        address: String,
-        /// How many may wait, or bytes of them.
-        limit: usize,
-    },
+    TooManyRequests { address: String, limit: usize },
     /// Whoever waited was told to stop.
     #[error("interrupted")]
     Interrupted,
     /// The operating system refused.
     #[error("{what}: {source}")]
-    Io {
-        /// What was to be done.
-        what: String,
-        /// Its answer.
-        source: io::Error,
-    },
+    Io { what: String, source: io::Error },
 }
 
 impl Error {
@@ -108,7 +55,7 @@ impl Error {
     }
 
     /// The same once more, for others who wanted the same.
-    pub(crate) fn repeated(&self) -> Self {
+    pub(crate) fn duplicate(&self) -> Self {
         let again = |source: &io::Error| io::Error::new(source.kind(), source.to_string());
         match self {
             Self::Malformed { what, expected, got } => {

@@ -5,21 +5,18 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// How many objects and arrays may stand in one another.
+/// Nesting of objects and arrays, at most.
 pub const MAX_DEPTH: usize = 64;
 /// Values in one text, those in its texts counted, too: they take far more memory than their text.
 pub const MAX_VALUES: usize = 2_000_000;
 /// Digits of a whole number.
 const MAX_DIGITS: usize = 4000;
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     /// `null`, or no text at all.
     Null,
-    /// `true` or `false`.
     Flag(bool),
-    /// A whole number.
     Number(i64),
     /// A whole number of more than 64 bits, by its digits.
     BigNumber(String),
@@ -27,7 +24,6 @@ pub enum Json {
     Fraction(f64),
     /// A text; halves of characters are U+FFFD.
     Text(String),
-    /// An array.
     Array(Vec<Json>),
     /// An object's members in their order; of those with the same key the last one counts.
     Object(Vec<(Key, Json)>),
@@ -41,14 +37,7 @@ pub enum Key {
     /// A bare whole number.
     Number(i128),
     /// An object of these three members, or a text of such.
-    Queue {
-        /// `topic`.
-        topic: String,
-        /// `brokerName`.
-        broker_name: String,
-        /// `queueId`.
-        queue_id: i64,
-    },
+    Queue { topic: String, broker_name: String, queue_id: i64 },
 }
 
 /// Why a text is none.
@@ -59,9 +48,7 @@ pub enum NoJson {
     At {
         /// Which character, from 0.
         at: usize,
-        /// What may stand there.
         expected: Cow<'static, str>,
-        /// What stands there.
         got: String,
     },
     /// It would take too much memory.
@@ -126,13 +113,13 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn document(mut self) -> Result<Json, NoJson> {
         let value = self.value(0)?;
-        if self.peek().is_some() { Err(self.unexpected("the end")) } else { Ok(value) }
+        if self.peek().is_some() { Err(self.error("the end")) } else { Ok(value) }
     }
 
     fn value(&mut self, depth: usize) -> Result<Json, NoJson> {
         match self.peek() {
             Some(b'{' | b'[') if depth >= MAX_DEPTH => {
-                Err(self.unexpected(format!("no more than {MAX_DEPTH} objects in one another")))
+                Err(self.error(format!("no more than {MAX_DEPTH} objects in one another")))
             }
             Some(b'{') => self.object(depth + 1),
             Some(b'[') => self.array(depth + 1),
@@ -178,7 +165,7 @@ impl Parser<'_> {
         let rest = &self.text.as_bytes()[start..];
         if rest.first() == Some(&b'{') {
             let queue = queue(self.value(depth)?);
-            return queue.ok_or_else(|| self.unexpected_at(start, "a queue as key"));
+            return queue.ok_or_else(|| self.error_at(start, "a queue as key"));
         }
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
         let word = rest.iter().take_while(|byte| is_word(byte)).count();
@@ -190,7 +177,7 @@ impl Parser<'_> {
         let end = end + rest[end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let number = self.text[start..start + end].parse::<i128>().ok().filter(|_| end <= 20);
         let is_whole = !matches!(rest.get(end), Some(b'.' | b'e' | b'E'));
-        let number = number.filter(|_| is_whole).ok_or_else(|| self.unexpected("a key"))?;
+        let number = number.filter(|_| is_whole).ok_or_else(|| self.error("a key"))?;
         self.at += end;
         Ok(Key::Number(number))
     }
@@ -203,7 +190,7 @@ impl Parser<'_> {
         loop {
             let rest = &self.text.as_bytes()[at..];
             let Some(length) = memchr::memchr2(quote, b'\\', rest) else {
-                return Err(self.unexpected("a text that ends"));
+                return Err(self.error("a text that ends"));
             };
             text.push_str(&self.text[at..at + length]);
             at += length + 1;
@@ -212,7 +199,7 @@ impl Parser<'_> {
                 return Ok(text);
             }
             let escaped = escape(&self.text.as_bytes()[at..], quote);
-            let (character, length) = escaped.ok_or_else(|| self.unexpected("a text that ends"))?;
+            let (character, length) = escaped.ok_or_else(|| self.error("a text that ends"))?;
             text.push(character);
             at += length;
         }
@@ -227,11 +214,11 @@ impl Parser<'_> {
                 return Ok(value);
             }
         }
-        let (end, is_whole) = number_end(rest.as_bytes()).ok_or_else(|| self.unexpected("a value"))?;
+        let (end, is_whole) = number_end(rest.as_bytes()).ok_or_else(|| self.error("a value"))?;
         let digits = &rest[..end];
         let value = if !is_whole {
             let fraction = digits.parse().ok().filter(|number: &f64| number.is_finite());
-            Json::Fraction(fraction.ok_or_else(|| self.unexpected("a number that a double holds"))?)
+            Json::Fraction(fraction.ok_or_else(|| self.error("a number that a double holds"))?)
         } else {
             digits.parse().map_or_else(|_| Json::BigNumber(digits.to_owned()), Json::Number)
         };
@@ -249,17 +236,17 @@ impl Parser<'_> {
 
     fn expect(&mut self, byte: u8) -> Result<(), NoJson> {
         if self.peek() != Some(byte) {
-            return Err(self.unexpected(format!("'{}'", char::from(byte))));
+            return Err(self.error(format!("'{}'", char::from(byte))));
         }
         self.at += 1;
         Ok(())
     }
 
-    fn unexpected(&self, expected: impl Into<Cow<'static, str>>) -> NoJson {
-        self.unexpected_at(self.at, expected)
+    fn error(&self, expected: impl Into<Cow<'static, str>>) -> NoJson {
+        self.error_at(self.at, expected)
     }
 
-    fn unexpected_at(&self, at: usize, expected: impl Into<Cow<'static, str>>) -> NoJson {
+    fn error_at(&self, at: usize, expected: impl Into<Cow<'static, str>>) -> NoJson {
         let (before, rest) = self.text.split_at(at);
         let got: String = rest.chars().take(20).collect();
         let got = if got.is_empty() { "the end".to_owned() } else { format!("'{}'", got.escape_debug()) };
@@ -285,7 +272,7 @@ fn queue(value: Json) -> Option<Key> {
     Some(Key::Queue { topic: topic.to_owned(), broker_name: broker_name.to_owned(), queue_id })
 }
 
-/// What stands behind a backslash, and how many bytes of it.
+/// Decodes an escape behind its backslash; returns the character and the bytes it took.
 fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     let character = match rest.first()? {
         b'"' => '"',
@@ -318,7 +305,7 @@ fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     }
 }
 
-/// Where a number ends that the bytes begin with, and whether it is whole.
+/// Length of the number at the start, and whether it is whole.
 fn number_end(rest: &[u8]) -> Option<(usize, bool)> {
     let digits = |at: usize| rest[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let start = usize::from(rest.first() == Some(&b'-'));

@@ -16,13 +16,11 @@ const LENGTH: usize = 4;
 /// Bytes of the mark.
 const MARK: usize = 4;
 
-/// How a header is written.
+/// Encoding of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SerializeType {
-    /// As a JSON object.
     #[default]
     Json,
-    /// As RocketMQ's own binary header.
     RocketMq,
 }
 
@@ -47,9 +45,7 @@ impl SerializeType {
 /// One frame, still as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// How the header is written.
     pub serialize_type: SerializeType,
-    /// The header's bytes.
     pub header: &'a [u8],
     /// The body; empty where there is none.
     pub body: &'a [u8],
@@ -69,7 +65,7 @@ pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, 
     Ok(Some((Frame { serialize_type, header, body }, LENGTH + length)))
 }
 
-/// As [`first`], once the header is there: the frame without its body, and how many bytes it has with it.
+/// Parses a frame as soon as its header is complete: without its body, and with the length that includes it.
 ///
 /// # Errors
 /// As [`first`].

@@ -1,4 +1,4 @@
-//! What whoever runs a server implements: it answers requests, and is notified of connections that end.
+//! The callbacks of a server: requests, and connections that end.
 use crate::command::Command;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -11,16 +11,16 @@ pub trait Handler: Send + Sync + 'static {
     /// connection, or none. It must not wait.
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing);
 
-    /// What to answer to a request whose body has so many bytes, in place of reading it: a code and a remark. It is asked once the
-    /// header is there, before memory is taken for the body.
+    /// Refuses a request by the length of its body, with a code and a remark. It is called once the header is there, before memory
+    /// is taken for the body.
     fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
         let _ = (request, body);
         None
     }
 
     /// Is notified that a connection is gone; `reason` says why, unless the peer or this side closed it.
-    fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>);
+    fn on_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>);
 
     /// Is notified of a fault that is no connection's, as a new certificate that is of no use.
-    fn warned(&self, error: &Error);
+    fn on_warning(&self, error: &Error);
 }

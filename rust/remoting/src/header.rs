@@ -9,28 +9,24 @@ pub const VERSION: i32 = 401;
 /// The value of a header field; all are texts on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A text.
     Text(&'a str),
-    /// A whole number.
     Number(i64),
-    /// Yes or no.
     Flag(bool),
 }
 
-/// What a header says.
+/// The fields of a header to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a> {
-    /// What is asked for, or how it ended.
+    /// The request code, or the response code.
     pub code: i32,
     /// Which response belongs to which request.
     pub opaque: i32,
-    /// [`RESPONSE`], [`crate::ONEWAY`].
+    /// Bits: [`RESPONSE`], [`crate::ONEWAY`].
     pub flag: i32,
-    /// What a person reads.
+    /// Text for people, such as an error message.
     pub remark: Option<&'a str>,
     /// The fields of the code.
     pub fields: &'a [(&'a str, Value<'a>)],
-    /// How the header is written.
     pub serialize_type: SerializeType,
     /// Ordinal of the release.
     pub version: i32,
@@ -42,14 +38,12 @@ impl<'a> Header<'a> {
         Self { code: 0, opaque: 0, flag: RESPONSE, remark: None, fields: &[], serialize_type, version: VERSION }
     }
 
-    /// A request.
     pub fn request(code: i32, opaque: i32, fields: &'a [(&'a str, Value<'a>)]) -> Self {
         Self { code, opaque, flag: 0, remark: None, fields, serialize_type: SerializeType::Json, version: VERSION }
     }
 }
 
 impl Value<'_> {
-    /// The text.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         self.with_text(|value| text.push_str(value));

@@ -22,10 +22,10 @@ pub struct Inbox {
 
 /// A frame: what its header says, and where its body is in the inbox until the next read.
 #[derive(Debug)]
-pub struct Received {
-    /// What the header says; without the body.
+pub struct ReceivedFrame {
+    /// The header; its body is empty.
     pub head: OwnedCommand,
-    /// Where the body is.
+    /// Place of the body in the buffer.
     pub body: Range<usize>,
 }
 
@@ -45,16 +45,16 @@ impl Inbox {
     ///
     /// # Errors
     /// Those of [`Command::decode`].
-    pub fn take(&mut self, limits: &Limits) -> Result<Option<Received>> {
+    pub fn take(&mut self, limits: &Limits) -> Result<Option<ReceivedFrame>> {
         let Some((frame, length)) = frame::first(&self.bytes[self.start..self.end], limits)? else { return Ok(None) };
         let body = frame.body.len();
         let head = OwnedCommand::from(&Command { body: &[], ..Command::decode(&frame, limits)? });
         self.start += length;
-        Ok(Some(Received { head, body: self.start - body..self.start }))
+        Ok(Some(ReceivedFrame { head, body: self.start - body..self.start }))
     }
 
     /// The body of a frame that was the last to be taken.
-    pub fn body(&self, received: &Received) -> &[u8] {
+    pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
         &self.bytes[received.body.clone()]
     }
 

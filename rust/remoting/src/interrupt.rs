@@ -2,7 +2,7 @@
 use crate::error::Result;
 use std::time::Duration;
 
-/// How long a wait goes on between two checks of its interrupt.
+/// Time between two checks of an interrupt.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 /// Checked now and then during a wait; an error ends the wait.

@@ -15,7 +15,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What the bytes say.
+/// Decodes a header.
 ///
 /// # Errors
 /// [`Error::Malformed`], [`Error::TooLarge`].
@@ -28,7 +28,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Command<'a>> {
     Ok(command)
 }
 
-/// What the bytes say, however they say it.
+/// Decodes any JSON header, by the slow parser.
 ///
 /// # Errors
 /// [`Error::Malformed`].
@@ -37,7 +37,6 @@ pub(crate) fn decode_any(bytes: &[u8]) -> Result<Command<'_>> {
     parsed.map(|header| header.0).map_err(|e| Error::malformed("JSON header", "an object of RemotingCommand", e))
 }
 
-/// Appends a header.
 pub fn encode(header: &Header<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"code\":");
     write_number(header.code.into(), out);

@@ -6,7 +6,7 @@ use crate::language::Language;
 use memchr::memchr2;
 use std::borrow::Cow;
 
-/// What the header says; `None` for one that somebody else has to look at.
+/// Decodes a header in one pass; `None` for one that needs the slow parser.
 pub fn decode(header: &[u8]) -> Option<Command<'_>> {
     let mut scan = Scan { text: std::str::from_utf8(header).ok()?, at: 0 };
     let mut command = Command::empty();
@@ -87,12 +87,12 @@ impl<'a> Scan<'a> {
         self.at = end;
         match self.next()? {
             b'"' => Some(Cow::Borrowed(text)),
-            _ => self.escaped(text).map(Cow::Owned),
+            _ => self.unescape(text).map(Cow::Owned),
         }
     }
 
     /// The rest of a text whose first escape stands here.
-    fn escaped(&mut self, before: &str) -> Option<String> {
+    fn unescape(&mut self, before: &str) -> Option<String> {
         let mut out = String::with_capacity(2 * before.len() + 64);
         out.push_str(before);
         loop {

@@ -27,7 +27,7 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// What stands in a text for a byte that may not: properties end with such.
+/// Writes a byte that JSON does not allow in a text as an escape; the separators of properties are such.
 fn write_escape(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for Text<'de> {
 struct TextVisitor;
 
 impl TextVisitor {
-    fn owned<'de, E>(text: impl ToString) -> std::result::Result<Text<'de>, E> {
+    fn owned_text<'de, E>(text: impl ToString) -> std::result::Result<Text<'de>, E> {
         Ok(Text(Some(Cow::Owned(text.to_string()))))
     }
 }
@@ -102,23 +102,23 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_str<E>(self, text: &str) -> std::result::Result<Self::Value, E> {
-        Self::owned(text)
+        Self::owned_text(text)
     }
 
     fn visit_i64<E>(self, number: i64) -> std::result::Result<Self::Value, E> {
-        Self::owned(number)
+        Self::owned_text(number)
     }
 
     fn visit_u64<E>(self, number: u64) -> std::result::Result<Self::Value, E> {
-        Self::owned(number)
+        Self::owned_text(number)
     }
 
     fn visit_f64<E>(self, number: f64) -> std::result::Result<Self::Value, E> {
-        Self::owned(number)
+        Self::owned_text(number)
     }
 
     fn visit_bool<E>(self, value: bool) -> std::result::Result<Self::Value, E> {
-        Self::owned(value)
+        Self::owned_text(value)
     }
 
     fn visit_unit<E>(self) -> std::result::Result<Self::Value, E> {
@@ -127,12 +127,12 @@ impl<'de> Visitor<'de> for TextVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> std::result::Result<Self::Value, A::Error> {
         let value = serde_json::Value::deserialize(MapAccessDeserializer::new(map))?;
-        Self::owned(value)
+        Self::owned_text(value)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> std::result::Result<Self::Value, A::Error> {
         let value = serde_json::Value::deserialize(SeqAccessDeserializer::new(seq))?;
-        Self::owned(value)
+        Self::owned_text(value)
     }
 }
 
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for TextVisitor {
 pub struct Number(i64);
 
 impl Number {
-    /// As Java casts it.
+    /// The lowest 32 bits, as Java's cast keeps them.
     pub fn as_i32(&self) -> i32 {
         self.0 as i32
     }

@@ -18,7 +18,7 @@ pub struct KeyPair {
     pub key: PathBuf,
 }
 
-/// What a file holds, or why it cannot be read; nothing where there is no such file to read.
+/// The contents of a file, or why it cannot be read; empty where no file is named.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Source {
     path: PathBuf,
@@ -57,12 +57,12 @@ impl Source {
     fn bytes(&self, what: &'static str) -> Result<&[u8]> {
         match &self.content {
             Some(Ok(bytes)) => Ok(bytes),
-            Some(Err(error)) => Err(self.refused(what, "a file that can be read", error)),
+            Some(Err(error)) => Err(self.file_error(what, "a file that can be read", error)),
             None => Ok(&[]),
         }
     }
 
-    pub fn refused(&self, what: &'static str, expected: &'static str, got: impl ToString) -> Error {
+    pub fn file_error(&self, what: &'static str, expected: &'static str, got: impl ToString) -> Error {
         Error::TlsFile { path: self.path.clone(), what, expected, got: got.to_string() }
     }
 }
@@ -74,12 +74,12 @@ pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> 
     let validity = certificates.first().and_then(|first| validity::of(first));
     let expected = "a certificate that is valid now";
     match validity {
-        None => Err(source.refused("certificate", "an X.509 certificate", "something else")),
+        None => Err(source.file_error("certificate", "an X.509 certificate", "something else")),
         Some((_, end)) if end.seconds < now => {
-            Err(source.refused("certificate", expected, format!("one that expired at {end}")))
+            Err(source.file_error("certificate", expected, format!("one that expired at {end}")))
         }
         Some((begin, _)) if begin.seconds > now => {
-            Err(source.refused("certificate", expected, format!("one that is not valid before {begin}")))
+            Err(source.file_error("certificate", expected, format!("one that is not valid before {begin}")))
         }
         Some(_) => Ok(certificates),
     }
@@ -90,30 +90,30 @@ pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     let bytes = source.bytes("key")?;
     if bytes.windows(9).any(|word| word == b"ENCRYPTED") {
         let got = "an encrypted key; `openssl pkey -in KEY -out PLAIN` takes the password off";
-        return Err(source.refused("key", "a PEM key without a password", got));
+        return Err(source.file_error("key", "a PEM key without a password", got));
     }
-    PrivateKeyDer::from_pem_slice(bytes).map_err(|error| source.refused("key", "a PEM key", error))
+    PrivateKeyDer::from_pem_slice(bytes).map_err(|error| source.file_error("key", "a PEM key", error))
 }
 
 /// The authorities of a file.
 pub fn roots_of(source: &Source) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in pem_certificates(source, "trust")? {
-        roots.add(certificate).map_err(|error| source.refused("trust", "certificates of authorities", error))?;
+        roots.add(certificate).map_err(|error| source.file_error("trust", "certificates of authorities", error))?;
     }
     Ok(roots)
 }
 
 fn pem_certificates(source: &Source, what: &'static str) -> Result<Vec<CertificateDer<'static>>> {
     let certificates: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(source.bytes(what)?).collect();
-    let certificates = certificates.map_err(|error| source.refused(what, "PEM certificates", error))?;
+    let certificates = certificates.map_err(|error| source.file_error(what, "PEM certificates", error))?;
     if certificates.is_empty() {
-        return Err(source.refused(what, "PEM certificates", "none"));
+        return Err(source.file_error(what, "PEM certificates", "none"));
     }
     Ok(certificates)
 }
 
-/// What no file is to blame for.
+/// An error that is no file's fault.
 pub fn unusable(error: &impl fmt::Display) -> Error {
     Error::io("setting up TLS", io::Error::other(error.to_string()))
 }

@@ -18,17 +18,14 @@ impl Language {
     /// One that this side does not know.
     pub const UNKNOWN: Self = Self(u8::MAX);
 
-    /// By its code.
     pub fn of_code(code: i64) -> Self {
         usize::try_from(code).ok().filter(|code| *code < NAMES.len()).map_or(Self::UNKNOWN, |code| Self(code as u8))
     }
 
-    /// By its name.
     pub fn of_name(name: &str) -> Self {
         NAMES.iter().position(|candidate| *candidate == name).map_or(Self::UNKNOWN, |code| Self(code as u8))
     }
 
-    /// Its code.
     pub fn code(self) -> u8 {
         self.0
     }

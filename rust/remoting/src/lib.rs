@@ -63,7 +63,7 @@ pub use fastjson::{Json, Key, NoJson};
 pub use frame::{Frame, SerializeType};
 pub use handler::Handler;
 pub use header::{Header, VERSION, Value};
-pub use inbox::Received;
+pub use inbox::ReceivedFrame;
 pub use interrupt::{Interrupt, never};
 pub use json_text::json_text;
 pub use key_material::KeyPair;

@@ -8,7 +8,6 @@ pub struct Limits {
     pub frame: usize,
     /// Bytes of a header.
     pub header: usize,
-    /// Header fields.
     pub fields: usize,
 }
 

@@ -7,10 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What happened.
 #[derive(Debug)]
 pub enum Event {
-    /// Somebody asks.
     Request(Box<OwnedCommand>, Answer),
     /// A connection is gone, and why, unless it was closed.
     Closed(Arc<Connection>, Option<String>),
@@ -26,7 +24,7 @@ const LARGE: usize = 16 << 10;
 /// Of the requests that may wait, a single connection has one in so many.
 const SHARE: usize = 4;
 
-/// How long at least between two warnings of requests that were dropped.
+/// Between two warnings of dropped requests.
 const WARNINGS: Duration = Duration::from_secs(1);
 
 /// Events, as many as a limit allows. Connections take turns, each with its own in order, so that one that asks for much keeps
@@ -155,7 +153,7 @@ impl Mailbox {
     }
 
     /// Counts a one-way request that is not done; `take` warns of how many there were.
-    pub fn dropped(&self) {
+    pub fn note_dropped(&self) {
         self.lock().dropped += 1;
         self.arrived.notify_one();
     }
@@ -169,7 +167,7 @@ impl Mailbox {
     }
 
     /// Tells of what no connection is to blame for.
-    pub fn warned(&self, what: impl ToString) {
+    pub fn warn(&self, what: impl ToString) {
         // no connection has the number 0
         self.lock().small.push(0, Event::Warning(what.to_string()));
         self.arrived.notify_one();
@@ -180,7 +178,7 @@ impl Mailbox {
         self.take_of(timeout, true)
     }
 
-    /// As [`take`](Self::take), but no request with a large body: those are for who takes all.
+    /// [`take`](Self::take) that leaves requests with a large body: those are for threads that take all.
     pub fn take_small(&self, timeout: Duration) -> Option<Event> {
         self.take_of(timeout, false)
     }
@@ -195,20 +193,18 @@ impl Mailbox {
             if let Some(event) = events.next(takes_large) {
                 return Some(event);
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if events.is_closed || left.is_zero() {
+            let remaining = until.saturating_duration_since(Instant::now());
+            if events.is_closed || remaining.is_zero() {
                 return None;
             }
-            events = self.arrived.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner).0;
+            events = self.arrived.wait_timeout(events, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// How many events wait to be taken.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -32,7 +32,6 @@ impl OpenConnections {
         self.lock().connections.remove(&connection.id());
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.lock().connections.len()
     }

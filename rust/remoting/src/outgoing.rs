@@ -42,7 +42,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Where frames are appended.
+    /// The buffer to append frames to.
     pub fn frames(&mut self) -> &mut Vec<u8> {
         &mut self.frames
     }
@@ -137,14 +137,14 @@ async fn write_both(
     written: &AtomicU64,
 ) -> io::Result<()> {
     let mut slices = [IoSlice::new(first), IoSlice::new(second)];
-    let mut left = &mut slices[..];
-    IoSlice::advance_slices(&mut left, 0); // passes what is empty
-    while !left.is_empty() {
-        match io.write_vectored(left).await? {
+    let mut remaining = &mut slices[..];
+    IoSlice::advance_slices(&mut remaining, 0); // passes what is empty
+    while !remaining.is_empty() {
+        match io.write_vectored(remaining).await? {
             0 => return Err(io::ErrorKind::WriteZero.into()),
             count => {
                 written.fetch_add(count as u64, Ordering::Relaxed);
-                IoSlice::advance_slices(&mut left, count);
+                IoSlice::advance_slices(&mut remaining, count);
             }
         }
     }

@@ -7,23 +7,20 @@ use crate::owned_fields::OwnedFields;
 /// A command of its own memory.
 #[derive(Clone, Debug)]
 pub struct OwnedCommand {
-    /// What is asked for, or how it ended.
+    /// The request code, or the response code.
     pub code: i32,
-    /// What the peer is written in.
+    /// The peer's programming language.
     pub language: Language,
     /// Ordinal of the peer's release.
     pub version: i32,
     /// Which response belongs to which request.
     pub opaque: i32,
-    /// As [`Command::flag`].
+    /// Bits: see [`Command::flag`].
     pub flag: i32,
-    /// What a person reads.
+    /// Text for people, such as an error message.
     pub remark: Option<String>,
-    /// Header fields.
     pub fields: OwnedFields,
-    /// How the header was written.
     pub serialize_type: SerializeType,
-    /// The body.
     pub body: Vec<u8>,
 }
 

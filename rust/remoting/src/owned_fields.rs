@@ -4,12 +4,11 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
     text: String,
-    /// Where names and values end.
+    /// Ends of each name and value in the text.
     ends: Vec<(u32, u32)>,
 }
 
 impl OwnedFields {
-    /// Names and values.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
         self.ends.iter().enumerate().map(|(index, &(name_end, end))| {
             let begin = index.checked_sub(1).map_or(0, |before| self.ends[before].1 as usize);
@@ -22,7 +21,6 @@ impl OwnedFields {
         self.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 type Waiting = HashMap<i32, Waiter>;
 
-/// Who waits, by opaque. An answer that nobody waits for is dropped.
+/// The waiters by opaque. An answer without one is dropped.
 #[derive(Debug)]
 pub struct Pending {
     next_opaque: AtomicI32,
@@ -23,20 +23,18 @@ pub struct Pending {
 enum Waiter {
     /// A thread that waits itself: it looks at the clock, and at the other end of the channel.
     Caller(SyncSender<OwnedCommand>),
-    /// Nobody: the end goes where all ends go.
+    /// No thread waits: the end goes to the completions.
     Ticket(Ticket),
 }
 
 /// A request whose end somebody takes later.
 #[derive(Debug)]
 pub struct Ticket {
-    /// Where its end goes.
     pub completions: Arc<Completions>,
-    /// As whoever asked named it.
+    /// The caller's number for the request.
     pub token: u64,
     /// Since when it waits.
     pub asked_at: Instant,
-    /// How long it waits.
     pub timeout: Duration,
 }
 
@@ -69,7 +67,7 @@ impl Pending {
         let opaque = self.opaque();
         let completions = ticket.completions.clone();
         self.lock().as_mut()?.insert(opaque, Waiter::Ticket(ticket));
-        completions.asked();
+        completions.note_asked();
         Some(opaque)
     }
 
@@ -77,7 +75,7 @@ impl Pending {
     pub fn forget(&self, opaque: i32) -> bool {
         let forgotten = self.lock().as_mut().and_then(|waiting| waiting.remove(&opaque));
         if let Some(Waiter::Ticket(ticket)) = &forgotten {
-            ticket.completions.forgotten();
+            ticket.completions.note_forgotten();
         }
         forgotten.is_some()
     }

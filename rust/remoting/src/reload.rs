@@ -7,7 +7,7 @@ use crate::key_material::KeyMaterial;
 use std::sync::Weak;
 use std::time::Duration;
 
-/// What was seen of the files.
+/// State of the files at the last looks.
 struct Watch {
     loaded: KeyMaterial,
     /// At the last look, where it was something else.
@@ -26,13 +26,13 @@ pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: K
         if let Some(settled) = watch.look(material)
             && let Err(error) = acceptor.replace(&settled)
         {
-            handler.warned(&error);
+            handler.on_warning(&error);
         }
     }
 }
 
 impl Watch {
-    /// What is to be loaded: something new that two looks have found, since certificate and key are exchanged one after the other.
+    /// The material to load: a change that two looks have found, since certificate and key are exchanged one after the other.
     fn look(&mut self, material: KeyMaterial) -> Option<KeyMaterial> {
         if material == self.loaded {
             self.seen = None;

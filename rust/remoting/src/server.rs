@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// How long [`Server::close`] waits at most until nobody listens any more and all connections have ended.
+/// [`Server::close`] waits this long for the listener and all connections to end.
 const LAST_ACCEPT: Duration = Duration::from_secs(10);
 
 /// A server; dropped, it closes.
@@ -30,7 +30,6 @@ pub struct Server {
     pid: u32,
 }
 
-/// What the server's tasks share.
 struct Shared {
     options: ServerOptions,
     handler: Arc<dyn Handler>,
@@ -67,12 +66,10 @@ impl Server {
         Ok(Self { address, shared, tasks, pid: std::process::id() })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.shared.open.len()
     }
@@ -126,13 +123,13 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
 }
 
 async fn converse(stream: TcpStream, connection: &Arc<Connection>, shared: &Shared) -> Result<()> {
-    let begun = tokio::select! {
+    let accepted = tokio::select! {
         biased;
         () = connection.closing.notified() => return Ok(()),
-        begun = accept::begin(stream, connection, shared.acceptor.as_deref(), shared.options.max_handshake_time) => begun?,
+        accepted = accept::begin(stream, connection, shared.acceptor.as_deref(), shared.options.max_handshake_time) => accepted?,
     };
     let (limits, handler) = (&shared.options.limits, &*shared.handler);
-    match begun {
+    match accepted {
         Begun::Plain(stream) => session::run(stream, connection, limits, handler).await,
         Begun::Tls(stream) => session::run(stream, connection, limits, handler).await,
         Begun::Ended => Ok(()),
@@ -160,6 +157,6 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.shared.open.remove(self.connection);
         self.connection.close();
-        self.shared.handler.closed(self.connection, self.reason.as_ref());
+        self.shared.handler.on_closed(self.connection, self.reason.as_ref());
     }
 }

@@ -1,4 +1,4 @@
-//! What a server allows its peers: how many, how large, how slow, and with which certificates.
+//! Limits, timeouts and certificates of a server.
 use crate::limits::Limits;
 use crate::tls::ServerTls;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 /// Limits, patience and TLS of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// What a frame may ask for.
+    /// Limits of a frame.
     pub limits: Limits,
     /// Connections at most; further ones are closed at once.
     pub max_connections: usize,
     /// Bytes that may wait for a peer that does not read.
     pub max_outgoing: usize,
-    /// How long nothing needs to come or go.
+    /// A connection without traffic is closed after this time.
     pub max_idle: Duration,
-    /// How long a frame may take to come in.
+    /// Time for a frame to arrive.
     pub max_frame_time: Duration,
-    /// How long a write may take.
+    /// Time for a write.
     pub max_write_time: Duration,
-    /// How long a TLS handshake may take.
+    /// Time for a TLS handshake.
     pub max_handshake_time: Duration,
-    /// How often the files of TLS are looked at, as `FileWatchService.WATCH_INTERVAL`.
+    /// Between two looks at the TLS files, as `FileWatchService.WATCH_INTERVAL`.
     pub reload_interval: Duration,
     /// TLS, unless all is plain.
     pub tls: Option<ServerTls>,

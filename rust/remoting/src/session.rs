@@ -103,7 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
                 // TLS has a last word, which a peer that was killed does not say
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                    return Poll::Ready(Err(self.failed("read", error)));
+                    return Poll::Ready(Err(self.io_error("read", error)));
                 }
                 _ => {}
             }
@@ -153,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             let Some((frame, length)) = frame::first(rest, self.limits)? else { break };
             let command = Command::decode(&frame, self.limits)?;
             match command.is_response() {
-                true => self.connection.answered(&command),
+                true => self.connection.on_answer(&command),
                 false => self.handler.handle(self.connection, &command, &mut self.out),
             }
             self.is_admitted = false;
@@ -214,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             self.out.write(&mut self.io, &watch.written).await?;
             self.io.flush().await
         };
-        written.await.map_err(|e| self.failed("write", e))?;
+        written.await.map_err(|e| self.io_error("write", e))?;
         watch.write_began.store(0, Ordering::Relaxed);
         watch.active.store(now_ms(), Ordering::Relaxed);
         self.connection.wrote(&mut self.out);
@@ -238,7 +238,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         }
     }
 
-    fn failed(&self, what: &str, source: io::Error) -> Error {
+    fn io_error(&self, what: &str, source: io::Error) -> Error {
         Error::io(format!("{what} <{}>", self.connection.peer()), source)
     }
 }

@@ -13,12 +13,11 @@ const ACCESS_KEY: &str = "AccessKey";
 const SECURITY_TOKEN: &str = "SecurityToken";
 const SIGNATURE: &str = "Signature";
 
-/// Who a client is, and the secret that proves it.
+/// An account and its secret key.
 ///
 /// Source: `SessionCredentials`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The account.
     pub access_key: String,
     /// Known to the client and the broker alone.
     pub secret_key: String,

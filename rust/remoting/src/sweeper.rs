@@ -25,14 +25,11 @@ pub async fn run(connections: Weak<OpenConnections>, patience: Patience) {
     }
 }
 
-/// How long a peer may take.
+/// Timeouts of a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// How long nothing needs to come or go.
     pub idle: Duration,
-    /// How long a frame may take to come in.
     pub frame: Duration,
-    /// How long a write may take.
     pub write: Duration,
 }
 

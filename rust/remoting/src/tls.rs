@@ -19,11 +19,11 @@ const AUTHORITIES: &str = "certificates of authorities";
 /// Which connections a server takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Plain ones.
+    /// Plain connections only.
     Disabled,
     /// Plain ones and those with TLS.
     Permissive,
-    /// Those with TLS.
+    /// TLS connections only.
     Enforcing,
 }
 
@@ -32,13 +32,13 @@ pub enum TlsMode {
 pub enum ClientAuth {
     /// They are not asked for one.
     None,
-    /// They may.
+    /// A client may show a certificate.
     Optional,
-    /// They must.
+    /// A client must show a certificate.
     Require,
 }
 
-/// Whose certificates are taken.
+/// The authorities whose certificates are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Those that the authorities of a PEM file have signed.
@@ -52,18 +52,18 @@ pub enum Trust {
 pub struct ServerTls {
     /// Which connections it takes.
     pub mode: TlsMode,
-    /// Who it is; without, it makes itself a certificate that nobody can verify, as `tls.test.mode.enable`.
+    /// The server's certificate; without, it makes one that nobody can verify, as `tls.test.mode.enable`.
     pub key_pair: Option<KeyPair>,
     /// Whether clients show a certificate.
     pub client_auth: ClientAuth,
-    /// Whose certificates clients may show.
+    /// The authorities of clients' certificates.
     pub trust: Trust,
 }
 
 /// TLS of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTls {
-    /// Who it is, for servers that ask.
+    /// The client's certificate, for servers that ask.
     pub key_pair: Option<KeyPair>,
     /// Which servers it takes.
     pub trust: Trust,
@@ -72,7 +72,7 @@ pub struct ClientTls {
 }
 
 impl ServerTls {
-    /// What its files hold now.
+    /// The present contents of the files.
     pub(crate) fn material(&self) -> KeyMaterial {
         KeyMaterial::read(self.key_pair.as_ref(), self.trust_of_clients())
     }
@@ -84,7 +84,7 @@ impl ServerTls {
         }
     }
 
-    /// What each new connection needs.
+    /// The rustls configuration for new connections.
     ///
     /// # Errors
     /// [`crate::Error::TlsFile`].
@@ -97,7 +97,7 @@ impl ServerTls {
             None => self_signed()?,
         };
         let built = builder.with_single_cert(chain, key);
-        let mut config = built.map_err(|error| material.key.refused("key", "the key of the certificate", error))?;
+        let mut config = built.map_err(|error| material.key.file_error("key", "the key of the certificate", error))?;
         // connections live long: to resume an earlier one saves nothing, and would pass by a new trust file
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -116,12 +116,12 @@ impl ServerTls {
         let builder = WebPkiClientVerifier::builder_with_provider(roots, PROVIDER.clone());
         let builder = if is_mandatory { builder } else { builder.allow_unauthenticated() };
         let built = builder.build();
-        built.map(|verifier| verifier as _).map_err(|error| material.trust.refused("trust", AUTHORITIES, error))
+        built.map(|verifier| verifier as _).map_err(|error| material.trust.file_error("trust", AUTHORITIES, error))
     }
 }
 
 impl ClientTls {
-    /// What a connection needs: of what the files hold now.
+    /// The rustls configuration, by the present contents of the files.
     ///
     /// # Errors
     /// [`crate::Error::TlsFile`].
@@ -139,7 +139,7 @@ impl ClientTls {
         }
         let (chain, key) = own(&material)?;
         let built = builder.with_client_auth_cert(chain, key);
-        built.map(Arc::new).map_err(|error| material.key.refused("key", "the key of the certificate", error))
+        built.map(Arc::new).map_err(|error| material.key.file_error("key", "the key of the certificate", error))
     }
 
     fn server_verifier(&self, material: &KeyMaterial) -> Result<Arc<dyn rustls::client::danger::ServerCertVerifier>> {
@@ -148,7 +148,7 @@ impl ClientTls {
         }
         let roots = Arc::new(roots_of(&material.trust)?);
         let built = WebPkiServerVerifier::builder_with_provider(roots, PROVIDER.clone()).build();
-        let verifier = built.map_err(|error| material.trust.refused("trust", AUTHORITIES, error))?;
+        let verifier = built.map_err(|error| material.trust.file_error("trust", AUTHORITIES, error))?;
         Ok(if self.checks_host { verifier } else { Arc::new(AnyName { verifier }) })
     }
 }
@@ -160,7 +160,7 @@ fn own(material: &KeyMaterial) -> Result<(Vec<CertificateDer<'static>>, PrivateK
 /// A certificate for this machine's loopback, and its key, as netty's `SelfSignedCertificate`.
 fn self_signed() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let made = rcgen::generate_simple_self_signed(names).map_err(|e| unusable(&e))?;
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    Ok((vec![made.cert.into()], key.into()))
+    let certificate = rcgen::generate_simple_self_signed(names).map_err(|e| unusable(&e))?;
+    let key = PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der());
+    Ok((vec![certificate.cert.into()], key.into()))
 }

@@ -1,5 +1,5 @@
 //! A socket with TLS of two threads that block: one reads while the other writes.
-use crate::accept::{HANDSHAKE, plain, refused};
+use crate::accept::{HANDSHAKE, plain, tls_error};
 use crate::dial::{reason_of, server_name};
 use crate::error::Result;
 use crate::tls::{ClientTls, ServerTls};
@@ -18,14 +18,14 @@ pub struct TlsSocket {
     socket: TcpStream,
     /// Never held while the operating system is waited for: who writes would keep who reads.
     tls: Mutex<Connection>,
-    /// What has come, and is not opened.
-    reading: Mutex<Sealed>,
-    /// What is to go. Held while it is sent: records of TLS have an order.
+    /// Bytes that came and are not decrypted.
+    reading: Mutex<SealedBytes>,
+    /// Bytes to send; locked during the send, since TLS records have an order.
     writing: Mutex<Vec<u8>>,
 }
 
 #[derive(Debug)]
-struct Sealed {
+struct SealedBytes {
     bytes: Vec<u8>,
     from: usize,
     to: usize,
@@ -38,9 +38,9 @@ impl TlsSocket {
     /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
     pub fn connect(socket: TcpStream, address: &str, tls: &ClientTls, max_time: Duration) -> Result<Self> {
         let connection = ClientConnection::new(tls.config()?, server_name(address)?);
-        let connection = connection.map_err(|error| refused(address, error))?;
+        let connection = connection.map_err(|error| tls_error(address, error))?;
         let shaken = Self::shake_hands(socket, connection.into(), max_time);
-        shaken.map_err(|error| refused(address, reason_of(&error)))
+        shaken.map_err(|error| tls_error(address, reason_of(&error)))
     }
 
     /// Shakes hands with the client that has connected; within `max_time`. The certificates are those that the files hold now.
@@ -49,12 +49,13 @@ impl TlsSocket {
     /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
     pub fn accept(socket: TcpStream, tls: &ServerTls, max_time: Duration) -> Result<Self> {
         let peer = socket.peer_addr().map_or_else(|error| error.to_string(), |peer| peer.to_string());
-        let connection = ServerConnection::new(tls.config(&tls.material())?).map_err(|error| refused(&peer, error))?;
-        let begun = first_byte(&socket, max_time).map_err(|error| refused(&peer, reason_of(&error)))?;
-        if begun.is_some_and(|byte| byte != HANDSHAKE) {
+        let connection =
+            ServerConnection::new(tls.config(&tls.material())?).map_err(|error| tls_error(&peer, error))?;
+        let first = first_byte(&socket, max_time).map_err(|error| tls_error(&peer, reason_of(&error)))?;
+        if first.is_some_and(|byte| byte != HANDSHAKE) {
             return Err(plain(&peer));
         }
-        Self::shake_hands(socket, connection.into(), max_time).map_err(|error| refused(&peer, reason_of(&error)))
+        Self::shake_hands(socket, connection.into(), max_time).map_err(|error| tls_error(&peer, reason_of(&error)))
     }
 
     fn shake_hands(socket: TcpStream, mut tls: Connection, max_time: Duration) -> io::Result<Self> {
@@ -66,11 +67,10 @@ impl TlsSocket {
         while tls.wants_write() {
             tls.write_tls(&mut patient)?;
         }
-        let reading = Mutex::new(Sealed { bytes: vec![0; SEALED_LEN], from: 0, to: 0 });
+        let reading = Mutex::new(SealedBytes { bytes: vec![0; SEALED_LEN], from: 0, to: 0 });
         Ok(Self { socket, tls: tls.into(), reading, writing: Mutex::default() })
     }
 
-    /// The socket below.
     pub fn socket(&self) -> &TcpStream {
         &self.socket
     }
@@ -102,7 +102,7 @@ impl TlsSocket {
     }
 
     /// Opens what is sealed, as far as there is room.
-    fn open(&self, sealed: &mut Sealed, into: &mut [u8]) -> io::Result<usize> {
+    fn open(&self, sealed: &mut SealedBytes, into: &mut [u8]) -> io::Result<usize> {
         let (mut tls, mut opened) = (self.tls(), 0);
         while opened < into.len() {
             match tls.reader().read(&mut into[opened..]) {
@@ -141,11 +141,11 @@ impl TlsSocket {
     /// Seals some of the bytes. Returns how many.
     fn seal(&self, bytes: &[u8], sealed: &mut Vec<u8>) -> io::Result<usize> {
         let mut tls = self.tls();
-        let taken = tls.writer().write(bytes)?;
+        let count = tls.writer().write(bytes)?;
         while tls.wants_write() {
             tls.write_tls(sealed)?;
         }
-        Ok(taken)
+        Ok(count)
     }
 
     fn send(&self, sealed: &mut Vec<u8>) -> io::Result<()> {
@@ -173,22 +173,22 @@ struct Patient<'a> {
 }
 
 impl Patient<'_> {
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    fn remaining(&self) -> io::Result<Option<Duration>> {
+        let remaining = self.until.saturating_duration_since(Instant::now());
+        if remaining.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(remaining)) }
     }
 }
 
 impl Read for Patient<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.socket.set_read_timeout(self.left()?)?;
+        self.socket.set_read_timeout(self.remaining()?)?;
         self.socket.read(into)
     }
 }
 
 impl Write for Patient<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.set_write_timeout(self.left()?)?;
+        self.socket.set_write_timeout(self.remaining()?)?;
         self.socket.write(bytes)
     }
 

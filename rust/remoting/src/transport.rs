@@ -1,5 +1,5 @@
 //! A socket of a client, with TLS or without: one call, one wait for the operating system.
-use crate::dial::Dialled;
+use crate::dial::DialledStream;
 use crate::interrupt::SLICE;
 use rmqfast_os::socket::read_ready;
 use rustls::ClientConnection;
@@ -14,7 +14,6 @@ use std::time::Duration;
 pub struct Transport {
     socket: Arc<TcpStream>,
     tls: Option<Box<ClientConnection>>,
-    /// How long a call waits now.
     wait: Duration,
     pid: u32,
 }
@@ -24,10 +23,10 @@ impl Transport {
     ///
     /// # Errors
     /// Those of the operating system.
-    pub fn new(dialled: Dialled) -> io::Result<Self> {
+    pub fn new(dialled: DialledStream) -> io::Result<Self> {
         let (socket, tls) = match dialled {
-            Dialled::Plain(socket) => (socket, None),
-            Dialled::Tls(stream) => {
+            DialledStream::Plain(socket) => (socket, None),
+            DialledStream::Tls(stream) => {
                 let (socket, tls) = stream.into_inner();
                 (socket, Some(Box::new(tls)))
             }
@@ -74,7 +73,7 @@ impl Transport {
 }
 
 impl Read for Transport {
-    /// As of a socket; [`ErrorKind::Interrupted`] where bytes came that are no answer yet.
+    /// Reads; [`ErrorKind::Interrupted`] where bytes came that are no whole TLS record.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => (&*self.socket).read(buffer),
@@ -84,15 +83,15 @@ impl Read for Transport {
 }
 
 impl Write for Transport {
-    /// As of a socket; what TLS has taken need not be with the operating system before a [`flush`](Write::flush).
+    /// Writes; TLS may keep bytes until a [`flush`](Write::flush).
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&*self.socket).write(bytes) };
         flush(tls, &mut &*self.socket)?;
-        let taken = tls.writer().write(bytes)?;
+        let count = tls.writer().write(bytes)?;
         // TLS has taken the bytes: a caller that hears of a pause would write them once more
         match flush(tls, &mut &*self.socket) {
             Err(error) if !is_pause(&error) => Err(error),
-            _ => Ok(taken),
+            _ => Ok(count),
         }
     }
 
@@ -143,7 +142,6 @@ fn read_tls(
     Err(ErrorKind::Interrupted.into())
 }
 
-/// Reads once.
 fn take(tls: &mut ClientConnection, from: &mut dyn Read, to: &mut dyn Write) -> io::Result<()> {
     tls.read_tls(from)?;
     if let Err(error) = tls.process_new_packets() {

@@ -9,7 +9,6 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// A moment, to the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Seconds since 1970.
     pub seconds: i64,
     text: String,
 }

@@ -12,13 +12,11 @@ use std::sync::Arc;
 
 type Signed = Result<HandshakeSignatureValid, Error>;
 
-/// Takes every server.
 #[derive(Debug)]
 pub struct AnyServer {
     pub provider: Arc<CryptoProvider>,
 }
 
-/// Takes every client.
 #[derive(Debug)]
 pub struct AnyClient {
     pub provider: Arc<CryptoProvider>,

@@ -9,12 +9,11 @@ use std::io::{ErrorKind, IoSliceMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long nothing may come: a master sends a keep-alive each 5 seconds.
+/// The connection ends after this silence; a master sends a keep-alive each 5 seconds.
 pub const SILENCE: Duration = Duration::from_secs(20);
-/// How long a report may take to be sent.
+/// Time to send a report.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// An open connection.
 #[derive(Debug)]
 pub struct Connection {
     wire: Arc<Wire>,
@@ -26,7 +25,6 @@ pub struct Connection {
     header: [u8; HEADER_LEN],
     header_len: usize,
     has_heard: bool,
-    /// See [`is_drained`](Self::is_drained).
     is_drained: bool,
 }
 
@@ -62,7 +60,7 @@ impl Connection {
         self.wire.write_all(&report(position), &[]).map_err(End::Closed)
     }
 
-    /// What it goes over, for who writes meanwhile, or ends it.
+    /// The wire, for a thread that writes meanwhile, or ends the connection.
     pub fn wire(&self) -> Arc<Wire> {
         self.wire.clone()
     }

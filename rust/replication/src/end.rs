@@ -7,21 +7,16 @@ pub enum End {
     /// It was asked to.
     #[error("stopped")]
     Stopped,
-    /// Nobody listens there.
+    /// The address refuses connections.
     #[error("{address}: {source}")]
-    Connect {
-        /// `host:port`.
-        address: String,
-        /// The reason.
-        source: io::Error,
-    },
+    Connect { address: String, source: io::Error },
     /// The two sides do not agree on TLS.
     #[error(transparent)]
     Tls(rmqfast_remoting::Error),
     /// The connection ended, as where the other side was restarted: nothing on the wire tells why.
     #[error("the connection ended: {0}")]
     Closed(io::Error),
-    /// Nothing came for so long, not even a keep-alive.
+    /// Silence on the connection, without a keep-alive.
     #[error("nothing came for {0} seconds, not even a keep-alive")]
     Silent(u64),
     /// This side did not write in time. A connection that nobody reads would keep the master from removing old files.
@@ -42,7 +37,6 @@ pub enum End {
     Missing {
         /// Offset of the log.
         at: u64,
-        /// How long.
         seconds: u64,
     },
     /// The log has other bytes than the copy.

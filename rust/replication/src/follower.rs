@@ -23,27 +23,26 @@ use std::time::Duration;
 /// hundred times a second, not for each of them. A slave reads at once, as sends may wait for its report.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// How fast old parts of the log are read: a master reads them from its disk, and its consumers lose their cache.
+/// Limits the reading of old parts of the log: a master reads them from its disk, and its consumers lose their cache.
 #[derive(Clone, Copy, Debug)]
 pub struct ColdRead {
-    /// Bytes a second.
     pub rate: u64,
     /// From here on the log is young.
     pub before: u64,
 }
 
-/// What to follow, and how.
+/// Options of a follower.
 #[derive(Clone, Debug)]
 pub struct Follow {
     /// The master's HA port, `host:port`.
     pub address: String,
-    /// How it is known there, where that port has TLS.
+    /// TLS, where that port has it.
     pub tls: Option<ClientTls>,
-    /// Where to begin: at the end of the copy or before it, where it has bytes to compare.
+    /// First position to read: the end of the copy or before it, where it has bytes to compare.
     pub from: u64,
     /// Bytes of a record at most.
     pub max_record: usize,
-    /// How fast what is old is read.
+    /// Limits the reading of old parts; `None` has no limit.
     pub cold: Option<ColdRead>,
     /// Whether queues and index list what comes.
     pub lists: bool,
@@ -53,7 +52,7 @@ pub struct Follow {
     pub topics: Vec<String>,
 }
 
-/// How far a follower is.
+/// Progress of a follower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Offset behind the last record that was taken.
@@ -121,7 +120,6 @@ impl Follower {
         Ok(follower)
     }
 
-    /// How far it is.
     pub fn progress(&self) -> Progress {
         let shared = &self.shared;
         let position = shared.position.load(Ordering::Acquire);
@@ -319,7 +317,7 @@ impl Shared {
     }
 }
 
-/// How much an end tells, where threads end for different reasons: behind a write that failed, others find that nothing is taken.
+/// Rank of an end, where threads end for different reasons: behind a write that failed, others find that nothing is taken.
 fn tells(end: &End) -> u8 {
     match end {
         End::Store(error) if error.is_disk_full() => 2,

@@ -1,4 +1,4 @@
-//! What goes over an HA connection: reports of a slave, frames of a master. There is no magic, no version and no checksum.
+//! Frames of an HA connection: reports of a slave, frames of a master. There is no magic, no version and no checksum.
 //!
 //! Source: `HAConnection.ReadSocketService`, `HAConnection.WriteSocketService`, `HAClient.dispatchReadRequest`.
 use crate::end::End;
@@ -9,8 +9,8 @@ pub const REPORT_LEN: usize = 8;
 pub const HEADER_LEN: usize = 12;
 /// Bytes of a frame at most: a slave of RocketMQ reads into a buffer of this size, and is stuck with a larger one.
 pub const MAX_FRAME: usize = 4 << 20;
-/// What a follower that is no replica reports: below each position that a send waits for, and further behind the master than
-/// `haSlaveFallbehindMax` lets a slave be.
+/// The position that a follower reports if it is no replica: below each position that a send waits for, and further behind the
+/// master than `haSlaveFallbehindMax` lets a slave be.
 pub const NO_REPLICA: i64 = -(1 << 62);
 
 /// A report: where to begin, then what the reader has.
@@ -18,17 +18,16 @@ pub fn report(offset: i64) -> [u8; REPORT_LEN] {
     offset.to_be_bytes()
 }
 
-/// What stands before the bytes of a frame.
+/// Header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Where its bytes stand in the log.
+    /// Position of its bytes in the log.
     pub offset: u64,
-    /// How many they are; none in a keep-alive.
+    /// Count of its bytes; 0 in a keep-alive.
     pub size: usize,
 }
 
 impl Header {
-    /// Its bytes.
     pub fn encode(self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[..8].copy_from_slice(&self.offset.to_be_bytes());

@@ -1,16 +1,16 @@
-//! How a master serves its log, and to whom.
+//! Options of a master's HA port.
 //!
 //! Source: `MessageStoreConfig`.
 use rmqfast_remoting::ServerTls;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How the log is served.
+/// Options of a master's HA port.
 #[derive(Clone, Debug)]
 pub struct HaOptions {
-    /// Who may connect.
+    /// Peers that may connect.
     pub peers: Peers,
-    /// How it is known to them; with it there are no plain connections, and RocketMQ's slaves have no others.
+    /// TLS; with it there are no plain connections, and RocketMQ's slaves have no others.
     pub tls: Option<ServerTls>,
     /// Bytes of the log in a frame, at most.
     pub max_frame: usize,
@@ -20,12 +20,12 @@ pub struct HaOptions {
     pub housekeeping: Duration,
 }
 
-/// Who may connect.
+/// Peers that may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peers {
-    /// Who is on this machine.
+    /// Processes of this machine.
     Machine,
-    /// Who has one of these addresses; see [`listed`](Self::listed).
+    /// These addresses; see [`listed`](Self::listed).
     Listed(Vec<IpAddr>),
 }
 

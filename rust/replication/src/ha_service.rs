@@ -82,12 +82,10 @@ impl HaService {
         Ok(Self { shared, listener, address, accepting: Some(thread).into() })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many are connected.
     pub fn connections(&self) -> usize {
         self.shared.connections().open.len()
     }

@@ -13,17 +13,16 @@ use std::time::{Duration, Instant};
 
 /// Between two reports: a master closes a connection over which it hears nothing for 20 seconds.
 pub const REPORT_EVERY: Duration = Duration::from_secs(5);
-/// How long nothing may be read while this side writes: a master keeps old files that it still has to send.
+/// Time without reads while this side writes: a master keeps old files that it still has to send.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What the thread that reads tells.
+/// State that the reading thread shares with the keeper.
 #[derive(Debug)]
 pub struct Keeper {
     state: Mutex<State>,
     changed: Condvar,
-    /// What is reported: of one that counts, up to where it has the log.
+    /// The position to report: of a replica, the end of its log.
     position: AtomicI64,
     /// Two threads report: whoever has it writes a whole one.
     wire: Mutex<Option<Arc<Wire>>>,
@@ -45,7 +44,6 @@ struct State {
 }
 
 impl Keeper {
-    /// Something came.
     pub fn has_read(&self) {
         let mut state = self.state();
         if !state.has_read {
@@ -54,7 +52,7 @@ impl Keeper {
         }
     }
 
-    /// What came is written from now on, or not any more.
+    /// Begins or ends a write of what came.
     pub fn writes(&self, is_begun: bool) {
         self.state().writing_since = is_begun.then(Instant::now);
     }
@@ -65,7 +63,6 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Reports go here.
     pub fn begin(&self, wire: Arc<Wire>) {
         *self.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
     }

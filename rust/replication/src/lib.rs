@@ -18,6 +18,8 @@
 //! replicas     how far slaves are, for sends that wait for one
 //! source       whether and where a broker's log may be read, by its configuration
 //! ```
+#![allow(missing_docs)]
+
 pub mod connection;
 pub mod end;
 pub mod follower;

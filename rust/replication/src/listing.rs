@@ -15,9 +15,7 @@ const MOST: usize = 2;
 pub struct Appended {
     /// The bytes; more may stand behind the last record.
     pub bytes: Vec<u8>,
-    /// The records.
     pub records: Vec<RecordAt>,
-    /// Offset behind them.
     pub end: u64,
 }
 
@@ -45,7 +43,7 @@ struct State {
     /// Blocks that were listed: their memory is used again.
     spare: Vec<Appended>,
     is_over: bool,
-    /// Nobody lists any more.
+    /// The listing thread has failed.
     has_failed: bool,
 }
 

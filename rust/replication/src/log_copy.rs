@@ -28,7 +28,7 @@ pub struct LogCopy {
     /// Whether all that the copy had was compared.
     is_compared: bool,
     last_store_ms: i64,
-    /// Where the bytes stand, the first `len` of the block's.
+    /// Position of the block's first `len` bytes.
     start: u64,
     block: Appended,
     len: usize,

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a block: what is still in the processor's cache when it is parsed.
 const BLOCK_LEN: usize = 1 << 20;
-/// How long a read waits for bytes, between two looks whether to wait on.
+/// A read waits this long for bytes, between two checks of its deadline.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long only keep-alives may come. A master sends one each 5 seconds, and one before the first bytes: the second one ends it.
+/// Keep-alives alone end a read after this time. A master sends one each 5 seconds, and one before the first bytes: the second one
+/// ends it.
 const KEEP_ALIVES: Duration = Duration::from_secs(6);
 
 /// A stretch of a log, and where it is served.
@@ -33,19 +34,18 @@ pub struct LogStretch {
     pub end: u64,
 }
 
-/// What [`LogReader::advance`] came to.
+/// A step of [`LogReader::advance`].
 #[derive(Debug)]
 pub enum LogStep {
     /// Memory whose first `len` bytes are whole records: [`LogReader::records`] says where they are.
     Block {
-        /// What [`Memory`] gave.
+        /// The buffer that [`Memory`] gave.
         buffer: Vec<u8>,
         /// Bytes of records in it.
         len: usize,
     },
     /// Not enough came yet.
     Waiting,
-    /// All is read.
     Done,
 }
 
@@ -72,12 +72,12 @@ struct Open {
     reported: Option<Instant>,
     /// When bytes came last.
     moved: Instant,
-    /// When anything did.
+    /// Time of the last frame, keep-alives included.
     heard: Instant,
 }
 
 impl LogReader {
-    /// Nobody is asked yet; `memory` gives buffers for blocks.
+    /// Creates a reader without a connection; `memory` gives buffers for blocks.
     pub fn new(stretch: LogStretch, memory: Box<Memory>) -> Self {
         let position = stretch.from;
         Self {

@@ -1,4 +1,4 @@
-//! What takes the bytes of a master's log: a copy of all of it, or of some topics.
+//! Receiver of a master's log: a copy of all of it, or of some topics.
 use crate::end::End;
 use crate::listing::Listing;
 
@@ -13,7 +13,6 @@ pub trait LogSink: Send {
     /// [`End::Diverged`], [`End::Broken`], [`End::Store`].
     fn take(&mut self, count: usize, listing: Option<&Listing>) -> Result<(), End>;
 
-    /// How far it is.
     fn taken(&self) -> Taken;
 
     /// No more bytes come over this connection.
@@ -25,7 +24,6 @@ pub trait LogSink: Send {
     }
 }
 
-/// How far a log is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Offset of the log behind the last record that was taken.

@@ -1,4 +1,4 @@
-//! How far a copy of some topics has its master's log, and what proves it: the places of its own log tell neither.
+//! The progress of a copy of some topics in its master's log, with the proof of it: the positions in its own log tell neither.
 //!
 //! The mark stands in a file of the copy's directory. It is never ahead of the copy: what it vouches for is on the disk before.
 use rmqfast_store::file::disk::sync_directory;
@@ -16,9 +16,9 @@ const NAME: &str = "mirror-position.json";
 pub struct Mark {
     /// Offset of the master's log: what the copy keeps of all before it, it has.
     pub position: u64,
-    /// Where the copy's log ended there.
+    /// End of the copy's log at the mark.
     pub copy_end: u64,
-    /// Where a record of the master's log begins, before `position` if one was taken.
+    /// A record boundary of the master's log, before `position` if a record was copied.
     pub compare_from: u64,
     /// CRC of the master's bytes from there up to `position`.
     pub crc: u32,

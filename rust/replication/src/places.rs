@@ -20,7 +20,7 @@ impl Places {
         Self { state: Mutex::new(State { waiting: VecDeque::new(), reached }) }
     }
 
-    /// Where the copy ends at `copied`, the log was taken up to `position`.
+    /// Notes that the copy ended at `copied` when the log was read up to `position`.
     pub fn note(&self, copied: u64, position: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.waiting.back_mut().filter(|(last, _)| *last == copied) {

@@ -1,4 +1,4 @@
-//! How far the replicas of a master are, for sends that wait for one (`SYNC_MASTER`).
+//! Progress of a master's replicas, for sends that wait for one (`SYNC_MASTER`).
 //!
 //! Source: `HAService.isSlaveOK`, `HAService.notifyTransferSome`, `HAService.GroupTransferService`, `CommitLog.submitReplicaRequest`.
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,15 +13,14 @@ pub struct Replicas {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// What each reported last. In RocketMQ the first report counts, too, and what was reported counts for ever.
+    /// The last report of each replica. In RocketMQ the first report counts, too, and reports never expire.
     acked: Vec<(u64, u64)>,
     is_closed: bool,
 }
 
-/// What came of waiting for a replica.
+/// Result of a wait for a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replicated {
-    /// One has it.
     Yes,
     /// None has it in time.
     Late,

@@ -21,7 +21,6 @@ const NOTHING: u64 = u64::MAX;
 /// Why a connection is ended, in words for a person.
 type Reason = String;
 
-/// One connection.
 #[derive(Debug)]
 pub struct Slave {
     appender: Arc<Appender>,
@@ -29,7 +28,7 @@ pub struct Slave {
     replicas: Arc<Replicas>,
     /// Its number among the connections.
     number: u64,
-    /// Where it asked to begin.
+    /// First position that the slave asked for.
     asked: AtomicU64,
     /// Up to where it was sent the log, or is being sent it.
     sent_to: AtomicU64,
@@ -126,7 +125,7 @@ impl Slave {
         }
     }
 
-    /// Where to begin. A new slave gets all of the log: RocketMQ sends it the last file.
+    /// The first position to send. A new slave gets all of the log: RocketMQ sends it the last file.
     fn start(&self, asked: i64) -> Result<u64, Reason> {
         let (min, max) = self.live.log_bounds();
         match u64::try_from(asked) {

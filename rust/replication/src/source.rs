@@ -3,23 +3,22 @@
 //! Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.handleHA` (5.x), `BrokerConfig`, `MessageStoreConfig`.
 use std::collections::HashMap;
 
-/// What a broker of 5.x that has its log elsewhere, or serves it in another protocol, says of itself.
+/// Settings of a 5.x broker that has its log elsewhere, or serves it in another protocol.
 const OTHER_PROTOCOLS: [(&str, &str); 3] = [
     ("enableControllerMode", "controller mode: its replicas speak another protocol"),
     ("enableDLegerCommitLog", "a DLedger commit log: its HA port is not open"),
     ("duplicationEnable", "duplicationEnable: its HA port is not open"),
 ];
-/// What gives accounts rights: of 4.9 and 5.x, and of 5.3 and newer.
+/// Settings that give accounts rights: of 4.9 and 5.x, and of 5.3 and newer.
 const ACLS: [&str; 3] = ["aclEnable", "authenticationEnabled", "authorizationEnabled"];
 /// Room for what a record has besides its body: a topic, properties, and fields of fixed length.
 const AROUND_BODY: u64 = 128 << 10;
 /// Bytes of a body at least: a broker may have taken larger ones than it takes now.
 const MAX_BODY: u64 = 64 << 20;
 
-/// What sends wait for at the broker.
+/// Replicas that sends at the broker wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sends {
-    /// For no replica.
     NeverWait,
     /// For the positions that replicas report. A reader that reports none delays nobody.
     WaitForReports,
@@ -27,7 +26,7 @@ pub enum Sends {
     WaitForConnections,
 }
 
-/// Where a broker serves its log.
+/// Addresses and limits of a broker's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// `host:port`s that lead to the HA port.
@@ -36,7 +35,6 @@ pub struct Source {
     pub file_size: u64,
     /// Bytes of a record at most.
     pub max_record: u64,
-    /// What sends wait for there.
     pub sends: Sends,
     /// Whether accounts have rights at the broker. Its HA port knows none.
     pub has_acl: bool,

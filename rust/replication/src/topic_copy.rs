@@ -31,16 +31,16 @@ pub struct TopicCopy {
     places: Arc<Places>,
     file_size: u64,
     max_record: usize,
-    /// Where the first `len` bytes of the buffer stand in the master's log.
+    /// Position of the buffer's first `len` bytes in the master's log.
     start: u64,
     buffer: Vec<u8>,
     len: usize,
     records: Vec<RecordAt>,
-    /// Where the next record goes in the copy's log.
+    /// Position of the next record in the copy's log.
     place: u64,
     /// Whether the bytes before the mark are those that it was made of.
     is_proven: bool,
-    /// Where the copy's last record ended when this began.
+    /// End of the copy's last record at the start.
     known_end: u64,
     last_store_ms: i64,
 }
@@ -79,7 +79,7 @@ impl TopicCopy {
         &self.places
     }
 
-    /// Where the copy's own log ends.
+    /// End of the copy's own log.
     pub fn copy_end(&self) -> u64 {
         self.log.taken().position
     }

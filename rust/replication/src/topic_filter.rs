@@ -15,7 +15,7 @@ pub struct TopicFilter {
     topics: HashSet<Box<[u8]>>,
     file_size: u64,
     bytes: Vec<u8>,
-    /// Where each record stands: there, and in the master's log.
+    /// Positions of each record: in the block, and in the master's log.
     moved: Vec<(u64, u64)>,
 }
 
@@ -53,12 +53,12 @@ impl TopicFilter {
         place + size
     }
 
-    /// What was made of the block.
+    /// The records that the filter kept.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where the master's log has the record that stands at `place`, if the block had it.
+    /// Position in the master's log of the record at `place` of the block.
     pub fn origin(&self, place: u64) -> Option<u64> {
         let behind = self.moved.partition_point(|(moved, _)| *moved <= place);
         self.moved[..behind].last().map(|(_, origin)| *origin)

@@ -24,12 +24,10 @@ impl Stretch {
 }
 
 impl Trail {
-    /// Begins at `from`.
     pub fn new(from: u64) -> Self {
         Self { older: Stretch::new(from), younger: Stretch::new(from) }
     }
 
-    /// Where it begins.
     pub fn from(&self) -> u64 {
         self.older.from
     }

@@ -1,19 +1,18 @@
-//! What an HA connection's bytes go over: a socket, with TLS where both brokers are ours and ask for it.
+//! Transport of an HA connection: a socket, with TLS where both brokers are ours and ask for it.
 use crate::end::End;
 use rmqfast_remoting::{ClientTls, ServerTls, TlsSocket};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long the answer to a connection is waited for, and that to a handshake.
+/// Time to connect, and time for the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open connection. One thread reads, another one writes.
 #[derive(Debug)]
 pub enum Wire {
-    /// As RocketMQ has it.
+    /// RocketMQ's HA has no TLS.
     Plain(TcpStream),
-    /// After the handshake.
     Tls(Box<TlsSocket>),
 }
 

@@ -1,4 +1,6 @@
-//! How tests wait: until something is true, never for time to pass. `tests/waiting.py` is the same for Python.
+//! Waits for tests: until something is true, never for time to pass. `tests/waiting.py` is the same for Python.
+#![allow(missing_docs)]
+
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -27,7 +29,6 @@ pub fn deadline() -> Instant {
 
 /// An address that the system gives to nobody else: connections are refused until a server listens there.
 pub struct HeldPort {
-    /// `host:port`.
     pub address: String,
     _socket: OwnedFd,
 }

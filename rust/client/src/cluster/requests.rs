@@ -111,7 +111,7 @@ impl Cluster {
         };
         let signature = signature.iter().map(|(name, value)| (name.as_str(), Value::Text(value)));
         let fields: Vec<_> = ask.fields.iter().copied().chain(signature).collect();
-        let take = |received: &rmqfast_remoting::Received, body: &[u8]| OwnedCommand {
+        let take = |received: &rmqfast_remoting::ReceivedFrame, body: &[u8]| OwnedCommand {
             body: body.to_vec(),
             ..received.head.clone()
         };
@@ -177,7 +177,7 @@ struct NoHandler;
 impl Handler for NoHandler {
     fn handle(&self, _: &Arc<Connection>, _: &Command<'_>, _: &mut Outgoing) {}
 
-    fn closed(&self, _: &Arc<Connection>, _: Option<&rmqfast_remoting::Error>) {}
+    fn on_closed(&self, _: &Arc<Connection>, _: Option<&rmqfast_remoting::Error>) {}
 
-    fn warned(&self, _: &rmqfast_remoting::Error) {}
+    fn on_warning(&self, _: &rmqfast_remoting::Error) {}
 }

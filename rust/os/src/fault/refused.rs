@@ -1,4 +1,4 @@
-//! Nobody makes a local file shorter while it is mapped: Windows refuses it (`ERROR_USER_MAPPED_FILE`).
+//! Windows refuses to shorten a mapped local file (`ERROR_USER_MAPPED_FILE`), so there are no faults to catch.
 use std::io;
 
 /// A map that is guarded, until this is dropped.

@@ -25,9 +25,9 @@ const NONE: usize = usize::MAX;
 
 static TABLE: [OnceLock<Box<[Slot]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static OWNER: Mutex<Owner> = Mutex::new(Owner { free: Vec::new(), used: 0, earlier: Vec::new() });
-/// Who gets the faults of others: the handler that was there when ours was put on top.
+/// Receives the faults of others: the handler that was there when ours was put on top.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
-/// Who gets signals that somebody sent: the handler that was there before ours was for the first time.
+/// Receives signals that somebody sent: the handler that was there before ours was installed for the first time.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
 /// A range of addresses that is mapped. Its version is odd while it changes, so that the handler never sees half of a change.
@@ -40,7 +40,7 @@ struct Slot {
     lost_from: AtomicUsize,
 }
 
-/// What is changed under a lock.
+/// State behind a lock.
 struct Owner {
     free: Vec<usize>,
     used: usize,

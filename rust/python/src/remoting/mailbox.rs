@@ -57,7 +57,7 @@ impl Mailbox {
 
     /// Counts a one-way request that is not done: a warning says how many there were.
     fn dropped(&self) {
-        self.0.mailbox.dropped();
+        self.0.mailbox.note_dropped();
     }
 
     #[getter]
@@ -95,11 +95,11 @@ impl Handler for Post {
         is_refused.then(|| (response::SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))
     }
 
-    fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+    fn on_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
         self.mailbox.connection_closed(connection, reason);
     }
 
-    fn warned(&self, error: &Error) {
-        self.mailbox.warned(error);
+    fn on_warning(&self, error: &Error) {
+        self.mailbox.warn(error);
     }
 }

@@ -56,12 +56,12 @@ impl Handler for Service {
         }
     }
 
-    fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+    fn on_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
         self.mailbox.connection_closed(connection, reason);
     }
 
-    fn warned(&self, error: &Error) {
-        self.mailbox.warned(error);
+    fn on_warning(&self, error: &Error) {
+        self.mailbox.warn(error);
     }
 }
 
@@ -181,9 +181,9 @@ impl Handler for Strict {
         (request.code == LATER).then(|| (9, format!("{body} bytes")))
     }
 
-    fn closed(&self, _: &Arc<Connection>, _: Option<&Error>) {}
+    fn on_closed(&self, _: &Arc<Connection>, _: Option<&Error>) {}
 
-    fn warned(&self, _: &Error) {}
+    fn on_warning(&self, _: &Error) {}
 }
 
 #[test]

@@ -43,12 +43,12 @@ impl Handler for Echo {
         out.push_body(Box::new(Halves(request.body.to_vec())));
     }
 
-    fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+    fn on_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
         self.mailbox.connection_closed(connection, reason);
     }
 
-    fn warned(&self, error: &Error) {
-        self.mailbox.warned(error);
+    fn on_warning(&self, error: &Error) {
+        self.mailbox.warn(error);
     }
 }
 
