@@ -1,4 +1,4 @@
-//! What can go wrong with what a broker answers.
+//! Errors of a broker's answers.
 use crate::remark::{plain_remark, step_after};
 use rmqfast_store::format::malformed::Malformed;
 
@@ -11,15 +11,12 @@ pub enum Error {
     /// The body of a pull is not record after record.
     #[error("malformed body of a pull at byte {at}: {reason}")]
     Body {
-        /// Where the record begins that is at fault, in bytes from the body's start.
+        /// Start of the damaged record, in bytes from the body's start.
         at: usize,
-        /// What was expected and what was found.
         reason: String,
     },
-    /// The connection.
     #[error(transparent)]
     Remoting(#[from] rmqfast_remoting::Error),
-    /// Building columns.
     #[error(transparent)]
     Store(#[from] rmqfast_store::Error),
     /// Used after its end.
@@ -34,11 +31,9 @@ pub enum Error {
     /// A name server or a broker answered with an error.
     #[error("{}{}{}", answer(code, &plain_remark(remark)), by(address), step(step_after(remark).unwrap_or_default()))]
     Response {
-        /// The response code.
         code: i32,
-        /// What it says.
+        /// The broker's remark.
         remark: String,
-        /// Who answered.
         address: String,
     },
     /// The name servers do not know the topic.
@@ -46,22 +41,17 @@ pub enum Error {
     UnknownTopic(String),
     /// Messages of a range are not there.
     #[error("{text}\n{next_step}")]
-    DataLoss {
-        /// Which.
-        text: String,
-        /// What to do.
-        next_step: &'static str,
-    },
+    DataLoss { text: String, next_step: &'static str },
     /// The cluster does not do what it was asked for.
     #[error("{text}{}{}", plain_remark(remark), step(step_after(remark).unwrap_or(next_step)))]
     Client {
-        /// Who does not do what.
+        /// The failure, without the peer's words.
         text: String,
-        /// What the broker says of it, or a connection; it stands behind the text, empty for nothing.
+        /// The broker's or the connection's words; they follow the text, empty for none.
         remark: String,
         /// The response code, or one of `ClientErrorCode`; -1 for none.
         code: i32,
-        /// What to do, unless what the broker says is known to have a better answer.
+        /// The next step, unless the remark is known to have a better one.
         next_step: &'static str,
     },
 }
@@ -84,7 +74,7 @@ impl Error {
         Self::Client { text, remark: remark.to_string(), code: -1, next_step }
     }
 
-    /// What stands behind the words of who passes the error on, who names the broker and says what to do.
+    /// The remark for a caller that names the broker and the next step itself.
     pub(crate) fn remark(&self) -> String {
         match self {
             Self::Response { code, remark, .. } => answer(code, remark),

@@ -10,9 +10,8 @@ use rmqfast_store::store::Damage;
 /// Rows of one body.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// The body.
     pub body: &'a [u8],
-    /// Where its messages are.
+    /// Places of its messages.
     pub rows: &'a [Row],
 }
 

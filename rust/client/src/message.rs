@@ -50,7 +50,6 @@ impl<'a> Message<'a> {
         ascii(id)
     }
 
-    /// The tag.
     pub fn tags(&self) -> Option<Cow<'a, str>> {
         self.text(self.row.tags)
     }

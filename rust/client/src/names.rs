@@ -8,7 +8,7 @@ use rmqfast_store::format::names::{FORBIDDEN_TOPICS, RETRY_PREFIX, Rule, SYSTEM_
 const DEFAULT_PRODUCER_GROUP: &str = "DEFAULT_PRODUCER";
 const DEFAULT_CONSUMER_GROUP: &str = "DEFAULT_CONSUMER";
 const DLQ_PREFIX: &str = "%DLQ%";
-/// What further names begin with that are the same in all namespaces.
+/// Prefixes of further names that are the same in all namespaces.
 const SYSTEM_PREFIXES: [&str; 2] = ["rmq_sys_", "CID_RMQ_SYS_"];
 
 /// Checks the name of a topic.
@@ -103,7 +103,7 @@ pub fn without_namespace(resource: &str) -> String {
     format!("{prefix}{}", bare.unwrap_or(name))
 }
 
-/// What stands before the topic of retries or of dead letters, and the rest.
+/// Splits off the prefix of a retry or dead-letter topic.
 fn cut(resource: &str) -> (&'static str, &str) {
     let mut prefixes = [RETRY_PREFIX, DLQ_PREFIX].into_iter();
     prefixes.find_map(|prefix| Some((prefix, resource.strip_prefix(prefix)?))).unwrap_or(("", resource))

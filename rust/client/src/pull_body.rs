@@ -16,7 +16,7 @@ pub type Tags = HashSet<Vec<u8>>;
 /// Bytes of a body at most: a row counts in 32 bits.
 const MAX_LEN: usize = u32::MAX as usize;
 
-/// Where the body's messages are; their properties are not looked at yet.
+/// Places of the body's messages, without their properties.
 ///
 /// # Errors
 /// [`Error::Body`] for the first record that is none.
@@ -34,7 +34,7 @@ pub fn changed(body: &[u8]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// As [`rows`], but only those that `look` wants; it sees each row while that is in the processor's cache.
+/// [`rows`] that `look` accepts; it sees each row while that is in the processor's cache.
 fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<Row>> {
     if body.len() > MAX_LEN {
         return Err(Error::body(0, format!("expected at most {MAX_LEN} bytes, got {}", body.len())));
@@ -57,8 +57,7 @@ fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<R
     Ok(rows)
 }
 
-/// As [`rows`], with properties; with `tags` only messages that have one of these, as a broker compares no more than
-/// their hashes.
+/// [`rows`] with properties; with `tags` only messages that have one of these, as a broker compares no more than their hashes.
 ///
 /// # Errors
 /// As [`rows`].

@@ -1,13 +1,13 @@
-//! What a peer says in a remark, for people: without the classes and lines of Java's code, and with what to do about it.
+//! A peer's remarks for people: without the classes and lines of Java's code, and with a next step.
 use std::borrow::Cow;
 
-/// What brokers append to many remarks: a page that is not there any more.
+/// Brokers append this to many remarks: a page that does not exist any more.
 const FAQ_LINK: (&str, &str) = ("rocketmq.apache.org/", " for further details");
 
 /// Characters of a remark that is left as it is: no broker of RocketMQ says as much.
 const LONG: usize = 10_000;
 
-/// What to do about what a peer says, by a part of its remark.
+/// Next steps, by a part of the peer's remark.
 const STEPS: [(&str, &str); 12] = [
     ("for the topic: %RETRY%", "no member of that group was ever online: see that its name is right"),
     ("for the topic: %DLQ%", "that group has no dead letters: see that its name is right"),
@@ -26,12 +26,12 @@ const STEPS: [(&str, &str); 12] = [
     ("No default permission", "take another account, or have the right added in plain_acl.yml"),
 ];
 
-/// What to do next about what a peer says; `None` where that is not known.
+/// The next step after a peer's remark; `None` where there is none to suggest.
 pub fn step_after(remark: &str) -> Option<&'static str> {
     STEPS.iter().find(|(part, _)| remark.contains(part)).map(|(_, step)| *step)
 }
 
-/// What a peer says, without the classes and lines of Java's code and without links that lead nowhere.
+/// A peer's remark without the classes and lines of Java's code, and without dead links.
 pub fn plain_remark(remark: &str) -> Cow<'_, str> {
     if remark.chars().nth(LONG).is_some() {
         return Cow::Borrowed(remark);
@@ -65,7 +65,7 @@ fn faq_link(text: &str, from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// Where in a broker's code an exception was raised: `, org.apache.rocketmq.acl.Plain.validate(Plain.java:683)`.
+/// The place of a Java stack frame: `, org.apache.rocketmq.acl.Plain.validate(Plain.java:683)`.
 fn java_frame(text: &str, from: usize) -> Option<(usize, usize)> {
     text[from..].match_indices('(').find_map(|(at, _)| {
         let (before, behind) = (&text[from..from + at], &text[from + at + 1..]);
@@ -107,7 +107,7 @@ fn java_class(text: &str, from: usize) -> Option<(usize, usize)> {
     packages(text, from).next()
 }
 
-/// Where packages of two words or more begin, and where the classes behind them do.
+/// Starts of packages of two words or more, and of the classes behind them.
 fn packages(text: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     text[from..].match_indices(|c: char| c.is_ascii_lowercase()).filter_map(move |(at, _)| {
         let start = from + at;
@@ -123,7 +123,7 @@ fn packages(text: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Where the characters end that `is_one` allows; `None` where there is none.
+/// The end of the characters that `is_one` allows; `None` where there are none.
 fn word_end(text: &str, is_one: impl Fn(char) -> bool) -> Option<usize> {
     let end = text.find(|c| !is_one(c)).unwrap_or(text.len());
     (end > 0).then_some(end)

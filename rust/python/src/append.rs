@@ -86,7 +86,7 @@ impl Appender {
         Ok(Self { inner: inner.into(), process: process::id() })
     }
 
-    /// What the recovery did, if there was one.
+    /// Figures of the recovery; `None` where there was none.
     fn recovered(&self) -> Option<Figures> {
         self.inner.recovered().map(figures)
     }
@@ -167,12 +167,12 @@ impl Appender {
         Ok(report(&cleaned))
     }
 
-    /// What the last run of retention did, if there was one.
+    /// Report of the last run of retention; `None` before the first.
     fn last_cleaned(&self, py: Python<'_>) -> Option<Report> {
         py.detach(|| self.inner.last_cleaned()).as_ref().map(report)
     }
 
-    /// How many runs removed something.
+    /// The count of retention runs that removed something.
     fn cleaned_runs(&self) -> u64 {
         self.inner.cleaned_runs()
     }
@@ -255,7 +255,6 @@ impl Appender {
 }
 
 impl Appender {
-    /// The appender itself.
     pub fn shared(&self) -> Arc<append::Appender> {
         self.inner.clone()
     }

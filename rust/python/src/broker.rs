@@ -20,10 +20,9 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What happens per message, without the GIL.
+/// The work of a broker per message, without the GIL.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct DataPlane {
-    /// The data plane.
     pub inner: Arc<rmqfast_broker::DataPlane>,
     process: u32,
 }
@@ -31,7 +30,7 @@ pub struct DataPlane {
 /// `topic, queue_id, queue_offset, physical_offset, size, reason`.
 type SkippedRow = (String, i32, i64, i64, i32, String);
 
-/// What the control plane counts.
+/// Statistics that the control plane counts.
 const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
 
 /// Why an expression of SQL92 does not compile on a broker of 4.9; `None` where it does.
@@ -41,7 +40,6 @@ pub fn check_sql92(expression: &str) -> Option<String> {
     Sql92::parse_dialect(expression, Dialect::V4).err().map(|error| error.to_string())
 }
 
-/// `DataPlaneOptions` of Python.
 #[derive(FromPyObject)]
 pub struct PyDataPlaneOptions {
     broker_name: String,
@@ -215,7 +213,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// How many pulls wait.
+    /// The count of parked pulls.
     #[getter]
     fn parked_pulls(&self) -> usize {
         self.inner.state().parked_pulls.len()
@@ -372,12 +370,12 @@ impl DataPlane {
         harm.map(|(path, reason)| format!("{}: {reason}", path.display()))
     }
 
-    /// What is to be told of such harm, since it was taken last.
+    /// Warnings of such harm since the last call.
     fn take_harm_lines(&self) -> Vec<String> {
         self.inner.state().appender.take_harm_lines()
     }
 
-    /// How many messages pulls had to skip.
+    /// The count of messages that pulls had to skip.
     #[getter]
     fn skipped_messages(&self) -> u64 {
         self.inner.state().skipped_messages.count()

@@ -7,8 +7,7 @@ use rmqfast_store::store::config_files::ConfigFile;
 use rmqfast_store::store::config_save;
 use std::path::PathBuf;
 
-/// What a file says, as JSON; what a person should know of where that is from; what is wrong with the file where it is its backup
-/// that says it.
+/// A file's JSON; warnings about its source; the error in the file where its backup was read.
 type Loaded = (Option<String>, Vec<String>, Option<String>);
 
 /// The file `name` of the store at `path` or its backup.

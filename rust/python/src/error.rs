@@ -7,7 +7,6 @@ use rmqfast_store::Error;
 use rmqfast_store::error::no_room;
 use std::path::Path;
 
-/// `ENOSPC`.
 const NO_SPACE: i32 = 28;
 
 import_exception!(rmqfast.errors, ArgumentError);
@@ -117,13 +116,13 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
     }
 }
 
-/// What a peer says, for people.
+/// A peer's remark, for people.
 #[pyfunction]
 pub fn plain_remark(remark: &str) -> std::borrow::Cow<'_, str> {
     rmqfast_client::remark::plain_remark(remark)
 }
 
-/// What to do next about what a peer says.
+/// The next step after a peer's remark.
 #[pyfunction]
 pub fn step_after(remark: &str) -> Option<&'static str> {
     rmqfast_client::remark::step_after(remark)

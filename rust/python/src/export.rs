@@ -14,7 +14,7 @@ use std::path::Path;
 #[derive(FromPyObject)]
 pub struct PySizes(Option<PyAppendOptions>, i64);
 
-/// As `export::export`; `progress` is called with bytes done and bytes in all.
+/// Exports a store; `progress` is called with bytes done and bytes in all.
 pub fn export_store<'py>(
     py: Python<'py>,
     store: &MessageStore,

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// `kind, text, offset`.
 type PyEnd = (&'static str, String, Option<u64>);
 
 /// A copy that grows with its master's log.
@@ -98,7 +97,7 @@ fn offset(end: &End) -> Option<u64> {
     }
 }
 
-/// Where a broker serves its log, by its configuration: addresses, bytes of a file, what sends wait for, whether with TLS.
+/// The HA addresses, file size, acknowledgement mode and TLS setting of a broker's configuration.
 #[pyfunction]
 pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(Vec<String>, u64, &'static str, bool)> {
     let source = Source::of_config(&config, address).map_err(ArgumentError::new_err)?;

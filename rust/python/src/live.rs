@@ -5,10 +5,8 @@ use pyo3::types::PyBytes;
 use rmqfast_store::Result;
 use rmqfast_store::store::serve::{Live, LiveQueue};
 
-/// `physical_offset, size, tags_code`.
 pub type PyUnit = (i64, i32, i64);
 
-/// `records, index_last_update_timestamp, index_last_update_phy_offset`.
 pub type PyKeyFound<'py> = (Vec<Bound<'py, PyBytes>>, i64, i64);
 
 /// Asks a queue, without the GIL; `none` where there is no such queue.
@@ -24,12 +22,11 @@ fn of_queue<T: Send>(
     asked.map_err(to_python)
 }
 
-/// As `LiveQueue::bounds`; 0 and 0 where there is no such queue.
+/// Bounds of a queue; 0 and 0 where there is none.
 pub fn queue_bounds(py: Python<'_>, live: &Live, topic: &str, queue_id: i32) -> (i64, i64) {
     py.detach(|| live.queue(topic, queue_id).map_or((0, 0), |queue| queue.bounds()))
 }
 
-/// As `LiveQueue::unit`.
 pub fn unit(
     py: Python<'_>,
     live: &Live,
@@ -39,7 +36,7 @@ pub fn unit(
     Ok(unit.map(|unit| (unit.physical_offset, unit.size, unit.tags_code)))
 }
 
-/// As `Live::record`; its pages are read without the GIL.
+/// A record; its pages are read without the GIL.
 pub fn record<'py>(py: Python<'py>, live: &Live, physical_offset: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
     // a client may ask for any number; none of these is in the log
     let offset = u64::try_from(physical_offset).unwrap_or(u64::MAX);
@@ -47,17 +44,15 @@ pub fn record<'py>(py: Python<'py>, live: &Live, physical_offset: i64) -> PyResu
     Ok(record.map_err(to_python)?.map(|record| PyBytes::new(py, &record)))
 }
 
-/// As `Live::store_time`.
 pub fn store_time(py: Python<'_>, live: &Live, (topic, queue_id, queue_offset): (&str, i32, i64)) -> PyResult<i64> {
     of_queue(py, live, (topic, queue_id), -1, |queue| live.store_time(queue, queue_offset))
 }
 
-/// As `Live::offset_for_time`; 0 where there is no such queue.
+/// The first offset at a time; 0 where there is no such queue.
 pub fn offset_for_time(py: Python<'_>, live: &Live, queue: (&str, i32), when: i64) -> PyResult<i64> {
     of_queue(py, live, queue, 0, |queue| live.offset_for_time(queue, when))
 }
 
-/// As `Live::query`.
 pub fn query<'py>(
     py: Python<'py>,
     live: &Live,
@@ -75,7 +70,7 @@ pub fn query<'py>(
     Ok((records.iter().map(|record| PyBytes::new(py, record)).collect(), timestamp, phy_offset))
 }
 
-/// As `Live::earliest_in_queue`, `earliest_in_topic` without a queue, or `earliest_store_time` without a topic.
+/// The earliest store time in a queue, in a topic (no queue given) or in the store (no topic given).
 pub fn earliest_store_time(py: Python<'_>, live: &Live, topic: Option<&str>, queue_id: Option<i32>) -> PyResult<i64> {
     match (topic, queue_id) {
         (Some(topic), Some(queue_id)) => of_queue(py, live, (topic, queue_id), -1, |q| live.earliest_in_queue(q)),

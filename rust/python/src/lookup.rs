@@ -51,7 +51,7 @@ pub fn parse_message_id(message_id: &Bound<'_, PyString>) -> Option<(String, i32
     Some((host.ip.to_string(), host.port, physical_offset))
 }
 
-/// As `MessageStore::get_within`, or `get` without limits.
+/// Messages of a queue, with or without limits.
 pub fn get<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -70,7 +70,6 @@ pub fn get<'py>(
     Ok((got.status.name(), offsets, got.suggest_pulling_from_slave, messages, damage))
 }
 
-/// As `MessageStore::check_in_disk`.
 pub fn check_in_disk(
     py: Python<'_>,
     store: &MessageStore,
@@ -81,7 +80,7 @@ pub fn check_in_disk(
     py.detach(|| store.check_in_disk(topic, queue_id, offset, &limits)).map_err(to_python)
 }
 
-/// As `MessageStore::earliest_time`, or `earliest_in_queue` with a topic and a queue.
+/// The earliest store time, of a queue where one is given.
 pub fn earliest_time(
     py: Python<'_>,
     store: &MessageStore,
@@ -107,7 +106,6 @@ fn found<'py, 'a>(
     Ok((messages, damage.iter().map(in_log).collect()))
 }
 
-/// As `MessageStore::offset_for_time`.
 pub fn offset_for_time(
     py: Python<'_>,
     store: &MessageStore,
@@ -132,7 +130,7 @@ pub fn message_at<'py>(py: Python<'py>, store: &MessageStore, offset: u64, optio
     found(py, store, [record.as_slice()], options)
 }
 
-/// As `MessageStore::query`, of one topic.
+/// Messages of one topic by key.
 pub fn query<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -154,7 +152,7 @@ fn rows_of<'py>(py: Python<'py>, store: &MessageStore, all: &Found, options: Row
     Ok((messages, damage))
 }
 
-/// As `MessageStore::message_by_id`; no row where there is none.
+/// The message of an id; no row where there is none.
 pub fn message_by_id<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -167,7 +165,7 @@ pub fn message_by_id<'py>(
     rows_of(py, store, &found, options)
 }
 
-/// As `MessageStore::verify`; `progress` is called with bytes done and bytes in all.
+/// Verifies a store; `progress` is called with bytes done and bytes in all.
 pub fn verify<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -202,7 +200,6 @@ fn report_of<'py>(py: Python<'py>, report: &VerifyReport) -> PyResult<Bound<'py,
     Ok(fields)
 }
 
-/// As `MessageStore::info`.
 pub fn info<'py>(py: Python<'py>, store: &MessageStore) -> PyResult<Bound<'py, PyDict>> {
     let info = py.detach(|| store.info()).map_err(to_python)?;
     info_of(py, &info)

@@ -61,7 +61,7 @@ impl PyMessage {
     }
 }
 
-/// What a broker knows of a message that its producer does not say.
+/// Values of a record that the broker adds to the producer's message.
 #[derive(Clone, Copy, Default)]
 pub struct Sent {
     pub born_host: Option<Host>,
@@ -71,7 +71,6 @@ pub struct Sent {
     pub is_due: bool,
 }
 
-/// One message.
 pub struct OneMessage {
     message: PyMessage,
     pairs: Pairs,

@@ -19,7 +19,6 @@ pub struct PyRetentionOptions {
 /// `log_files, queue_files, index_files, bytes, min_offset, used_ratio, is_writable, clock_jump_ms`.
 pub type Report = (usize, usize, usize, u64, u64, Option<u8>, bool, i64);
 
-/// `kind, path, bytes`.
 type PyRemovable = (&'static str, PathBuf, u64);
 
 impl PyRetentionOptions {
@@ -39,7 +38,7 @@ impl PyRetentionOptions {
     }
 }
 
-/// What a run did.
+/// The report of a run.
 pub fn report(cleaned: &Cleaned) -> Report {
     (
         cleaned.log_files,

@@ -18,7 +18,7 @@ pub fn from_damage(damage: &Damage) -> PyDamage {
     (damage.offset, damage.length, damage.reason.clone(), damage.file.to_string_lossy().into_owned())
 }
 
-/// What a row is made with, beside its record.
+/// Options of a row, beside its record.
 #[derive(FromPyObject)]
 pub struct RowOptions(pub Option<String>, pub usize);
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What errors call it.
+/// Its name in errors.
 const NAME: &str = "this scan";
 
 /// Batches of a scan; one consumer takes them.
@@ -28,7 +28,6 @@ pub struct Scan {
 /// The store that is read, as far as reading it goes on or ends.
 #[derive(Clone)]
 pub struct Opened {
-    /// Its directory.
     pub root: PathBuf,
     /// Whether somebody closed it.
     pub is_closed: Arc<AtomicBool>,

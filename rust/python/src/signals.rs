@@ -75,7 +75,7 @@ pub fn check() -> rmqfast_remoting::Result<()> {
     attempt(|py| py.check_signals()).map_err(|_| rmqfast_remoting::Error::Interrupted)
 }
 
-/// What long work is told of: it looks for Ctrl-C, and calls `progress` with bytes done and bytes in all.
+/// Watches long work: looks for Ctrl-C, and calls `progress` with bytes done and bytes in all.
 pub fn watch(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<()> {
     let mut interrupt = Signals::here().checker();
     let mut next_call_at = 0;

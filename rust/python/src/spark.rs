@@ -126,7 +126,7 @@ pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResu
     schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
 }
 
-/// What filters leave of the read of a store.
+/// A store read, narrowed by filters.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct Selection {
     selection: push_down::Selection,
@@ -199,7 +199,6 @@ impl Selection {
     }
 }
 
-/// Filters of Python.
 pub fn filters(asked: Vec<PyFilter<'_>>) -> PyResult<Vec<Filter>> {
     let filter = |(kind, column, values): PyFilter<'_>| {
         let values = values.iter().map(literal).collect::<PyResult<_>>()?;

@@ -18,7 +18,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A store directory.
 #[pyclass(frozen, weakref, module = "rmqfast._native._rmqfast")]
 pub struct Store {
     store: MessageStore,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often Ctrl-C is looked for.
+/// Between two looks for Ctrl-C.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// `("end" | "begin" | "position" | "time", number)`.
@@ -34,13 +34,11 @@ pub struct Tail {
     process: u32,
 }
 
-/// Where to begin and to end: `last` messages more at the beginning, `stop` a position, or less than 0 for the end by now.
+/// Range of a tail: `last` messages more at the beginning; `stop` is a position, or less than 0 for the present end.
 pub struct Range {
-    /// Where to begin.
     pub start: PyStart,
-    /// Messages before that.
+    /// Count of messages before `start`.
     pub last: usize,
-    /// Where to end.
     pub stop: Option<i64>,
     /// Whether damage ends it with an error.
     pub fails_on_damage: bool,

@@ -16,7 +16,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 const LOGGER: &str = "rmqfast.spark";
 
-/// What options and a schema ask for.
+/// A sink, by its options and a schema.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicSink {
     given: (Pairs, Pairs),
@@ -137,7 +137,7 @@ impl Drop for TopicWriter {
     }
 }
 
-/// What was sent.
+/// Counts of a partition.
 #[pyclass(frozen, eq, module = "rmqfast._native._rmqfast")]
 #[derive(PartialEq)]
 pub struct Written {

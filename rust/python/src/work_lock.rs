@@ -19,7 +19,6 @@ pub struct Held<'a, T> {
 }
 
 impl<T> WorkLock<T> {
-    /// Nobody has it.
     pub fn new(value: T) -> Self {
         Self { value: Mutex::new(value), holder: AtomicUsize::new(0) }
     }

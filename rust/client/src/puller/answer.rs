@@ -14,7 +14,7 @@ use rmqfast_store::scan::row::Row;
 /// Position of a record's queue offset.
 const QUEUE_OFFSET_AT: usize = 20;
 
-/// What an answer of a static topic's queue has, whose messages are numbered otherwise.
+/// Field of a static topic's answers, whose messages are numbered otherwise.
 ///
 /// Source: `PullMessageProcessor.rewriteResponseForStaticTopic`.
 const OFFSET_DELTA: &str = "offsetDelta";
@@ -35,14 +35,12 @@ fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
     names.split(|byte| *byte == b',').any(|other| other == name.as_bytes())
 }
 
-/// What the broker says.
+/// A broker's answer to a pull.
 #[derive(Debug)]
 pub struct Answer {
-    /// How it is meant.
     pub status: PullStatus,
     /// The response code; -1 where there was none.
     pub code: i32,
-    /// What a person reads.
     pub remark: String,
     /// The offset to go on at.
     pub next: i64,
@@ -50,16 +48,15 @@ pub struct Answer {
     pub bounds: (i64, i64),
     /// Id of the broker to ask next.
     pub suggested_broker_id: i64,
-    /// Records.
     pub body: Body,
-    /// Where they are, and their properties where somebody asks for these.
+    /// Places of the records, with their properties if these are requested.
     pub rows: Vec<Row>,
-    /// Where the offsets cannot be the records': the first of them. A queue of a multi-dispatch lists records of others.
+    /// First offset, where the records do not hold their offsets: a multi-dispatch queue lists records of others.
     pub counted_from: Option<i64>,
 }
 
 impl Answer {
-    /// What stands for an answer that did not come or cannot be used.
+    /// Stands for an answer that did not come or cannot be used.
     pub fn failed(code: i32, remark: impl Into<String>) -> Self {
         let (status, remark) = (PullStatus::Failed, remark.into());
         let (body, rows) = (Body::default(), Vec::new());

@@ -9,7 +9,7 @@ const BUFFERS: usize = 32;
 const BYTES: usize = 32 << 20;
 /// Smaller ones are not worth keeping.
 const SMALLEST: usize = 16 << 10;
-/// What answers are read into has a multiple of it: one that is a few bytes larger than the last finds room where that was.
+/// Buffers are multiples of this: an answer that is a few bytes larger than the last one fits.
 const STEP: usize = 64 << 10;
 
 /// The bytes of an answer: a part of a buffer.
@@ -23,7 +23,7 @@ pub struct Body {
 /// Buffers that nobody uses.
 #[derive(Debug, Default)]
 pub struct Pool {
-    /// The oldest first.
+    /// Buffers, oldest first.
     free: Mutex<VecDeque<Vec<u8>>>,
 }
 
@@ -42,7 +42,7 @@ impl Body {
         Self { buffer, range, pool: pool.cloned() }
     }
 
-    /// What stands there in a buffer, which is the pool's afterwards.
+    /// The body in a buffer, which goes back to the pool afterwards.
     pub fn within(buffer: Vec<u8>, range: Range<usize>, pool: &Arc<Pool>) -> Self {
         Self { buffer, range, pool: Some(pool.clone()) }
     }

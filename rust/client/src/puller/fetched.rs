@@ -1,4 +1,4 @@
-//! What a puller hands out: answers in the order of their offsets, and what befell the connection.
+//! Items that a puller hands out: answers in the order of their offsets, and events of connections.
 use super::answer::{Answer, queue_offset};
 use super::body::Body;
 use super::pull_status::PullStatus;
@@ -10,14 +10,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one answer says of a stretch of a queue.
+/// One answer: a stretch of a queue.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// The queue.
     pub queue: Arc<Queue>,
     /// Number of the assignment or seek that it belongs to.
     pub epoch: u64,
-    /// How it is meant.
     pub status: PullStatus,
     /// The offset that was asked for.
     pub begin_offset: i64,
@@ -33,17 +31,16 @@ pub struct Fetched {
     pub suggested_broker_id: i64,
     /// The broker's response code; -1 where none came.
     pub code: i32,
-    /// What a person reads.
     pub remark: String,
     /// Records, one behind the other. What was one answer may share them.
     pub body: Arc<Body>,
-    /// Where they are, and their properties where somebody asks for these.
+    /// Places of the records, with their properties if these are requested.
     pub rows: Vec<Row>,
     /// Whole tags that the client wants of them.
     pub tags: Option<Arc<Tags>>,
     /// From the request to its answer.
     pub elapsed: Duration,
-    /// Where the offsets cannot be the records': the first of them. A queue of a multi-dispatch lists records of others.
+    /// First offset, where the records do not hold their offsets: a multi-dispatch queue lists records of others.
     pub counted_from: Option<i64>,
     /// Bytes of its records.
     pub size: usize,
@@ -52,22 +49,19 @@ pub struct Fetched {
 /// Why a queue is asked for no more: one of its numbers, or those of all queues, reached a threshold.
 #[derive(Clone, Debug)]
 pub struct FlowControl {
-    /// The queue.
     pub queue: Arc<Queue>,
     /// Its messages that are in flight, ready or in hand.
     pub messages: i64,
-    /// Their bytes.
     pub bytes: i64,
     /// Offsets from its first message that is not done to the last one that came.
     pub span: i64,
-    /// How often that happened, to any queue.
+    /// Count of such removals, over all queues.
     pub times: u64,
 }
 
 /// One thing to be taken.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// An answer.
     Fetched(Box<Fetched>),
     /// The connection to an address is there, for the first time or again.
     Connected(Arc<str>),
@@ -101,7 +95,7 @@ impl Fetched {
         }
     }
 
-    /// What an answer says, to a pull of a queue from an offset on.
+    /// Makes the item of an answer to a pull from `begin_offset` on.
     pub fn new(queue: Arc<Queue>, begin_offset: i64, answer: Answer, tags: Option<Arc<Tags>>) -> Self {
         Self {
             queue,

@@ -35,12 +35,12 @@ impl Puller {
         Self { shared: Shared::new(options, on_ready).into(), threads: Mutex::default() }
     }
 
-    /// How it asks, and how much it may hold.
+    /// Options of its pulls and its limits.
     pub fn options(&self) -> &PullerOptions {
         &self.shared.options
     }
 
-    /// As [`State::assign`]; the broker's thread connects to it.
+    /// Starts pulling a queue; the broker's thread connects to it.
     ///
     /// # Errors
     /// [`Error::Remoting`] if the operating system gives no thread; [`Error::Closed`].
@@ -54,7 +54,7 @@ impl Puller {
         Ok(epoch)
     }
 
-    /// As [`State::move_to`].
+    /// Pulls a queue from another broker address: see [`State::move_to`].
     ///
     /// # Errors
     /// As [`assign`](Self::assign).
@@ -65,7 +65,7 @@ impl Puller {
         Ok(was_pulled)
     }
 
-    /// As [`State::resume`].
+    /// Continues a queue where it was left: see [`State::resume`].
     ///
     /// # Errors
     /// As [`assign`](Self::assign).
@@ -78,64 +78,55 @@ impl Puller {
         Ok(epoch)
     }
 
-    /// As [`State::position`].
     pub fn position(&self, queue: &Queue) -> Option<i64> {
         self.shared.lock().position(queue)
     }
 
-    /// As [`State::has_queues`].
     pub fn has_queues(&self) -> bool {
         self.shared.lock().has_queues()
     }
 
-    /// As [`State::was_lost`]; also where a thread came to a bad end.
+    /// Whether a connection was lost, or a thread panicked.
     pub fn was_lost(&self) -> bool {
         self.shared.lock().was_lost() || self.has_ended()
     }
 
-    /// As [`State::retain`].
     pub fn retain(&self, is_kept: impl FnMut(&Queue) -> bool) {
         self.changed(|state| state.retain(is_kept));
     }
 
-    /// As [`State::remove`]. Returns whether it was pulled.
+    /// Stops pulling a queue; whether it was pulled.
     pub fn remove(&self, queue: &Queue) -> bool {
         self.changed(|state| state.remove(queue)).is_some()
     }
 
-    /// As [`State::seek`].
     pub fn seek(&self, queue: &Queue, offset: i64) -> Option<u64> {
         self.changed(|state| state.seek(queue, offset))
     }
 
-    /// As [`State::pause`].
     pub fn pause(&self, queue: &Queue, is_paused: bool) -> bool {
         self.changed(|state| state.pause(queue, is_paused))
     }
 
-    /// As [`State::subscribe`].
     pub fn subscribe(&self, topic: &str, subscription: Subscription) {
         self.changed(|state| state.subscribe(topic, &subscription.into()));
     }
 
-    /// As [`State::set_threshold`].
     pub fn set_threshold(&self, of_queue: Threshold) {
         self.changed(|state| state.set_threshold(of_queue));
     }
 
-    /// As [`State::done`].
     pub fn done(&self, epoch: u64, volume: Volume, position: i64) {
         let woken = self.shared.lock().done(epoch, volume, position);
         self.ring(&woken);
     }
 
-    /// As [`State::give_back`].
     pub fn give_back(&self, fetched: Fetched) {
         self.shared.lock().give_back(fetched);
         self.shared.notify();
     }
 
-    /// What came, at most `max` items; waits for the first of them until `until`, then for as much as is gathered.
+    /// Takes at most `max` items; waits for the first until `until`, then for as much as `gather` asks for.
     ///
     /// # Errors
     /// [`Error::Closed`] once it was closed.
@@ -182,18 +173,16 @@ impl Puller {
         Ok(items)
     }
 
-    /// What nobody took yet, and what was taken and is not done.
+    /// Volumes that are ready or waiting, and in hand.
     pub fn backlog(&self) -> (Volume, Volume) {
         let state = self.shared.lock();
         (state.held(), state.in_hand())
     }
 
-    /// As [`State::is_handled`].
     pub fn is_handled(&self) -> bool {
         self.shared.lock().is_handled()
     }
 
-    /// As [`State::full_times`].
     pub fn full_times(&self) -> u64 {
         self.shared.lock().full_times()
     }

@@ -14,7 +14,6 @@ const LARGE: usize = 512 << 10;
 /// Reads before others get their turn.
 const READS: usize = 16;
 
-/// An open connection.
 #[derive(Debug)]
 pub struct Link {
     transport: Transport,

@@ -1,4 +1,4 @@
-//! How a puller asks, and how much it may hold.
+//! Options of a puller: its pulls and its limits.
 use crate::error::Result;
 use crate::pull_body::Tags;
 use rmqfast_remoting::ClientTls;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub type Sign =
     dyn Fn(i32, &[(String, String)], &[u8]) -> std::result::Result<Vec<(String, String)>, String> + Send + Sync;
 
-/// What all pulls of a puller have in common.
+/// Options of all pulls of a puller.
 #[derive(Clone)]
 pub struct PullerOptions {
     /// TLS; without, the connection is plain.
@@ -23,23 +23,23 @@ pub struct PullerOptions {
     /// So many of the `depth` requests must be answered before new ones are sent, in one write: the broker, too, then reads
     /// several requests at a time. At most `depth`.
     pub burst: usize,
-    /// What a taker waits for.
+    /// Volume that a taker waits for.
     pub gather: Gather,
     /// Messages that a pull asks for.
     pub batch: i64,
-    /// How long the broker shall hold a pull that finds nothing; zero for not at all.
+    /// The broker holds a pull that finds nothing for this time; zero for not at all.
     pub suspend: Duration,
-    /// How long to wait for an answer.
+    /// Time to wait for an answer.
     pub timeout: Duration,
-    /// How long to wait for a connection.
+    /// Time to wait for a connection.
     pub connect_timeout: Duration,
-    /// How long a queue is left alone after the broker refused.
+    /// Pause of a queue after the broker refused a pull.
     pub retry: Duration,
-    /// How long a queue is left alone after an answer with messages; if not zero, one request of a queue is in flight.
+    /// Pause of a queue after an answer with messages; if not zero, at most one request of a queue is in flight.
     pub interval: Duration,
     /// `sysFlag` of a pull; the bits for "suspend" and "commit" follow from the rest.
     pub sys_flag: i32,
-    /// How much of a queue may be in flight, ready or in hand.
+    /// Limit of a queue's messages in flight, ready or in hand.
     pub of_queue: Threshold,
     /// The same of all queues together.
     pub in_all: Threshold,
@@ -55,22 +55,20 @@ pub struct PullerOptions {
     pub sign: Option<Arc<Sign>>,
 }
 
-/// How much shall be taken at a time, where more is under way.
+/// Volume to take at a time, where more is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gather {
     /// Bytes; zero for whatever there is.
     pub bytes: i64,
-    /// How long to wait for them once something is there.
+    /// Time to wait for them after the first.
     pub pause: Duration,
 }
 
-/// Where a queue is asked for no more. What is in flight counts with what it will bring at most, so that no more than this
-/// and one answer is ever held; what the stretch of a filtered queue brings is not known before.
+/// Limit at which pulling stops. Answers in flight count with what they will bring at most, so that no more than this and one
+/// answer is ever held; that of a filtered queue is not known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// Messages.
     pub messages: i64,
-    /// Bytes.
     pub bytes: i64,
 }
 
@@ -127,7 +125,6 @@ impl fmt::Debug for PullerOptions {
 /// A broker at its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broker {
-    /// `host:port`.
     pub address: String,
     /// Slaves store no offsets.
     pub is_slave: bool,
@@ -136,30 +133,27 @@ pub struct Broker {
 /// Which messages of a topic are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
-    /// What the broker filters by.
+    /// The filter that the broker applies.
     pub expression: String,
-    /// `TAG` or `SQL92`.
     pub expression_type: String,
-    /// Its version.
     pub version: i64,
     /// Whole tags that the client wants, of what the broker found by their hashes.
     pub tags: Option<Arc<Tags>>,
 }
 
-/// What is to be pulled of a queue.
+/// The part of a queue to pull.
 #[derive(Clone, Debug, Default)]
 pub struct Assignment {
     /// The first offset to pull.
     pub start: i64,
     /// The offset before which it ends; without, it goes on for ever.
     pub end: Option<i64>,
-    /// Which messages.
     pub subscription: Arc<Subscription>,
     /// Whether nothing is asked before it is resumed.
     pub is_paused: bool,
     /// Whether nobody asks for tags, keys and ids of its messages: to find these takes longer than all else of an answer.
     pub without_properties: bool,
-    /// Where the group goes on, as far as is known: what pulls tell the broker that commit offsets.
+    /// The group's position, if it is known: pulls tell it to the broker.
     pub commit_offset: i64,
     /// Whether what there is behind the end is pulled, too, once all before it was taken. Nobody can take it before the
     /// queue is [resumed](super::State::resume).

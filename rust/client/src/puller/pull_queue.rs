@@ -26,7 +26,7 @@ const PATIENCE: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Offsets of a stretch at most: as far as a broker looks for what matches.
 const MAX_STRIDE: i64 = 16_000;
-/// What a broker of 5.x answers that has too much to do, and how soon it is asked again.
+/// Code of a 5.x broker that is overloaded, and the time until the next try.
 ///
 /// Source: `ResponseCode.FLOW_CONTROL`, `DefaultMQPushConsumerImpl.PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
 const FLOW_CONTROL: i32 = 215;
@@ -35,9 +35,7 @@ const FLOW_CONTROL_RETRY: Duration = Duration::from_millis(20);
 /// A queue, and what of it is in flight.
 #[derive(Debug)]
 pub struct PullQueue {
-    /// Its name.
     pub queue: Arc<Queue>,
-    /// What is wanted of it.
     pub assignment: Assignment,
     /// Number of the last assignment or seek.
     pub epoch: u64,
@@ -49,16 +47,16 @@ pub struct PullQueue {
     pub is_full: bool,
     /// When it may be asked again.
     pub not_before: Option<Instant>,
-    /// What can be taken.
+    /// Ready to hand out.
     pub ready: Volume,
-    /// What was taken and is not done.
+    /// Handed out, not acknowledged.
     pub in_hand: Volume,
     /// The first offset that is not done, and the last one that came, where anything is there.
     span: Option<(i64, i64)>,
     /// The offset behind what was taken.
     position: i64,
     stretches: VecDeque<Stretch>,
-    /// What is there, but not handed out.
+    /// Arrived behind a gap.
     waiting: Volume,
     next_stretch: u64,
     frontier: i64,
@@ -82,27 +80,22 @@ pub struct Times {
     pub now: Instant,
 }
 
-/// Messages and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
-    /// Messages.
     pub messages: i64,
-    /// Bytes.
     pub bytes: i64,
 }
 
 impl Volume {
-    /// What a fetched answer takes.
+    /// The volume of an answer.
     pub fn of(fetched: &Fetched) -> Self {
         Self { messages: fetched.rows.len() as i64, bytes: fetched.bytes() as i64 }
     }
 
-    /// More.
     pub fn add(&mut self, other: Self) {
         *self = Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes };
     }
 
-    /// Less.
     pub fn subtract(&mut self, other: Self) {
         *self = Self { messages: self.messages - other.messages, bytes: self.bytes - other.bytes };
     }
@@ -121,14 +114,11 @@ struct Stretch {
     there: VecDeque<Fetched>,
 }
 
-/// What is to be asked for.
+/// A pull to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The stretch.
     pub stretch: u64,
-    /// The first offset.
     pub offset: i64,
-    /// Messages at most.
     pub max_messages: i64,
     /// Whether the queue's end is reached, so that the broker may hold it.
     pub at_end: bool,
@@ -171,7 +161,7 @@ impl PullQueue {
         }
     }
 
-    /// What is ready, in hand, and what answers in flight will bring, about; one at the queue's end counts as nothing.
+    /// The volume that is ready, in hand or expected from answers in flight; one at the queue's end counts as nothing.
     pub fn expected(&self) -> Volume {
         // a pull at the end may be held without bringing anything; before the end is known, it may bring a whole batch
         let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
@@ -184,7 +174,7 @@ impl PullQueue {
         expected
     }
 
-    /// What nobody took yet.
+    /// The volume that is ready or waiting.
     pub fn held(&self) -> Volume {
         let mut held = self.ready;
         held.add(self.waiting);
@@ -318,7 +308,7 @@ impl PullQueue {
         Some(wanted)
     }
 
-    /// How far a stretch may reach that begins at `offset`.
+    /// The end of a stretch that begins at `offset`, at most.
     fn limit(&self, offset: i64) -> i64 {
         let end = self.assignment.end.unwrap_or(i64::MAX);
         // who takes what is there must not share a core or a connection with what is for later
@@ -370,7 +360,7 @@ impl PullQueue {
         self.hand_out()
     }
 
-    /// Nothing that was asked will be answered: it is asked again.
+    /// Forgets requests in flight: a lost connection answers none of them, so they are planned again.
     pub fn forget_asked(&mut self) {
         self.stretches.iter_mut().for_each(|stretch| stretch.is_asked = false);
     }
@@ -438,7 +428,8 @@ impl PullQueue {
         }
     }
 
-    /// Nothing new at the end of the queue; or a broker that says that there is something and does not give it.
+    /// Handles an answer without progress: nothing new at the end of the queue, or a broker that announces messages and does not
+    /// return them.
     fn stand_still(&mut self, index: usize, answer: Answer, at: &Times) {
         let begin = self.stretches[index].next;
         if answer.status == PullStatus::NoNewMsg {
@@ -457,7 +448,7 @@ impl PullQueue {
         }
     }
 
-    /// How far the next stretches shall reach: as far as answers do.
+    /// Adapts the length of the next stretches to that of answers.
     fn learn(&mut self, wanted: Wanted, answer: &Answer, end: i64) {
         let reached = answer.next - wanted.offset;
         if self.assignment.subscription.is_filtered() {
@@ -474,7 +465,7 @@ impl PullQueue {
         }
     }
 
-    /// What stands before the first gap, and before the end.
+    /// Takes the answers before the first gap, and before the end.
     fn hand_out(&mut self) -> Vec<Fetched> {
         let end = self.assignment.end.unwrap_or(i64::MAX);
         let mut out = Vec::new();

@@ -1,16 +1,15 @@
-//! How the answer to a pull is meant.
+//! The status of a pull's answer.
 use rmqfast_remoting::code::response;
 
-/// How an answer is meant.
+/// The status of a pull's answer.
 ///
 /// Source: `PullStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullStatus {
-    /// There are messages.
     Found,
-    /// Nothing new came while the broker waited.
+    /// Nothing new arrived while the broker held the pull.
     NoNewMsg,
-    /// What there is does not match.
+    /// No message matches the filter.
     NoMatchedMsg,
     /// The queue does not have that offset; nothing more comes before a seek.
     OffsetIllegal,
@@ -19,7 +18,7 @@ pub enum PullStatus {
 }
 
 impl PullStatus {
-    /// What a response code of `PULL_MESSAGE` means.
+    /// The status of a response code of `PULL_MESSAGE`.
     pub fn of_code(code: i32) -> Self {
         match code {
             // `ResponseCode`: SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED
@@ -31,7 +30,6 @@ impl PullStatus {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Found => "FOUND",

@@ -4,7 +4,6 @@ use std::sync::Arc;
 /// A queue, as `MessageQueue`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Queue {
-    /// The topic.
     pub topic: String,
     /// The name of its brokers.
     pub broker_name: Arc<str>,

@@ -28,7 +28,7 @@ pub struct State {
     /// By number, and so by age.
     in_flight: BTreeMap<i32, InFlight>,
     ready: VecDeque<Item>,
-    /// What nobody took yet.
+    /// Volume that is ready or waiting.
     held: Volume,
     in_hand: Volume,
     last_epoch: u64,
@@ -36,11 +36,11 @@ pub struct State {
     /// Whether queues wait until there is less of all queues together.
     is_full: bool,
     full_times: u64,
-    /// How many threads wait for something to take.
+    /// Threads in `take`.
     pub takers: usize,
 }
 
-/// What is known of a broker that queues are pulled from.
+/// A broker that queues are pulled from.
 #[derive(Debug)]
 struct BrokerState {
     broker: Broker,
@@ -63,20 +63,16 @@ struct InFlight {
 /// A pull to be sent.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its number.
     pub opaque: i32,
-    /// The queue.
     pub queue: Arc<Queue>,
-    /// Which offsets.
     pub wanted: Wanted,
-    /// What the broker shall filter by.
+    /// The filter that the broker applies.
     pub subscription: Arc<Subscription>,
-    /// What the broker shall store as the group's offset; 0 for nothing.
+    /// The group's offset that the broker stores; 0 for none.
     pub commit_offset: i64,
 }
 
 impl State {
-    /// No queue yet.
     pub fn new(options: Arc<PullerOptions>) -> Self {
         Self {
             of_queue: options.of_queue,
@@ -224,7 +220,7 @@ impl State {
         self.with_room([epoch])
     }
 
-    /// What is to be sent to a broker now.
+    /// The requests to send to a broker now.
     pub fn requests(&mut self, broker: usize, now: Instant) -> Vec<Request> {
         let is_time = self.brokers[broker].bulk <= self.options.depth.saturating_sub(self.options.burst);
         let requests = if is_time { self.planned(broker, now) } else { Vec::new() };
@@ -289,7 +285,7 @@ impl State {
         Some(Request { opaque: self.last_opaque, queue, wanted, subscription, commit_offset })
     }
 
-    /// What the request was for; `None` where nobody waits for its answer any more.
+    /// The pull of a request; `None` where its answer is not expected any more.
     pub fn asked(&self, opaque: i32) -> Option<(Arc<Queue>, i64, bool)> {
         let asked = self.in_flight.get(&opaque)?;
         let queue = self.queues.get(&asked.epoch)?;
@@ -380,7 +376,7 @@ impl State {
         }
     }
 
-    /// How many items are taken at once: those that together have as much as is gathered.
+    /// The count of items to take at once: as many as reach the volume of `gather`.
     fn gathered(&self, max: usize) -> usize {
         let mut left = match self.options.gather.bytes {
             0 => i64::MAX,
@@ -420,17 +416,17 @@ impl State {
         self.in_flight.is_empty() && self.ready.is_empty() && self.takers > 0
     }
 
-    /// What nobody took yet, of all queues.
+    /// The volume that is ready or waiting, over all queues.
     pub fn held(&self) -> Volume {
         self.held
     }
 
-    /// What was taken and is not done, of all queues.
+    /// The volume in hand, over all queues.
     pub fn in_hand(&self) -> Volume {
         self.in_hand
     }
 
-    /// How often a queue was not asked for because too much was there.
+    /// The count of pulls that a full queue held back.
     pub fn full_times(&self) -> u64 {
         self.full_times
     }
@@ -458,7 +454,7 @@ impl State {
         self.queues.get_mut(self.epochs.get(queue)?)
     }
 
-    /// Nobody waits for what was asked of a queue; it is asked for once more.
+    /// Forgets the requests in flight of a queue; they are planned again.
     fn forget(&mut self, epoch: u64) {
         let brokers = &mut self.brokers;
         self.in_flight.retain(|_, asked| {

@@ -7,24 +7,21 @@ use super::state::Request;
 use rmqfast_remoting::code::request::PULL_MESSAGE;
 use rmqfast_remoting::{Header, Value};
 
-/// What a pull asks for.
+/// The header of a PULL_MESSAGE request.
 #[derive(Clone, Copy, Debug)]
 pub struct PullHeader<'a> {
     /// The group in whose name it is pulled.
     pub consumer_group: &'a str,
-    /// The queue.
     pub queue: &'a Queue,
-    /// The first offset.
     pub offset: i64,
-    /// Messages at most.
     pub max_messages: i64,
     /// Of `PullSysFlag`; the bits for "suspend" and "commit" follow from the rest.
     pub sys_flag: i32,
     /// The group's offset, to be stored; 0 for nothing.
     pub commit_offset: i64,
-    /// How long the broker shall hold it where there is nothing, in milliseconds.
+    /// The broker holds a pull that finds nothing for this time, in milliseconds.
     pub suspend_millis: i64,
-    /// What the broker shall filter by.
+    /// The filter that the broker applies.
     pub subscription: &'a Subscription,
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Between two tries to connect: at first, and at most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
-/// What the threads and their owner share.
+/// State that the threads and their owner share.
 pub struct Shared {
     state: Mutex<State>,
     /// Something is ready, or the end.
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// What is to be sent to a broker now, and whether nothing is in flight even so.
+    /// The requests to send to a broker now, and whether none is in flight even so.
     fn requests(&self, broker: usize, now: Instant) -> (Vec<Request>, bool) {
         let mut state = self.lock();
         (state.requests(broker, now), state.is_idle(broker))
@@ -68,7 +68,7 @@ impl Shared {
     }
 }
 
-/// What the thread has.
+/// The thread of a broker.
 pub struct Worker {
     pub shared: Arc<Shared>,
     pub ear: Ear,

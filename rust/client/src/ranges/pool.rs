@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Pullers kept at most.
 const MOST: usize = 64;
-/// How long one is kept.
+/// An unused puller is kept for this time.
 const IDLE: Duration = Duration::from_secs(60);
 /// Pullers kept at most that read ahead, each of which may hold as much as its thresholds allow.
 const MOST_AHEAD: usize = 8;
@@ -33,7 +33,7 @@ struct Idle {
     since: Instant,
 }
 
-/// How a cluster is reached, by whom, and how it is asked. It may hold a secret, and is not shown.
+/// Identifies pullers that reads may share: cluster, account, options. It may hold a secret, and is not shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PoolKey(String);
 
@@ -57,7 +57,6 @@ impl std::fmt::Debug for PoolKey {
 }
 
 impl PullerPool {
-    /// Without a puller.
     pub const fn new() -> Self {
         Self { idle: Mutex::new(Kept { pullers: VecDeque::new(), has_cleaner: false }) }
     }

@@ -1,4 +1,4 @@
-//! How far a range is read, and what an answer means for it: no socket, no clock.
+//! Progress of a range, and the meaning of an answer for it: no socket, no clock.
 //!
 //! ```text
 //!  answer                        unfiltered                     with a filter
@@ -28,18 +28,18 @@ const FINAL_CODES: [i32; 4] = [
 /// The same among those that all have the code 1.
 const FINAL_REMARKS: [&str; 3] = ["AclException", "is illegal, topic", "filter message by SQL92"];
 
-/// What follows from an answer.
+/// The consequence of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether there are messages to hand out.
     pub has_rows: bool,
     /// Messages that are not there.
     pub loss: Option<String>,
-    /// Where the range goes on though the answer did not lead there; at once, or later where `is_late`.
+    /// The offset to continue at, though the answer did not lead there; at once, or later where `is_late`.
     pub seek: Option<i64>,
     /// Whether to wait before.
     pub is_late: bool,
-    /// What a broker says that will never answer otherwise.
+    /// The words of a broker that will never answer otherwise.
     pub refusal: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// How far a range is read. Times are durations since any one moment.
+/// Progress of a range. Times are durations since any one moment.
 #[derive(Debug)]
 pub struct Progress {
     range: QueueRange,
@@ -76,13 +76,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is read yet. `is_filtered`: the broker leaves messages out.
+    /// Starts a range. `is_filtered`: the broker leaves messages out.
     pub fn new(range: QueueRange, is_filtered: bool) -> Self {
         let (next, is_done) = (range.start, range.start >= range.end);
         Self { range, is_filtered, next, is_done, trouble: None, moved_at: Duration::ZERO, last_end: -1 }
     }
 
-    /// The range.
     pub fn range(&self) -> &QueueRange {
         &self.range
     }

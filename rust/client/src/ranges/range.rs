@@ -8,9 +8,7 @@ use std::time::Duration;
 /// A range of a queue's offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueRange {
-    /// The queue.
     pub queue: Queue,
-    /// The first offset.
     pub start: i64,
     /// The offset behind the last.
     pub end: i64,
@@ -34,16 +32,16 @@ impl fmt::Display for QueueRange {
     }
 }
 
-/// What all tasks of a read have in common.
+/// Options of all tasks of a read.
 #[derive(Clone, Debug)]
 pub struct RangeRequest {
-    /// How brokers are asked.
+    /// Options of the pulls.
     pub puller: PullerOptions,
-    /// What brokers filter by.
+    /// The filter that brokers apply.
     pub subscription: Arc<Subscription>,
     /// Columns and bodies; times and keys, which brokers do not filter by; whether bodies are compared with their CRC.
     pub scan: ScanRequest,
-    /// How long a range may wait for a message, while its broker is away or refuses.
+    /// Time that a range waits for a message, while its broker is away or refuses.
     pub patience: Duration,
     /// Whether messages that are lost or unreadable are an error; otherwise a warning.
     pub is_strict: bool,

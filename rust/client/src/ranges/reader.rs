@@ -14,40 +14,38 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What becomes batches together: an answer of 32 messages, which is what brokers give unless their limits were raised,
-/// costs more to hand on alone than to pull.
+/// Answers that become one batch: one of 32 messages, which is what brokers give unless their limits were raised, costs more to
+/// hand on alone than to pull.
 const GATHER: Gather = Gather { bytes: 1 << 20, pause: Duration::from_millis(20) };
 /// Answers that become batches together, however little they have.
 const MOST: usize = 1024;
 /// Messages in flight or ready at most, however small they are.
 const MOST_MESSAGES: i64 = 1 << 18;
-/// What a puller that reads ahead may hold.
+/// Limit of a puller that reads ahead.
 const AHEAD: Threshold = Threshold { messages: MOST_MESSAGES, bytes: 32 << 20 };
 /// Between two looks at the route while the broker does not answer, and two at a queue that ends early.
 const PAUSE: Duration = Duration::from_secs(1);
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
 
-/// What [`RangeReader::advance`] came to.
+/// A step of [`RangeReader::advance`].
 #[derive(Debug)]
 pub enum Step {
     /// Answers, with the messages that are handed out as their rows, of at least one each.
     Answers(Vec<Fetched>),
-    /// Nothing came yet.
     Waiting,
     /// All ranges are read.
     Done,
 }
 
-/// What a reader has done.
+/// Counts of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Messages that were handed out.
     pub rows: u64,
     /// Bytes of records that were pulled.
     pub bytes: u64,
-    /// Answers with messages.
     pub pulls: u64,
-    /// How long it waited for answers.
+    /// Time it waited for answers.
     pub waited: Duration,
 }
 
@@ -58,14 +56,14 @@ pub struct RangeReader {
     puller: Puller,
     cluster: ClusterOptions,
     broker_name: Arc<str>,
-    /// Where the broker is read, once it is.
+    /// The broker's address, once it is known.
     address: Option<String>,
     is_open: bool,
     ranges: HashMap<Queue, Pulled>,
     is_endless: bool,
     pool: Option<(&'static PullerPool, PoolKey)>,
     reads_ahead: bool,
-    /// How long `advance` has waited for the broker; the time between two calls does not count.
+    /// Time that `advance` has waited for the broker; the time between two calls does not count.
     waited: Duration,
     is_lost: bool,
     next_look: Duration,
@@ -82,7 +80,7 @@ struct Pulled {
 }
 
 impl RangeReader {
-    /// Nothing is asked yet.
+    /// Creates a reader without a connection.
     ///
     /// # Arguments
     /// * `address` - of the broker, where that is known; otherwise a name server is asked.
@@ -184,22 +182,20 @@ impl RangeReader {
         rows::unreadable(&self.request, answers, offsets, &mut self.warnings)
     }
 
-    /// What is worth a warning since the last call.
+    /// Warnings since the last call.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Where each queue goes on behind what was handed out, of ranges that are not at their end.
+    /// The next offset of each queue, of ranges that are not at their end.
     pub fn next_offsets(&self) -> impl Iterator<Item = (&Queue, i64)> {
         self.ranges.iter().map(|(queue, pulled)| (queue, pulled.progress.next()))
     }
 
-    /// What came so far.
     pub fn counts(&self) -> Counts {
         Counts { waited: self.waited, ..self.counts }
     }
 
-    /// Ends the connection.
     pub fn close(&self) {
         self.puller.close();
     }
@@ -391,7 +387,7 @@ impl RangeReader {
     }
 }
 
-/// How ranges are pulled whose messages are there: much at a time.
+/// Options for ranges whose messages exist: large answers.
 fn gathering(options: &PullerOptions) -> PullerOptions {
     PullerOptions {
         // a broker looks every five seconds only whether it has held a pull for long enough
@@ -406,7 +402,7 @@ fn gathering(options: &PullerOptions) -> PullerOptions {
     }
 }
 
-/// How ranges without end are pulled: a message is handed out when it is there, and the broker holds pulls that find none.
+/// Options for ranges without end: a message is handed out as soon as it arrives, and the broker holds pulls that find none.
 fn waiting(options: &PullerOptions) -> PullerOptions {
     let usual = PullerOptions::default();
     // the time that a pull is held comes on top of that which an answer may take

@@ -89,7 +89,7 @@ fn runs(messages: &Views<'_>) -> Vec<(Arc<Source>, Vec<Row>)> {
     runs.map(|run| (run[0].place().0.clone(), run.iter().map(|view| *view.place().1).collect())).collect()
 }
 
-/// What differs from view to view though it is not in the record.
+/// Overwrites the columns that a view shows differently from the record.
 fn shown(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResult<RecordBatch> {
     let mut arrays = batch.columns().to_vec();
     for (array, column) in arrays.iter_mut().zip(columns) {

@@ -1,4 +1,4 @@
-//! What a puller hands out, as Python's objects.
+//! A puller's answers as Python objects.
 use super::message_queue::message_queue;
 use super::message_view::{Bytes, MessageView, SeenAs, Source};
 use crate::error::client;
@@ -11,7 +11,7 @@ use rmqfast_client::puller::{self, Item};
 use rmqfast_store::scan::row::Row;
 use std::sync::Arc;
 
-/// How bodies are read: how large they may be, and whether they are compared with their CRC.
+/// Options for reading bodies: the size limit, and whether to check their CRC.
 #[derive(Clone, Copy)]
 pub struct Bodies {
     pub max_bytes: usize,
@@ -32,7 +32,7 @@ impl Fetched {
         Self { inner, bodies, messages: PyOnceLock::new() }
     }
 
-    /// What the crate below has.
+    /// The answer of the Rust crate.
     pub fn inner(&self) -> &puller::Fetched {
         &self.inner
     }
@@ -42,7 +42,7 @@ impl Fetched {
         &self.inner.queue.broker_name
     }
 
-    /// How bodies are read.
+    /// Options for reading bodies.
     pub fn bodies(&self) -> Bodies {
         self.bodies
     }
@@ -207,7 +207,7 @@ impl FlowControl {
     }
 }
 
-/// What happened to a connection of a puller.
+/// An event of a puller's connection.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct PullerEvent {
     address: Arc<str>,

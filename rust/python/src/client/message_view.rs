@@ -29,7 +29,7 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// What the messages of one answer share.
+/// State that the messages of one answer share.
 pub struct Source {
     pub bytes: Bytes,
     pub broker_name: Option<String>,
@@ -40,7 +40,7 @@ pub struct Source {
     pub verify_crc: bool,
 }
 
-/// How a message is shown where that is not what was stored.
+/// Values that a view shows in place of the stored ones.
 #[derive(Clone, Default)]
 pub struct SeenAs {
     pub topic: Option<Arc<str>>,
@@ -68,7 +68,6 @@ impl MessageView {
         (&self.source, &self.row)
     }
 
-    /// How it is shown.
     pub fn shown(&self) -> &SeenAs {
         &self.seen_as
     }
@@ -81,7 +80,7 @@ impl MessageView {
         }
     }
 
-    /// What is shown of how often it was consumed in vain.
+    /// The number of failed attempts to consume it, as a view shows it.
     pub fn shown_reconsume_times(&self) -> PyResult<i32> {
         match self.seen_as.reconsume_times {
             Some(times) => Ok(times),

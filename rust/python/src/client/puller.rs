@@ -219,7 +219,7 @@ fn threshold((messages, bytes): (i64, i64)) -> Threshold {
     Threshold { messages, bytes }
 }
 
-/// What is wanted of a topic.
+/// The subscription to a topic.
 pub fn subscription(
     expression: &str,
     expression_type: &str,

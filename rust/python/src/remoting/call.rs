@@ -8,9 +8,7 @@ use rmqfast_remoting::{Answer, Header, OwnedCommand, VERSION};
 /// A request that waits for its answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Call {
-    /// What is asked for.
     pub request: OwnedCommand,
-    /// Where the answer goes.
     pub answer: Answer,
 }
 

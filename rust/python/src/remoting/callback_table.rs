@@ -12,9 +12,9 @@ use std::vec::IntoIter;
 /// A callable, and the value that it is called with.
 pub type Invocation<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// What a request does when it has completed.
+/// The completion of a request.
 pub trait Callback: Send {
-    /// What to call with which value.
+    /// The Python call that completes the request.
     ///
     /// # Errors
     /// Those of Python.

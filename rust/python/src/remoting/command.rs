@@ -18,7 +18,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Fields {
 }
 
 impl Fields {
-    /// As they are written.
     pub fn values(&self) -> Vec<(&str, Value<'_>)> {
         self.0.iter().map(|(name, value)| (&**name, Value::Text(value))).collect()
     }

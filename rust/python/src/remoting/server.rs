@@ -12,7 +12,6 @@ use std::time::Duration;
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct RemotingServer(Server);
 
-/// `ServerOptions` of Python.
 #[derive(FromPyObject)]
 pub struct PyServerOptions {
     max_frame_size: usize,
@@ -26,7 +25,6 @@ pub struct PyServerOptions {
 }
 
 impl PyServerOptions {
-    /// As Rust has them.
     pub fn into_options(self) -> PyResult<ServerOptions> {
         // what is no duration, as infinity, is no limit
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -44,7 +42,7 @@ impl PyServerOptions {
     }
 }
 
-/// Who answers.
+/// The receiver of requests.
 #[derive(FromPyObject)]
 enum Service<'py> {
     Mailbox(PyRef<'py, Mailbox>),
@@ -62,7 +60,6 @@ impl Service<'_> {
 
 #[pymethods]
 impl RemotingServer {
-    /// Listens at `host:port`.
     #[staticmethod]
     fn bind(py: Python<'_>, address: &str, handler: Service<'_>, options: PyServerOptions) -> PyResult<Self> {
         let (options, handler) = (options.into_options()?, handler.into_handler());

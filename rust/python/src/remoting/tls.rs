@@ -4,7 +4,6 @@ use pyo3::prelude::*;
 use rmqfast_remoting::{ClientAuth, ClientTls, KeyPair, ServerTls, TlsMode, Trust};
 use std::path::PathBuf;
 
-/// `TlsOptions` of Python.
 #[derive(FromPyObject)]
 pub struct PyTlsOptions {
     mode: String,
@@ -17,7 +16,6 @@ pub struct PyTlsOptions {
 }
 
 impl PyTlsOptions {
-    /// For a server.
     pub fn into_server(self) -> PyResult<ServerTls> {
         let client_auth = match self.client_auth.as_str() {
             "none" => ClientAuth::None,
@@ -36,7 +34,6 @@ impl PyTlsOptions {
         Ok(ServerTls { mode, key_pair: key_pair(self.certificate, self.key), client_auth, trust })
     }
 
-    /// For a client.
     pub fn into_client(self) -> PyResult<ClientTls> {
         let trust = trust(self.verify, self.trust)?;
         Ok(ClientTls { key_pair: key_pair(self.certificate, self.key), trust, checks_host: self.check_host })

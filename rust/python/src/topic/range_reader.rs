@@ -87,7 +87,7 @@ impl RangeReader {
     }
 }
 
-/// What errors and logs call a piece.
+/// Name of a piece in errors and logs.
 fn name_of(ranges: &[QueueRange]) -> String {
     match ranges {
         [] => "no range".to_owned(),

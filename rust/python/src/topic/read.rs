@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 const LOGGER: &str = "rmqfast.spark";
 
-/// What options ask of topics, as far as filters leave it.
+/// A read of topics, narrowed by filters.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicRead {
     read: read::TopicRead,
     arguments: Arguments,
 }
 
-/// What a task makes its read of.
+/// Arguments from which a task builds its read.
 struct Arguments {
     kind: String,
     options: Py<PyDict>,
@@ -32,7 +32,6 @@ struct Arguments {
 }
 
 impl TopicRead {
-    /// The read.
     pub fn read(&self) -> &read::TopicRead {
         &self.read
     }
@@ -58,7 +57,7 @@ impl TopicRead {
         Ok(Self { read, arguments: Arguments { kind, options, columns, config, filters } })
     }
 
-    /// As a task comes by it.
+    /// Rebuilds a pickled read.
     #[staticmethod]
     fn narrowed(
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! How a `ClientConfig` of Python says that its cluster is reached, read attribute by attribute.
+//! Cluster options of a `ClientConfig` of Python, attribute by attribute.
 use crate::client::puller::{seconds, signer};
 use crate::remoting::tls::PyTlsOptions;
 use crate::signals;
@@ -9,7 +9,7 @@ use rmqfast_client::Error;
 use rmqfast_client::cluster::{ClusterOptions, Translate};
 use std::sync::Arc;
 
-/// How a `ClientConfig` says that its cluster is reached.
+/// The cluster options of a `ClientConfig`.
 pub fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
     let py = config.py();
     let tls: Option<PyTlsOptions> = config.getattr(intern!(py, "tls"))?.extract()?;
