@@ -15,7 +15,7 @@ use crate::subscription::Subscription;
 use crate::tables::Tables;
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Answer, Command, Connection, Mailbox, json_text};
-use rmqfast_replication::{Replicas, Replicated};
+use rmqfast_replication::{ReplicaWait, Replicas};
 use rmqfast_store::store::append::{Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::serve::Live;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -121,8 +121,8 @@ impl BrokerState {
         let Some(sync) = self.options.sync_replication else { return response::SUCCESS };
         let timeout = sync.timeout.saturating_sub(since.elapsed());
         match self.replicas.wait(position, timeout) {
-            Replicated::Yes => response::SUCCESS,
-            Replicated::Late => response::FLUSH_SLAVE_TIMEOUT,
+            ReplicaWait::Yes => response::SUCCESS,
+            ReplicaWait::Late => response::FLUSH_SLAVE_TIMEOUT,
         }
     }
 

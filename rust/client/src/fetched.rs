@@ -1,6 +1,6 @@
 //! Bodies of pulls as columns, without an object for each message.
 use crate::error::Result;
-use crate::puller::Fetched;
+use crate::puller::PulledAnswer;
 use arrow_array::RecordBatch;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::batch::BatchBuilder;
@@ -21,13 +21,13 @@ pub struct Part<'a> {
 /// # Errors
 /// [`crate::Error::Store`], if the columns do not fit the schema: a defect.
 pub fn batches<'a>(
-    fetched: impl IntoIterator<Item = &'a Fetched>,
+    fetched: impl IntoIterator<Item = &'a PulledAnswer>,
     request: &ScanRequest,
 ) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
     let mut build = Build { builder: BatchBuilder::new(request), batches: Vec::new() };
     for fetched in fetched {
         // brokers compare tags by their hashes, so some rows may have another tag
-        build.append(Part { body: &fetched.body, rows: &fetched.wanted() })?;
+        build.append(Part { body: &fetched.body, rows: &fetched.matching_rows() })?;
     }
     build.finish()
 }
@@ -56,8 +56,8 @@ impl Build {
     fn append(&mut self, part: Part<'_>) -> Result<()> {
         let mut rows = part.rows;
         while !rows.is_empty() {
-            let taken = self.builder.append(part.body, rows);
-            rows = &rows[taken..];
+            let count = self.builder.append(part.body, rows);
+            rows = &rows[count..];
             if self.builder.is_full() {
                 self.batches.extend(self.builder.finish()?);
             }

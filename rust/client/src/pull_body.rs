@@ -28,7 +28,7 @@ pub fn rows(body: &[u8]) -> Result<Vec<Row>> {
 ///
 /// # Errors
 /// As [`rows`].
-pub fn changed(body: &[u8]) -> Result<Vec<Row>> {
+pub fn rows_with_wrong_crc(body: &[u8]) -> Result<Vec<Row>> {
     let mut rows = each_row(body, |row| row.message(body).is_some_and(|message| !message.body_crc_matches()))?;
     rows.iter_mut().for_each(|row| row.find_properties(body));
     Ok(rows)

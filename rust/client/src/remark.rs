@@ -43,14 +43,14 @@ pub fn plain_remark(remark: &str) -> Cow<'_, str> {
 
 /// The text without what `find` finds: the first and last byte of it, at or behind a position.
 fn without(text: String, find: impl Fn(&str, usize) -> Option<(usize, usize)>) -> String {
-    let mut left = String::new();
+    let mut text_left = String::new();
     let mut at = 0;
     while let Some((start, end)) = find(&text, at) {
-        left.push_str(&text[at..start]);
+        text_left.push_str(&text[at..start]);
         at = end;
     }
     // most remarks are as they shall be
-    if at == 0 { text } else { left + &text[at..] }
+    if at == 0 { text } else { text_left + &text[at..] }
 }
 
 /// `See http://rocketmq.apache.org/docs/faq/ for further details.`, with the white space before it.

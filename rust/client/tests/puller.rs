@@ -1,6 +1,8 @@
 //! A puller against a broker at the other end of a real socket, which answers as badly as it can.
 use rmqfast_client::cluster::ClusterOptions;
-use rmqfast_client::puller::{Assignment, Broker, Fetched, Gather, Item, PullStatus, Puller, PullerOptions, Queue};
+use rmqfast_client::puller::{
+    Assignment, Broker, Gather, Item, PullStatus, PulledAnswer, Puller, PullerOptions, Queue,
+};
 use rmqfast_client::ranges::{PoolKey, PullerPool, QueueRange, RangeReader, RangeRequest, Step};
 use rmqfast_remoting::{Command, Header, Limits, Value, frame};
 use rmqfast_store::format::host::Host;
@@ -161,7 +163,7 @@ fn drain(puller: &Puller, topics: &[&str]) -> (HashMap<String, i64>, usize) {
         assert!(!items.is_empty(), "no end in time: {got:?}");
         for item in items {
             match item {
-                Item::Fetched(fetched) if fetched.status != PullStatus::Failed => {
+                Item::Answer(fetched) if fetched.status != PullStatus::Failed => {
                     ended += usize::from(fetched.is_end);
                     note(&fetched, got.entry(fetched.queue.topic.clone()).or_insert(0));
                 }
@@ -173,7 +175,7 @@ fn drain(puller: &Puller, topics: &[&str]) -> (HashMap<String, i64>, usize) {
     (got, lost)
 }
 
-fn note(fetched: &Fetched, next: &mut i64) {
+fn note(fetched: &PulledAnswer, next: &mut i64) {
     assert_eq!(fetched.begin_offset, *next);
     for row in &fetched.rows {
         let message = row.message(&fetched.body).expect("a message");
@@ -237,7 +239,7 @@ fn who_gathers_takes_much_at_a_time_and_the_rest_at_the_end() {
     while next < 5000 {
         let items = puller.take(deadline(), 1000).expect("open");
         let fetched =
-            items.iter().filter_map(|item| if let Item::Fetched(fetched) = item { Some(fetched) } else { None });
+            items.iter().filter_map(|item| if let Item::Answer(fetched) = item { Some(fetched) } else { None });
         sizes.push(fetched.inspect(|fetched| note(fetched, &mut next)).map(|fetched| fetched.bytes()).sum::<usize>());
     }
     let (last, others) = sizes.split_last().expect("there is one");
@@ -274,7 +276,7 @@ fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
         assert!(Instant::now() < until);
         for item in puller.take(until, 9).expect("open") {
             match item {
-                Item::Fetched(fetched) => {
+                Item::Answer(fetched) => {
                     assert_eq!(fetched.remark, "no answer to a pull in 200 ms");
                     seen.0 = true;
                 }
@@ -316,7 +318,7 @@ fn a_signature_is_in_each_request_and_a_signer_that_fails_is_told() {
         .assign(broker(&fake.address), queue("a"), Assignment { end: Some(40), ..Assignment::default() })
         .expect("open");
     let items = puller.take(deadline(), 1).expect("open");
-    assert!(matches!(&items[..], [Item::Fetched(f)] if f.remark == "signing a pull failed: no key"));
+    assert!(matches!(&items[..], [Item::Answer(f)] if f.remark == "signing a pull failed: no key"));
     assert_eq!(drain(&puller, &["a"]).0["a"], 40);
     assert!(calls.load(Ordering::Relaxed) >= 3);
 }
@@ -341,7 +343,7 @@ fn read(pool: &'static PullerPool, address: &str, start: i64, end: i64) {
     };
     let ranges = vec![QueueRange { queue: queue("a"), start, end }];
     let reader = RangeReader::new(request, ranges, Some(address.to_owned()), cluster);
-    let mut reader = reader.expect("a range").reading_ahead().pooled(pool, PoolKey::of([address]));
+    let mut reader = reader.expect("a range").reading_ahead().with_pool(pool, PoolKey::of([address]));
     let (mut next, end_of_patience) = (start, deadline());
     loop {
         match reader.advance(PATIENCE).expect("an answer") {

@@ -2,7 +2,7 @@
 use crate::failure::Result;
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
-use rmqfast_client::puller::Fetched;
+use rmqfast_client::puller::PulledAnswer;
 use rmqfast_client::ranges::{PullerPool, QueueRange, Step};
 use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::origin::reader::PieceReader;
@@ -22,7 +22,7 @@ pub struct TopicTask {
     reader: PieceReader,
     batch: Batch,
     /// What the vectors point into: held until the batch is filled anew.
-    answers: Vec<Fetched>,
+    answers: Vec<PulledAnswer>,
     /// The first answer, and the first of its rows, that are left for the next batch.
     next: (usize, usize),
     rows_left: u64,
@@ -51,7 +51,7 @@ impl TopicTask {
         let reader = PieceReader::open(read.request, piece, read.cluster)?;
         let reader = if reads_ahead { reader.reading_ahead() } else { reader };
         let reader = match key {
-            Some(key) => reader.pooled(&POOL, key),
+            Some(key) => reader.with_pool(&POOL, key),
             None => reader,
         };
         let position = is_endless.then(TaskPosition::default);

@@ -58,7 +58,7 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
 ///
 /// Ask before you read any of it: of what is read ahead, blocks that were never written count as stored from then on, and who asked
 /// between two reads would read all of the file.
-pub fn stored(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
+pub fn stored_ranges(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
     let mut stored = Vec::new();
     let mut at = next_stored(file, from, end);
     while at < end {

@@ -26,11 +26,11 @@ pub trait FileExt {
     /// # Errors
     /// What the operating system says; [`io::ErrorKind::UnexpectedEof`] where there are fewer.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut done = 0;
-        while done < buffer.len() {
-            match self.read_at(&mut buffer[done..], offset + done as u64) {
+        let mut at = 0;
+        while at < buffer.len() {
+            match self.read_at(&mut buffer[at..], offset + at as u64) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => done += read,
+                Ok(read) => at += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -43,11 +43,11 @@ pub trait FileExt {
     /// # Errors
     /// What the operating system says; any part of the bytes may have been written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match self.write_at(&bytes[done..], offset + done as u64) {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.write_at(&bytes[at..], offset + at as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => done += written,
+                Ok(written) => at += written,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

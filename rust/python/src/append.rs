@@ -3,7 +3,7 @@ use crate::append_options::PyAppendOptions;
 use crate::arrow::Batches;
 use crate::error::{ForkError, object, to_python};
 use crate::live;
-use crate::message::{OneMessage, PyMessages, Sent, host};
+use crate::message::{BrokerFields, OneMessage, PyMessages, host};
 use crate::process;
 use crate::retain::{PyRetentionOptions, Report, report};
 use crate::signals::watch;
@@ -55,8 +55,8 @@ pub fn repair(
     let options = options.into_options().map_err(to_python)?;
     let mut watch = watch(progress);
     // a recovery reads the whole log: other threads of Python go on meanwhile
-    let done = py.detach(|| append::repair(&path, options, cut_at, &mut watch)).map_err(to_python)?;
-    Ok(figures(&done))
+    let repaired = py.detach(|| append::repair(&path, options, cut_at, &mut watch)).map_err(to_python)?;
+    Ok(figures(&repaired))
 }
 
 /// A store that is appended to.
@@ -107,9 +107,9 @@ impl Appender {
     ) -> PyResult<Placed<'py>> {
         self.check_process()?;
         let born_host = born_host.map(|text| host("born_host", text)).transpose().map_err(to_python)?;
-        let sent = Sent { born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due };
+        let added = BrokerFields { born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due };
         // text and bytes are borrowed under the GIL, so that the append needs none of it
-        let rows = OneMessage::new(message, sent)?;
+        let rows = OneMessage::new(message, added)?;
         let mut last = None;
         let append = || match waits {
             // the place is noted for both kinds alike; one that does not wait is not on the disk yet
@@ -117,7 +117,7 @@ impl Appender {
             false => self.inner.append_unsynced(&rows, store_timestamp, |place| last = Some(place)).map(drop),
         };
         py.detach(append).map_err(with_status)?;
-        last.map(|place| self.placed(py, place)).ok_or_else(|| PyTypeError::new_err("no message"))
+        last.map(|place| self.to_python(py, place)).ok_or_else(|| PyTypeError::new_err("no message"))
     }
 
     #[pyo3(signature = (messages, store_timestamp))]
@@ -131,7 +131,7 @@ impl Appender {
         // all of them are read before the first is appended: a wrong one leaves nothing of the batch behind
         let rows = PyMessages::many(&messages)?;
         let places = py.detach(|| self.inner.append_batch(&rows, store_timestamp)).map_err(with_status)?;
-        Ok(places.into_iter().map(|place| self.placed(py, place)).collect())
+        Ok(places.into_iter().map(|place| self.to_python(py, place)).collect())
     }
 
     #[pyo3(signature = (messages, *, store_timestamp))]
@@ -259,7 +259,7 @@ impl Appender {
         self.inner.clone()
     }
 
-    fn placed<'py>(&self, py: Python<'py>, place: Place) -> Placed<'py> {
+    fn to_python<'py>(&self, py: Python<'py>, place: Place) -> Placed<'py> {
         let mut id = Vec::with_capacity(56);
         OffsetMessageId { host: self.inner.store_host(), physical_offset: place.physical_offset }.write(&mut id);
         let id = PyString::new(py, std::str::from_utf8(&id).unwrap_or_default());

@@ -151,7 +151,7 @@ impl Stream {
         // SAFETY: a stream that is not released has this function, which takes the stream itself and writes a schema.
         match unsafe { get_schema(&raw mut stream, &raw mut schema) } {
             0 => Ok(Self { schema: Arc::new(Schema::try_from(&schema)?), stream }),
-            code => Err(failed(&mut stream, code)),
+            code => Err(stream_error(&mut stream, code)),
         }
     }
 }
@@ -165,7 +165,7 @@ impl Iterator for Stream {
         // SAFETY: as for the schema; it writes an array, or one that is released behind the last.
         let code = unsafe { get_next(&raw mut self.stream, &raw mut array) };
         if code != 0 {
-            return Some(Err(failed(&mut self.stream, code)));
+            return Some(Err(stream_error(&mut self.stream, code)));
         }
         if array.is_released() {
             return None;
@@ -193,15 +193,15 @@ fn batch(data: ArrayData, schema: SchemaRef) -> Result<RecordBatch, ArrowError> 
     RecordBatch::try_new_with_options(schema, StructArray::from(data).into_parts().1, &options)
 }
 
-fn failed(stream: &mut FFI_ArrowArrayStream, code: c_int) -> ArrowError {
-    let said = stream.get_last_error.and_then(|get_last_error| {
+fn stream_error(stream: &mut FFI_ArrowArrayStream, code: c_int) -> ArrowError {
+    let text = stream.get_last_error.and_then(|get_last_error| {
         // SAFETY: a stream that is not released has this function; its text, if there is one, stands until the next call.
         unsafe {
             let text = get_last_error(&raw mut *stream);
             (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
         }
     });
-    wrong(&said.unwrap_or_else(|| format!("the stream failed with error {code}, and says no more")))
+    wrong(&text.unwrap_or_else(|| format!("the stream failed with error {code}, and says no more")))
 }
 
 fn wrong(text: &str) -> ArrowError {

@@ -53,7 +53,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::NotWritable { .. } => StoreNotWritableError::new_err(text),
         Error::Closed { .. } | Error::InUse { .. } => StoreError::new_err(text),
         Error::FlushTimeout { .. } => FlushTimeoutError::new_err(text),
-        Error::Interrupted => interrupted(),
+        Error::Interrupted => interrupt_error(),
         _ => ArgumentError::new_err(text),
     }
 }
@@ -75,7 +75,7 @@ pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
         E::TlsFile { .. } => TlsFileError::new_err(text),
         E::Tls { .. } => TlsError::new_err(text),
         E::TooManyRequests { .. } => TooManyRequestsError::new_err(text),
-        E::Interrupted => interrupted(),
+        E::Interrupted => interrupt_error(),
         E::Forked => ForkError::new_err(text),
         E::Io { .. } => RemotingError::new_err(text),
     }
@@ -92,7 +92,7 @@ pub fn object(py: Python<'_>, error: PyErr) -> Bound<'_, PyBaseException> {
 }
 
 /// Whoever interrupts raises; without a pending exception it was Ctrl-C.
-fn interrupted() -> PyErr {
+fn interrupt_error() -> PyErr {
     // the exception that the signal's handler raised was restored, and waits here
     Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }

@@ -18,8 +18,8 @@ fn of_queue<T: Send>(
     ask: impl FnOnce(&LiveQueue) -> Result<T> + Send,
 ) -> PyResult<T> {
     // reading a page may wait for the disk
-    let asked = py.detach(|| live.queue(topic, queue_id).map_or(Ok(none), |queue| ask(&queue)));
-    asked.map_err(to_python)
+    let answer = py.detach(|| live.queue(topic, queue_id).map_or(Ok(none), |queue| ask(&queue)));
+    answer.map_err(to_python)
 }
 
 /// Bounds of a queue; 0 and 0 where there is none.

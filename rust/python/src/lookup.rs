@@ -63,7 +63,7 @@ pub fn get<'py>(
     let tags = TagExpression::parse(tags).map_err(to_python)?;
     let limits = limits.map_or_else(|| GetLimits::of_count(max_messages), PyGetLimits::into_limits);
     let got = py.detach(|| store.get_within(place, max_messages, &tags, limits)).map_err(to_python)?;
-    let (messages, mut damage) = found(py, store, got.records.iter().map(Vec::as_slice), options)?;
+    let (messages, mut damage) = to_rows(py, store, got.records.iter().map(Vec::as_slice), options)?;
     // in the order in which it was met: reading came before decompressing
     damage.splice(..0, got.damage.iter().map(from_damage));
     let offsets = (got.next_begin_offset, got.min_offset, got.max_offset);
@@ -94,7 +94,7 @@ pub fn earliest_time(
     .map_err(to_python)
 }
 
-fn found<'py, 'a>(
+fn to_rows<'py, 'a>(
     py: Python<'py>,
     store: &MessageStore,
     records: impl IntoIterator<Item = &'a [u8]>,
@@ -127,7 +127,7 @@ pub fn message_at<'py>(py: Python<'py>, store: &MessageStore, offset: u64, optio
         return Err(to_python(Error::invalid("physical offset", expected, offset)));
     }
     let record = py.detach(|| store.log().record_at(offset)).map_err(to_python)?;
-    found(py, store, [record.as_slice()], options)
+    to_rows(py, store, [record.as_slice()], options)
 }
 
 /// Messages of one topic by key.
@@ -142,12 +142,12 @@ pub fn query<'py>(
     let signals = Signals::here();
     let topics = [topic];
     let query = KeyQuery { topics: &topics, key, unique: false, max_messages, begin, end };
-    let found = py.detach(|| store.query(&query, &mut signals.checker())).map_err(to_python)?;
-    rows_of(py, store, &found, options)
+    let messages = py.detach(|| store.query(&query, &mut signals.checker())).map_err(to_python)?;
+    rows_of(py, store, &messages, options)
 }
 
 fn rows_of<'py>(py: Python<'py>, store: &MessageStore, all: &Found, options: RowOptions) -> PyResult<Rows<'py>> {
-    let (messages, mut damage) = found(py, store, all.records.values().map(Vec::as_slice), options)?;
+    let (messages, mut damage) = to_rows(py, store, all.records.values().map(Vec::as_slice), options)?;
     damage.splice(..0, all.damage.entries().iter().map(from_damage));
     Ok((messages, damage))
 }
@@ -161,8 +161,8 @@ pub fn message_by_id<'py>(
     options: RowOptions,
 ) -> PyResult<Rows<'py>> {
     let signals = Signals::here();
-    let found = py.detach(|| store.message_by_id(id, topic, &mut signals.checker())).map_err(to_python)?;
-    rows_of(py, store, &found, options)
+    let messages = py.detach(|| store.message_by_id(id, topic, &mut signals.checker())).map_err(to_python)?;
+    rows_of(py, store, &messages, options)
 }
 
 /// Verifies a store; `progress` is called with bytes done and bytes in all.

@@ -41,7 +41,7 @@ impl PyMessage {
 
     /// The row, whose properties are `pairs` of those of all rows.
     #[inline]
-    fn row(&self, pairs: Range<usize>, sent: &Sent) -> Row<'_> {
+    fn row(&self, pairs: Range<usize>, added: &BrokerFields) -> Row<'_> {
         Row {
             topic: Some(self.topic.as_bytes()),
             body: Some(&self.body),
@@ -52,18 +52,18 @@ impl PyMessage {
             queue_id: self.queue_id,
             flag: self.flag,
             born_timestamp: self.born_timestamp,
-            born_host: sent.born_host,
-            sys_flag: sent.sys_flag,
-            reconsume_times: sent.reconsume_times,
-            prepared_transaction_offset: sent.prepared_transaction_offset,
-            is_due: sent.is_due,
+            born_host: added.born_host,
+            sys_flag: added.sys_flag,
+            reconsume_times: added.reconsume_times,
+            prepared_transaction_offset: added.prepared_transaction_offset,
+            is_due: added.is_due,
         }
     }
 }
 
 /// Values of a record that the broker adds to the producer's message.
 #[derive(Clone, Copy, Default)]
-pub struct Sent {
+pub struct BrokerFields {
     pub born_host: Option<Host>,
     pub sys_flag: i64,
     pub reconsume_times: i64,
@@ -74,14 +74,14 @@ pub struct Sent {
 pub struct OneMessage {
     message: PyMessage,
     pairs: Pairs,
-    sent: Sent,
+    added: BrokerFields,
 }
 
 impl OneMessage {
-    pub fn new(message: &Bound<'_, PyAny>, sent: Sent) -> PyResult<Self> {
-        let mut taken: PyMessage = message.extract()?;
-        let pairs = taken.take_pairs(message.py())?;
-        Ok(Self { message: taken, pairs, sent })
+    pub fn new(message: &Bound<'_, PyAny>, added: BrokerFields) -> PyResult<Self> {
+        let (py, mut message): (_, PyMessage) = (message.py(), message.extract()?);
+        let pairs = message.take_pairs(py)?;
+        Ok(Self { message, pairs, added })
     }
 }
 
@@ -92,7 +92,7 @@ impl Rows for OneMessage {
 
     #[inline]
     fn row(&self, _: usize) -> Row<'_> {
-        self.message.row(0..self.pairs.len(), &self.sent)
+        self.message.row(0..self.pairs.len(), &self.added)
     }
 
     #[inline]
@@ -132,7 +132,7 @@ impl Rows for PyMessages {
     #[inline]
     fn row(&self, index: usize) -> Row<'_> {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.messages[index].row(start..self.ends[index], &Sent::default())
+        self.messages[index].row(start..self.ends[index], &BrokerFields::default())
     }
 
     #[inline]

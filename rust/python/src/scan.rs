@@ -27,13 +27,13 @@ pub struct Scan {
 
 /// The store that is read, as far as reading it goes on or ends.
 #[derive(Clone)]
-pub struct Opened {
+pub struct StoreGuard {
     pub root: PathBuf,
     /// Whether somebody closed it.
     pub is_closed: Arc<AtomicBool>,
 }
 
-impl Opened {
+impl StoreGuard {
     /// # Errors
     /// [`Error::Closed`].
     pub fn check(&self) -> Result<()> {
@@ -45,13 +45,13 @@ impl Opened {
 struct State {
     scan: scan::Scan,
     interrupt: Box<dyn FnMut() -> Result<()> + Send>,
-    store: Opened,
+    store: StoreGuard,
     fails_on_damage: bool,
 }
 
 impl Scan {
     /// Wraps a scan of `store` that was just started in this thread.
-    pub fn new(scan: scan::Scan, schema: SchemaRef, store: Opened, fails_on_damage: bool) -> Self {
+    pub fn new(scan: scan::Scan, schema: SchemaRef, store: StoreGuard, fails_on_damage: bool) -> Self {
         // made here: `checker` looks for Ctrl-C in the thread that starts the scan
         let state = State { scan, interrupt: Box::new(Signals::here().checker()), store, fails_on_damage };
         Self { state: Arc::new(WorkLock::new(state)), schema, process: std::process::id() }

@@ -4,7 +4,7 @@ use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
 use crate::row::RowOptions;
-use crate::scan::{Opened, Scan};
+use crate::scan::{Scan, StoreGuard};
 use crate::tail::{PyStart, Range, Tail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -65,7 +65,7 @@ impl Store {
         let request = request.into_request()?;
         let way = way.map(to_way).transpose()?;
         let store = self.store()?;
-        let plan = py.detach(|| planned(store, &request, way, Some((cut_bytes, readers)))).map_err(to_python)?;
+        let plan = py.detach(|| make_plan(store, &request, way, Some((cut_bytes, readers)))).map_err(to_python)?;
         Ok((plan.pieces.iter().map(from_piece).collect(), plan.listed, plan.reason))
     }
 
@@ -82,7 +82,7 @@ impl Store {
         let request = request.into_request()?;
         let cut = Cut { least, bytes: piece_bytes, worker_cores };
         let store = self.store()?;
-        let plan = |bytes| Ok(planned(store, &request, None, Some((bytes, readers)))?.pieces);
+        let plan = |bytes| Ok(make_plan(store, &request, None, Some((bytes, readers)))?.pieces);
         let pieces = py.detach(|| cut.pieces(plan)).map_err(spark)?;
         Ok(pieces.iter().map(from_piece).collect())
     }
@@ -102,10 +102,10 @@ impl Store {
         // one thread reads in order, for which pieces are of no use
         let cut = (threads > 1).then_some((CUT, threads as u64));
         let store = self.store()?;
-        let plan = py.detach(|| planned(store, &request, way, cut)).map_err(to_python)?;
+        let plan = py.detach(|| make_plan(store, &request, way, cut)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);
         let scan = scan::Scan::new(plan.sources, request, plan.pieces, threads);
-        Ok(Scan::new(scan, schema, self.opened(), fails_on_damage))
+        Ok(Scan::new(scan, schema, self.guard(), fails_on_damage))
     }
 
     fn scan_pieces(&self, py: Python<'_>, request: PyScanRequest, pieces: Vec<PyPiece>) -> PyResult<Scan> {
@@ -115,7 +115,7 @@ impl Store {
         let store = self.store()?;
         let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);
-        Ok(Scan::new(scan::Scan::new(sources, request, pieces, 1), schema, self.opened(), false))
+        Ok(Scan::new(scan::Scan::new(sources, request, pieces, 1), schema, self.guard(), false))
     }
 
     #[pyo3(signature = (request, *, start, last, stop, poll_interval, fails_on_damage))]
@@ -133,7 +133,7 @@ impl Store {
         let request = request.into_request()?;
         let range = Range { start, last, stop, fails_on_damage };
         let store = self.store()?;
-        py.detach(|| Tail::open(store, &request, &range, poll_interval, self.opened())).map_err(to_python)
+        py.detach(|| Tail::open(store, &request, &range, poll_interval, self.guard())).map_err(to_python)
     }
 
     fn topics(&self, py: Python<'_>) -> PyResult<Topics> {
@@ -223,16 +223,16 @@ impl Store {
 
 impl Store {
     fn store(&self) -> PyResult<&MessageStore> {
-        self.opened().check().map_err(to_python)?;
+        self.guard().check().map_err(to_python)?;
         Ok(&self.store)
     }
 
-    fn opened(&self) -> Opened {
-        Opened { root: self.store.root().to_path_buf(), is_closed: self.is_closed.clone() }
+    fn guard(&self) -> StoreGuard {
+        StoreGuard { root: self.store.root().to_path_buf(), is_closed: self.is_closed.clone() }
     }
 }
 
-fn planned(
+fn make_plan(
     store: &MessageStore,
     request: &ScanRequest,
     way: Option<scan::Way>,

@@ -30,12 +30,12 @@ impl SparkStream {
     }
 
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&mut dyn Stream) -> Result<T> + Send) -> PyResult<T> {
-        let asked = py.detach(|| {
+        let result = py.detach(|| {
             let mut stream = self.stream.lock("this stream")?;
             let answer = question(&mut **stream);
             Ok((answer, stream.take_log()))
         });
-        let (answer, lines) = asked.map_err(to_python)?;
+        let (answer, lines) = result.map_err(to_python)?;
         // first: an exception that waits to be raised is taken here, and logging is Python code
         let answer = answer.map_err(spark);
         // before an error is raised: they may say why

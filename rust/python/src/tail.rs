@@ -2,9 +2,9 @@
 use crate::arrow::Batch;
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
-use crate::scan::Opened;
+use crate::scan::StoreGuard;
 use crate::signals::Signals;
-use crate::work_lock::{Held, WorkLock};
+use crate::work_lock::{WorkGuard, WorkLock};
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use rmqfast_store::scan::last::start_of_last;
@@ -29,7 +29,7 @@ pub struct Tail {
     position: AtomicU64,
     poll_interval: Duration,
     closed: Mutex<bool>,
-    store: Opened,
+    store: StoreGuard,
     wake: Condvar,
     process: u32,
 }
@@ -54,7 +54,7 @@ impl Tail {
         request: &ScanRequest,
         range: &Range,
         poll_interval: f64,
-        opened: Opened,
+        opened: StoreGuard,
     ) -> Result<Self> {
         let interrupt = &mut Signals::here().checker();
         let start = start_of(&range.start)?;
@@ -91,30 +91,30 @@ impl Tail {
         Err(ForkError::new_err(text))
     }
 
-    fn tail(&self) -> Result<Held<'_, scan::Tail>> {
+    fn tail(&self) -> Result<WorkGuard<'_, scan::Tail>> {
         self.state.lock("this tail")
     }
 
-    fn closed(&self) -> MutexGuard<'_, bool> {
+    fn lock_closed(&self) -> MutexGuard<'_, bool> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next batch; `None` at the end, once closed, and where nothing came if that is not to be waited for.
     fn next(&self, wait: bool, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
-            if !*self.closed() {
+            if !*self.lock_closed() {
                 self.store.check()?;
             }
             let (batch, is_over) = {
                 let mut tail = self.tail()?;
                 // `closed` has a lock of its own, so that another thread can close this while it polls
-                let batch = tail.poll(&mut || if *self.closed() { Err(Error::Interrupted) } else { interrupt() });
+                let batch = tail.poll(&mut || if *self.lock_closed() { Err(Error::Interrupted) } else { interrupt() });
                 self.position.store(tail.position(), Ordering::Release);
                 (batch, tail.is_over())
             };
             let batch = match batch {
                 // closed, not Ctrl-C: both end the poll alike
-                Err(Error::Interrupted) if *self.closed() => return Ok(None),
+                Err(Error::Interrupted) if *self.lock_closed() => return Ok(None),
                 other => other?,
             };
             if batch.is_some() || is_over || !wait {
@@ -127,18 +127,19 @@ impl Tail {
     /// Waits until it is time to look again, or this is closed.
     fn pause(&self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let end = Instant::now() + self.poll_interval;
-        let mut closed = self.closed();
+        let mut closed = self.lock_closed();
         while !*closed {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = end.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 break;
             }
-            closed = self.wake.wait_timeout(closed, left.min(ASK_INTERVAL)).unwrap_or_else(PoisonError::into_inner).0;
+            closed =
+                self.wake.wait_timeout(closed, remaining.min(ASK_INTERVAL)).unwrap_or_else(PoisonError::into_inner).0;
             // not held while Ctrl-C is looked for, which waits for the GIL: closing must not wait as long
             drop(closed);
             interrupt()?;
             self.store.check()?;
-            closed = self.closed();
+            closed = self.lock_closed();
         }
         Ok(())
     }
@@ -172,7 +173,7 @@ impl Tail {
 
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            *self.closed() = true;
+            *self.lock_closed() = true;
             self.wake.notify_all();
         });
     }

@@ -111,8 +111,8 @@ impl TopicWriter {
     ) -> PyResult<T> {
         check_opened_here(self.process, "writer")?;
         loop {
-            let asked = py.detach(|| self.lock().as_mut().map(|writer| (ask(writer), writer.take_log())));
-            let (answer, lines) = asked.ok_or_else(|| ChannelClosedError::new_err("the writer is closed"))?;
+            let result = py.detach(|| self.lock().as_mut().map(|writer| (ask(writer), writer.take_log())));
+            let (answer, lines) = result.ok_or_else(|| ChannelClosedError::new_err("the writer is closed"))?;
             // before an error is raised: they may say why
             log_lines(py, LOGGER, lines)?;
             if let Some(answer) = answer.map_err(spark)? {

@@ -13,7 +13,7 @@ pub struct WorkLock<T> {
 }
 
 /// The value, until this is dropped.
-pub struct Held<'a, T> {
+pub struct WorkGuard<'a, T> {
     value: MutexGuard<'a, T>,
     holder: &'a AtomicUsize,
 }
@@ -27,7 +27,7 @@ impl<T> WorkLock<T> {
     ///
     /// # Errors
     /// [`Error::InUse`]: this thread has it, and runs the handler of a signal.
-    pub fn lock(&self, what: &'static str) -> Result<Held<'_, T>> {
+    pub fn lock(&self, what: &'static str) -> Result<WorkGuard<'_, T>> {
         let this = this_thread();
         // only this thread writes its own number
         if self.holder.load(Ordering::Relaxed) == this {
@@ -35,18 +35,18 @@ impl<T> WorkLock<T> {
         }
         let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         self.holder.store(this, Ordering::Relaxed);
-        Ok(Held { value, holder: &self.holder })
+        Ok(WorkGuard { value, holder: &self.holder })
     }
 
     /// The value, if nobody has it.
-    pub fn try_lock(&self) -> Option<Held<'_, T>> {
+    pub fn try_lock(&self) -> Option<WorkGuard<'_, T>> {
         let value = self.value.try_lock().ok()?;
         self.holder.store(this_thread(), Ordering::Relaxed);
-        Some(Held { value, holder: &self.holder })
+        Some(WorkGuard { value, holder: &self.holder })
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for WorkGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -54,13 +54,13 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for WorkGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for WorkGuard<'_, T> {
     fn drop(&mut self) {
         // before the lock is free for the next one
         self.holder.store(0, Ordering::Relaxed);

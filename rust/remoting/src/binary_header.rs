@@ -9,9 +9,9 @@
 //! Source: `RocketMQSerializable.rocketMQProtocolEncode`, `rocketMQProtocolDecode`.
 use crate::command::Command;
 use crate::error::{Error, Result};
+use crate::frame::Limits;
 use crate::header::Header;
 use crate::language::Language;
-use crate::limits::Limits;
 use std::borrow::Cow;
 
 /// Decodes a header.

@@ -1,14 +1,14 @@
 //! A connection of a client that the calling thread itself writes to and reads from.
 //!
 //! Source: `NettyRemotingClient.invokeSync`, `invokeOneway`.
-use crate::ask::Ask;
 use crate::command::ONEWAY;
 use crate::dial::dial;
 use crate::error::{Error, Result};
+use crate::frame::Limits;
 use crate::header::{Header, Value};
 use crate::inbox::{Inbox, ReceivedFrame};
+use crate::interrupt::Ask;
 use crate::interrupt::{self, Interrupt};
-use crate::limits::Limits;
 use crate::owned_command::OwnedCommand;
 use crate::tls::ClientTls;
 use crate::transport::{Transport, is_pause};

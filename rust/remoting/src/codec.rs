@@ -1,9 +1,9 @@
 //! Turns frames into commands and headers into frames, in either of the two ways in which a header is written.
 use crate::command::Command;
 use crate::error::Result;
+use crate::frame::Limits;
 use crate::frame::{self, Frame, SerializeType};
 use crate::header::Header;
-use crate::limits::Limits;
 use crate::{binary_header, json_header};
 
 impl<'a> Command<'a> {

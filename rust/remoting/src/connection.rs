@@ -3,11 +3,11 @@
 //! Frames that others than the connection's own session send are gathered here and written by the session in one go.
 //!
 //! Source: `NettyRemotingAbstract.invokeSyncImpl`, `invokeOnewayImpl`, `processResponseCommand`.
-use crate::ask::Ask;
 use crate::command::{Command, ONEWAY};
 use crate::error::{Error, Result};
 use crate::frame::SerializeType;
 use crate::header::{Header, Value};
+use crate::interrupt::Ask;
 use crate::interrupt::SLICE;
 use crate::outgoing::Outgoing;
 use crate::owned_command::OwnedCommand;

@@ -2,16 +2,16 @@
 //!
 //! Source: `NettyRemotingClient`.
 use crate::address::Address;
-use crate::ask::Ask;
 use crate::client::Client;
 use crate::completions::Completions;
 use crate::connection::{Connection, now_ms};
 use crate::dial::{DialledStream, dial};
 use crate::error::{Error, Result};
+use crate::frame::Limits;
 use crate::handler::Handler;
 use crate::inbox::ReceivedFrame;
+use crate::interrupt::Ask;
 use crate::interrupt::{self, Interrupt};
-use crate::limits::Limits;
 use crate::owned_command::OwnedCommand;
 use crate::pending::Ticket;
 use crate::sweeper::Patience;

@@ -2,7 +2,7 @@
 use crate::command::Command;
 use crate::error::Result;
 use crate::frame;
-use crate::limits::Limits;
+use crate::frame::Limits;
 use crate::owned_command::OwnedCommand;
 use std::io;
 use std::ops::Range;

@@ -1,5 +1,7 @@
-//! Waits that can be ended, as by Ctrl-C.
+//! A request with its wait, and the interrupt that may end it.
 use crate::error::Result;
+use crate::header::Value;
+use std::fmt;
 use std::time::Duration;
 
 /// Time between two checks of an interrupt.
@@ -14,4 +16,28 @@ pub type Interrupt<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 /// None.
 pub fn never() -> Result<()> {
     Ok(())
+}
+
+/// A request, and the wait for its answer.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    pub code: i32,
+    pub fields: &'a [(&'a str, Value<'a>)],
+    pub body: &'a [u8],
+    pub timeout: Duration,
+    /// Ends the wait early.
+    pub interrupt: Interrupt<'a>,
+}
+
+impl<'a> Ask<'a> {
+    /// A request whose wait only its timeout ends.
+    pub fn new(code: i32, fields: &'a [(&'a str, Value<'a>)], body: &'a [u8], timeout: Duration) -> Self {
+        Self { code, fields, body, timeout, interrupt: &never }
+    }
+}
+
+impl fmt::Debug for Ask<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask").field("code", &self.code).field("fields", &self.fields).finish_non_exhaustive()
+    }
 }

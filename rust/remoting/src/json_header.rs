@@ -6,11 +6,11 @@
 //! Source: `RemotingSerializable`, `RemotingCommand.headerDecode`; fastjson for what it takes.
 use crate::command::Command;
 use crate::error::{Error, Result};
+use crate::frame::Limits;
 use crate::header::Header;
 use crate::json_scan;
 use crate::json_text::{Number, Text, write_number, write_text};
 use crate::language::Language;
-use crate::limits::Limits;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;

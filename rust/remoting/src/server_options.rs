@@ -1,5 +1,5 @@
 //! Limits, timeouts and certificates of a server.
-use crate::limits::Limits;
+use crate::frame::Limits;
 use crate::tls::ServerTls;
 use std::time::Duration;
 

@@ -38,8 +38,8 @@ impl Connection {
         let wire = Arc::new(Wire::connect(address, tls)?);
         wire.set(wait, WRITE_TIMEOUT).map_err(failed)?;
         // 0 would be taken for "from the start of your last file"
-        let asked = i64::try_from(position.max(1)).map_err(|_| failed(ErrorKind::InvalidInput.into()))?;
-        wire.write_all(&report(asked), &[]).map_err(failed)?;
+        let start = i64::try_from(position.max(1)).map_err(|_| failed(ErrorKind::InvalidInput.into()))?;
+        wire.write_all(&report(start), &[]).map_err(failed)?;
         Ok(Self {
             wire,
             wait,

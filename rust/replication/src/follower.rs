@@ -7,7 +7,7 @@ use crate::end::End;
 use crate::keeper::Keeper;
 use crate::listing::Listing;
 use crate::log_copy::LogCopy;
-use crate::log_sink::{LogSink, Taken};
+use crate::log_sink::{CopyProgress, LogSink};
 use crate::places::Places;
 use crate::topic_copy::TopicCopy;
 use crate::wire::Wire;
@@ -105,11 +105,11 @@ impl Follower {
     pub fn start(copy: Arc<Appender>, root: &Path, follow: Follow) -> Result<Self, End> {
         let (log, shared): (Box<dyn LogSink>, _) = if follow.topics.is_empty() {
             let log = LogCopy::new(copy.clone(), root, follow.from, follow.max_record)?;
-            let shared = Shared::new(log.taken(), log.taken().position, None, follow.lists);
+            let shared = Shared::new(log.progress(), log.progress().position, None, follow.lists);
             (Box::new(log), shared)
         } else {
             let log = TopicCopy::new(copy.clone(), root, &follow.topics, follow.from, follow.max_record)?;
-            let shared = Shared::new(log.taken(), log.copy_end(), Some(log.places().clone()), follow.lists);
+            let shared = Shared::new(log.progress(), log.copy_end(), Some(log.places().clone()), follow.lists);
             (Box::new(log), shared)
         };
         let shared = Arc::new(shared);
@@ -127,7 +127,7 @@ impl Follower {
         Progress {
             position,
             // a block may be listed before its position is shown
-            listed_to: if shared.lists { shared.listed_to().min(position) } else { position },
+            listed_to: if shared.lists { shared.end_of_lists().min(position) } else { position },
             compared_to,
             // looked at last: where all up to there was compared, it is no less than what belongs to that
             is_compared: shared.is_compared.load(Ordering::Acquire),
@@ -207,12 +207,12 @@ impl Drop for ListingEnd<'_> {
 
 impl Shared {
     /// Of a log that is taken so far; the copy's own ends at `copy_end`, and is listed.
-    fn new(taken: Taken, copy_end: u64, places: Option<Arc<Places>>, lists: bool) -> Self {
+    fn new(progress: CopyProgress, copy_end: u64, places: Option<Arc<Places>>, lists: bool) -> Self {
         Self {
-            position: AtomicU64::new(taken.position),
-            compared_to: AtomicU64::new(taken.compared_to),
-            is_compared: AtomicBool::new(taken.is_compared),
-            last_store_ms: AtomicI64::new(taken.last_store_ms),
+            position: AtomicU64::new(progress.position),
+            compared_to: AtomicU64::new(progress.compared_to),
+            is_compared: AtomicBool::new(progress.is_compared),
+            last_store_ms: AtomicI64::new(progress.last_store_ms),
             ending: Mutex::default(),
             ended: Condvar::new(),
             keeper: Keeper::default(),
@@ -223,22 +223,22 @@ impl Shared {
     }
 
     /// Up to where queues and index list the log.
-    fn listed_to(&self) -> u64 {
-        let listed = self.listing.listed_to();
-        self.places.as_ref().map_or(listed, |places| places.reached(listed))
+    fn end_of_lists(&self) -> u64 {
+        let listed = self.listing.end_of_lists();
+        self.places.as_ref().map_or(listed, |places| places.position_at(listed))
     }
 
-    fn show(&self, taken: Taken) {
-        self.last_store_ms.store(taken.last_store_ms, Ordering::Release);
-        self.is_compared.store(taken.is_compared, Ordering::Release);
-        self.compared_to.store(taken.compared_to, Ordering::Release);
-        self.position.store(taken.position, Ordering::Release);
+    fn show(&self, progress: CopyProgress) {
+        self.last_store_ms.store(progress.last_store_ms, Ordering::Release);
+        self.is_compared.store(progress.is_compared, Ordering::Release);
+        self.compared_to.store(progress.compared_to, Ordering::Release);
+        self.position.store(progress.position, Ordering::Release);
     }
 
     /// Reads the log and appends it, until something ends that.
     fn copy(&self, follow: &Follow, mut log: Box<dyn LogSink>) -> Result<(), End> {
         let _ending = ListingEnd(&self.listing);
-        let copied = self.connected(follow).and_then(|mut connection| {
+        let copied = self.connect(follow).and_then(|mut connection| {
             self.keeper.begin(connection.wire());
             thread::scope(|scope| {
                 let keeping = scope.spawn(|| self.keeper.keep().inspect_err(|_| self.cut_off()));
@@ -255,7 +255,7 @@ impl Shared {
         }
     }
 
-    fn connected(&self, follow: &Follow) -> Result<Connection, End> {
+    fn connect(&self, follow: &Follow) -> Result<Connection, End> {
         let connection = Connection::open(&follow.address, follow.tls.as_ref(), follow.from, SILENCE)?;
         let mut ending = self.ending();
         ending.wire = Some(connection.wire());
@@ -271,14 +271,14 @@ impl Shared {
                 self.keeper.has_read();
             }
             self.keeper.writes(true);
-            let done = log.take(count, listing);
+            let outcome = log.take(count, listing);
             self.keeper.writes(false);
-            let taken = log.taken();
-            self.show(taken);
-            done?;
+            let progress = log.progress();
+            self.show(progress);
+            outcome?;
             if follow.counts && connection.has_heard() {
                 // before all was compared, the copy may have other bytes than its master
-                self.keeper.has_copied(if taken.is_compared { taken.position } else { taken.compared_to })?;
+                self.keeper.has_copied(if progress.is_compared { progress.position } else { progress.compared_to })?;
             }
             if !follow.counts && connection.is_drained() {
                 self.pause(MOMENT);

@@ -176,7 +176,7 @@ impl Shared {
     }
 
     fn serve(&self, socket: TcpStream, peer: SocketAddr, number: u64) {
-        let reason = match self.accepted(socket) {
+        let reason = match self.accept(socket) {
             Ok(wire) => Slave::new(self.appender.clone(), self.replicas.clone(), number).serve(&wire, &self.options),
             Err(reason) => Some(reason),
         };
@@ -185,7 +185,7 @@ impl Shared {
         }
     }
 
-    fn accepted(&self, socket: TcpStream) -> Result<Wire, String> {
+    fn accept(&self, socket: TcpStream) -> Result<Wire, String> {
         let patience = self.options.housekeeping;
         let wire = Wire::accept(socket, self.options.tls.as_ref(), patience).map_err(|error| error.to_string())?;
         wire.set(patience, patience).map_err(|error| error.to_string())?;

@@ -7,9 +7,8 @@
 //! keeper       what keeps a connection while its thread writes, and ends one that nobody reads
 //! log_copy     compares what a copy has, checks and appends what it has not
 //! topic_copy   the same for some topics: topic_filter makes a log of them, places are those of both logs that belong together
-//! mark         how far a master's log was taken for such a copy; mark_keeper when it is saved, trail what proves it
-//! room         a larger buffer for a record that came in part
-//! log_sink     what log_copy and topic_copy are to who reads the log
+//! mark         how far a master's log was taken for such a copy, and when that is saved; trail proves it
+//! log_sink     the trait of log_copy and topic_copy
 //! listing      lists what was appended, on a thread of its own
 //! follower     all of it: a copy that grows with its master's log
 //! log_reader   a stretch of a log, without a copy
@@ -32,10 +31,8 @@ pub mod log_copy;
 pub mod log_reader;
 pub mod log_sink;
 pub mod mark;
-pub mod mark_keeper;
 pub mod places;
 pub mod replicas;
-pub mod room;
 pub mod slave;
 pub mod source;
 pub mod topic_copy;
@@ -49,5 +46,5 @@ pub use ha_options::{HaOptions, Peers};
 pub use ha_service::HaService;
 pub use log_reader::{LogReader, LogStep, LogStretch};
 pub use mark::Mark;
-pub use replicas::{Replicas, Replicated};
+pub use replicas::{ReplicaWait, Replicas};
 pub use source::{Sends, Source};

@@ -54,7 +54,7 @@ impl Listing {
     }
 
     /// Up to where the log is listed.
-    pub fn listed_to(&self) -> u64 {
+    pub fn end_of_lists(&self) -> u64 {
         self.listed_to.load(Ordering::Acquire)
     }
 

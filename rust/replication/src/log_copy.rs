@@ -1,8 +1,8 @@
 //! Compares what a copy has of the log, then checks and appends what it has not.
 use crate::end::End;
 use crate::listing::{Appended, Listing};
-use crate::log_sink::{LogSink, Taken};
-use crate::room::make_room;
+use crate::log_sink::make_room;
+use crate::log_sink::{CopyProgress, LogSink};
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
 use rmqfast_store::format::message::Message;
@@ -80,28 +80,28 @@ impl LogCopy {
         Ok((whole, rest))
     }
 
-    /// Hands the block to whoever lists, and goes on with what stands behind `taken` in another one.
-    fn go_on_behind(&mut self, taken: usize, listing: Option<&Listing>) -> Result<(), End> {
-        let left = self.len - taken;
-        if let Some(listing) = listing.filter(|_| taken > 0) {
+    /// Hands the block to whoever lists, and goes on with what stands behind `appended` in another one.
+    fn go_on_behind(&mut self, appended: usize, listing: Option<&Listing>) -> Result<(), End> {
+        let rest = self.len - appended;
+        if let Some(listing) = listing.filter(|_| appended > 0) {
             let mut next = listing.spare();
-            next.bytes.resize(BUFFER_LEN.max(left), 0);
-            next.bytes[..left].copy_from_slice(&self.block.bytes[taken..self.len]);
+            next.bytes.resize(BUFFER_LEN.max(rest), 0);
+            next.bytes[..rest].copy_from_slice(&self.block.bytes[appended..self.len]);
             self.block.end = self.position;
             listing.put(std::mem::replace(&mut self.block, next))?;
         } else {
-            self.block.bytes.copy_within(taken..self.len, 0);
+            self.block.bytes.copy_within(appended..self.len, 0);
         }
-        (self.start, self.len) = (self.position, left);
+        (self.start, self.len) = (self.position, rest);
         Ok(())
     }
 
     /// Compares the bytes with what the copy has of them, and drops those.
     fn compare(&mut self) -> Result<(), End> {
-        let known = self.position.saturating_sub(self.start).min(self.len as u64) as usize;
+        let overlap = self.position.saturating_sub(self.start).min(self.len as u64) as usize;
         let mut at = 0;
-        while at < known {
-            let bytes = &self.block.bytes[at..known];
+        while at < overlap {
+            let bytes = &self.block.bytes[at..overlap];
             let copied = self.known.record_head(self.start + at as u64, bytes.len()).map_err(End::Store)?;
             let same = copied.iter().zip(bytes).take_while(|(a, b)| a == b).count();
             at += same;
@@ -110,8 +110,8 @@ impl LogCopy {
                 return Err(End::Diverged { at: self.compared_to });
             }
         }
-        self.block.bytes.copy_within(known..self.len, 0);
-        (self.start, self.len) = (self.start + known as u64, self.len - known);
+        self.block.bytes.copy_within(overlap..self.len, 0);
+        (self.start, self.len) = (self.start + overlap as u64, self.len - overlap);
         Ok(())
     }
 }
@@ -130,16 +130,16 @@ impl LogSink for LogCopy {
         }
         self.is_compared = true;
         self.block.records.clear();
-        let mut taken = 0;
+        let mut appended = 0;
         let needed = loop {
-            match self.append(taken) {
+            match self.append(appended) {
                 Ok((whole, rest)) => {
-                    taken += whole;
+                    appended += whole;
                     match rest {
                         Rest::Broken(reason) => break Err(End::Broken { at: self.position, reason }),
                         Rest::Needs(needed) => break Ok(needed),
                         // a file ended: the next one goes on
-                        Rest::Nothing if taken < self.len => {}
+                        Rest::Nothing if appended < self.len => {}
                         Rest::Nothing => break Ok(0),
                     }
                 }
@@ -147,12 +147,12 @@ impl LogSink for LogCopy {
             }
         };
         // what was appended is listed, whatever came behind it
-        self.go_on_behind(taken, listing)?;
+        self.go_on_behind(appended, listing)?;
         make_room(&mut self.block.bytes, self.len, needed?, self.max_record, self.position)
     }
 
-    fn taken(&self) -> Taken {
-        Taken {
+    fn progress(&self) -> CopyProgress {
+        CopyProgress {
             position: self.position,
             compared_to: self.compared_to,
             is_compared: self.is_compared,

@@ -6,7 +6,7 @@ use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::frame::NO_REPLICA;
 use crate::keeper::REPORT_EVERY;
-use crate::room::check_size;
+use crate::log_sink::check_size;
 use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use rmqfast_store::store::log_walk::RecordAt;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const KEEP_ALIVES: Duration = Duration::from_secs(6);
 /// A stretch of a log, and where it is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogStretch {
-    /// `host:port`s that lead to the log; the first that answers is taken.
+    /// `host:port`s that lead to the log; the first that answers is whole_len.
     pub addresses: Vec<String>,
     /// Bytes of a file of the log.
     pub file_size: u64,
@@ -136,8 +136,8 @@ impl LogReader {
         if self.buffer.is_empty() {
             self.buffer = (self.memory)(BLOCK_LEN);
         }
-        let left = self.stretch.end - self.position - self.len as u64;
-        let most = (self.buffer.len() - self.len).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let rest = self.stretch.end - self.position - self.len as u64;
+        let most = (self.buffer.len() - self.len).min(usize::try_from(rest).unwrap_or(usize::MAX));
         let mut open = self.connection.take().map_or_else(|| self.open(), Ok)?;
         let room = &mut self.buffer[self.len..self.len + most];
         let count = match open.read(room) {
@@ -171,40 +171,40 @@ impl LogReader {
     /// The whole records of the buffer, and how many bytes they are.
     fn block(&mut self) -> Result<(Vec<u8>, usize), End> {
         self.records.clear();
-        let mut taken = 0;
+        let mut whole_len = 0;
         let needed = loop {
-            let (before, start) = (self.records.len(), self.position + taken as u64);
-            let bytes = &self.buffer[taken..self.len];
+            let (before, start) = (self.records.len(), self.position + whole_len as u64);
+            let bytes = &self.buffer[whole_len..self.len];
             let (whole, rest) = whole_records(bytes, start, self.stretch.file_size, &mut self.records);
-            self.records[before..].iter_mut().for_each(|record| record.at += taken as u32);
-            taken += whole;
+            self.records[before..].iter_mut().for_each(|record| record.at += whole_len as u32);
+            whole_len += whole;
             match rest {
-                Rest::Broken(reason) if taken == 0 => return Err(End::Broken { at: self.position, reason }),
+                Rest::Broken(reason) if whole_len == 0 => return Err(End::Broken { at: self.position, reason }),
                 // the next block begins with it
                 Rest::Broken(_) => break 0,
                 Rest::Needs(needed) => break needed,
                 // a file ended: the next one goes on
-                Rest::Nothing if taken < self.len => {}
+                Rest::Nothing if whole_len < self.len => {}
                 Rest::Nothing => break 0,
             }
         };
-        self.hand_out(taken, needed)
+        self.hand_out(whole_len, needed)
     }
 
-    /// Parts with the first `taken` bytes. The rest begins the next block, which has room for `needed` bytes.
-    fn hand_out(&mut self, taken: usize, needed: usize) -> Result<(Vec<u8>, usize), End> {
-        let at = self.position + taken as u64;
+    /// Parts with the first `whole_len` bytes. The rest begins the next block, which has room for `needed` bytes.
+    fn hand_out(&mut self, whole_len: usize, needed: usize) -> Result<(Vec<u8>, usize), End> {
+        let at = self.position + whole_len as u64;
         check_size(needed, self.stretch.max_record.try_into().unwrap_or(usize::MAX), at)?;
         if at + needed as u64 > self.stretch.end {
             let reason = format!("expected a record that ends at {} at most, got {needed} bytes", self.stretch.end);
             return Err(End::Broken { at, reason });
         }
-        let rest = self.len - taken;
+        let rest = self.len - whole_len;
         // by what came, not by what a size claims
         let mut next = (self.memory)(BLOCK_LEN.max(rest).max(needed.min(2 * self.buffer.len())));
-        next[..rest].copy_from_slice(&self.buffer[taken..self.len]);
+        next[..rest].copy_from_slice(&self.buffer[whole_len..self.len]);
         (self.len, self.position) = (rest, at);
-        Ok((std::mem::replace(&mut self.buffer, next), taken))
+        Ok((std::mem::replace(&mut self.buffer, next), whole_len))
     }
 }
 

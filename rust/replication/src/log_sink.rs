@@ -13,7 +13,7 @@ pub trait LogSink: Send {
     /// [`End::Diverged`], [`End::Broken`], [`End::Store`].
     fn take(&mut self, count: usize, listing: Option<&Listing>) -> Result<(), End>;
 
-    fn taken(&self) -> Taken;
+    fn progress(&self) -> CopyProgress;
 
     /// No more bytes come over this connection.
     ///
@@ -25,7 +25,7 @@ pub trait LogSink: Send {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct CopyProgress {
     /// Offset of the log behind the last record that was taken.
     pub position: u64,
     /// Up to where copy and log were compared.
@@ -34,4 +34,29 @@ pub struct Taken {
     pub is_compared: bool,
     /// Store time of the last record that came; 0 before the first one.
     pub last_store_ms: i64,
+}
+
+/// Makes the buffer, whose first `len` bytes came, larger if it is full and the record that stands `at` needs more.
+///
+/// # Errors
+/// [`End::Broken`] for a record of more than `max_record` bytes.
+pub fn make_room(buffer: &mut Vec<u8>, len: usize, needed: usize, max_record: usize, at: u64) -> Result<(), End> {
+    check_size(needed, max_record, at)?;
+    // by what came, not by what a size claims
+    if len == buffer.len() {
+        buffer.resize(needed.min(2 * len), 0);
+    }
+    Ok(())
+}
+
+/// Refuses a record of more than `max_record` bytes, which stands `at`.
+///
+/// # Errors
+/// [`End::Broken`].
+pub fn check_size(needed: usize, max_record: usize, at: u64) -> Result<(), End> {
+    if needed <= max_record {
+        return Ok(());
+    }
+    let reason = format!("total size at +0: expected at most {max_record} bytes, got {needed}");
+    Err(End::Broken { at, reason })
 }

@@ -30,7 +30,7 @@ impl Places {
     }
 
     /// Up to where the log is, where the copy is up to `copied`, which only grows.
-    pub fn reached(&self, copied: u64) -> u64 {
+    pub fn position_at(&self, copied: u64) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, position)) = state.waiting.pop_front_if(|(place, _)| *place <= copied) {
             state.reached = position;
@@ -46,12 +46,12 @@ mod tests {
     #[test]
     fn the_log_is_as_far_as_the_last_pair_that_was_reached() {
         let places = Places::new(100);
-        assert_eq!(places.reached(7), 100);
+        assert_eq!(places.position_at(7), 100);
         [(10, 200), (10, 250), (20, 300), (35, 400)].into_iter().for_each(|(copied, at)| places.note(copied, at));
-        let found = [9, 10, 19, 34, 35, 99].map(|copied| places.reached(copied));
+        let found = [9, 10, 19, 34, 35, 99].map(|copied| places.position_at(copied));
         assert_eq!(found, [100, 250, 250, 300, 400, 400]);
         // nothing of the topics came
         places.note(35, 900);
-        assert_eq!(places.reached(35), 900);
+        assert_eq!(places.position_at(35), 900);
     }
 }

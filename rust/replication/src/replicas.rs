@@ -20,7 +20,7 @@ struct Table {
 
 /// Result of a wait for a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replicated {
+pub enum ReplicaWait {
     Yes,
     /// None has it in time.
     Late,
@@ -28,7 +28,7 @@ pub enum Replicated {
 
 impl Replicas {
     /// A connection reports that its slave has all before a position; `None` where it is no slave.
-    pub fn reported(&self, connection: u64, acked: Option<u64>) {
+    pub fn on_report(&self, connection: u64, acked: Option<u64>) {
         let mut table = self.table();
         table.acked.retain(|(of, _)| *of != connection);
         table.acked.extend(acked.map(|acked| (connection, acked)));
@@ -37,7 +37,7 @@ impl Replicas {
 
     /// A connection is gone, and with it what it reported.
     pub fn gone(&self, connection: u64) {
-        self.reported(connection, None);
+        self.on_report(connection, None);
     }
 
     /// Whether a connection is that of a slave.
@@ -51,17 +51,17 @@ impl Replicas {
     }
 
     /// Waits until one has all before `position`, for `timeout` at most.
-    pub fn wait(&self, position: u64, timeout: Duration) -> Replicated {
+    pub fn wait(&self, position: u64, timeout: Duration) -> ReplicaWait {
         let (mut table, deadline) = (self.table(), Instant::now() + timeout);
         loop {
             if table.has(position) {
-                return Replicated::Yes;
+                return ReplicaWait::Yes;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || table.is_closed {
-                return Replicated::Late;
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() || table.is_closed {
+                return ReplicaWait::Late;
             }
-            table = self.moved.wait_timeout(table, left).unwrap_or_else(PoisonError::into_inner).0;
+            table = self.moved.wait_timeout(table, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -93,27 +93,27 @@ mod tests {
     fn who_reported_nothing_or_is_far_behind_is_not_waited_for() {
         let replicas = Replicas::default();
         assert!(!replicas.is_near(0, 100));
-        replicas.reported(1, Some(50));
+        replicas.on_report(1, Some(50));
         assert_eq!([0, 50, 149, 150].map(|position| replicas.is_near(position, 100)), [true, true, true, false]);
         assert!(!replicas.is_near(0, 0));
         assert_eq!((replicas.has(1), replicas.has(2)), (true, false));
-        replicas.reported(1, None);
+        replicas.on_report(1, None);
         assert!(!replicas.is_near(0, 100) && !replicas.has(1));
     }
 
     #[test]
     fn one_of_several_is_enough_and_none_counts_that_is_gone() {
         let replicas = Replicas::default();
-        replicas.reported(1, Some(10));
-        replicas.reported(2, Some(30));
-        assert_eq!(replicas.wait(30, Duration::ZERO), Replicated::Yes);
+        replicas.on_report(1, Some(10));
+        replicas.on_report(2, Some(30));
+        assert_eq!(replicas.wait(30, Duration::ZERO), ReplicaWait::Yes);
         replicas.gone(2);
-        assert_eq!(replicas.wait(30, Duration::ZERO), Replicated::Late);
+        assert_eq!(replicas.wait(30, Duration::ZERO), ReplicaWait::Late);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| replicas.wait(30, FAR));
-            replicas.reported(1, Some(29));
-            replicas.reported(1, Some(30));
-            assert_eq!(waiting.join().expect("no panic"), Replicated::Yes);
+            replicas.on_report(1, Some(29));
+            replicas.on_report(1, Some(30));
+            assert_eq!(waiting.join().expect("no panic"), ReplicaWait::Yes);
         });
     }
 
@@ -123,9 +123,9 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| replicas.wait(1, FAR));
             replicas.close();
-            assert_eq!(waiting.join().expect("no panic"), Replicated::Late);
+            assert_eq!(waiting.join().expect("no panic"), ReplicaWait::Late);
         });
-        replicas.reported(1, Some(1));
-        assert_eq!(replicas.wait(1, FAR), Replicated::Yes);
+        replicas.on_report(1, Some(1));
+        assert_eq!(replicas.wait(1, FAR), ReplicaWait::Yes);
     }
 }

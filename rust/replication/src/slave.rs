@@ -82,13 +82,13 @@ impl Slave {
         let (mut bytes, mut len) = ([0; REPORTS_LEN], 0);
         loop {
             match wire.read(&mut bytes[len..]) {
-                Ok(0) => return self.left("it closed the connection"),
+                Ok(0) => return self.leave("it closed the connection"),
                 Ok(count) => len += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if is_timeout(&error) => {
                     return Err(format!("nothing was heard of it for {} ms", options.housekeeping.as_millis()));
                 }
-                Err(error) => return self.left(&error.to_string()),
+                Err(error) => return self.leave(&error.to_string()),
             }
             let whole = len - len % REPORT_LEN;
             // the last one says all that those before it do
@@ -101,7 +101,7 @@ impl Slave {
     }
 
     /// Worth a word only of a replica: readers come and go.
-    fn left(&self, how: &str) -> Result<(), Reason> {
+    fn leave(&self, how: &str) -> Result<(), Reason> {
         if self.replicas.has(self.number) { Err(how.to_owned()) } else { Ok(()) }
     }
 
@@ -114,12 +114,12 @@ impl Slave {
             self.live.growth().tell();
             return Ok(());
         }
-        let sent = self.sent_to.load(Ordering::Acquire);
+        let end = self.sent_to.load(Ordering::Acquire);
         match u64::try_from(report) {
-            Ok(acked) if acked > sent => Err(format!("it reports {acked}, and was sent the log up to {sent}")),
+            Ok(acked) if acked > end => Err(format!("it reports {acked}, and was sent the log up to {end}")),
             // below zero: a reader that is no replica
             acked => {
-                self.replicas.reported(self.number, acked.ok());
+                self.replicas.on_report(self.number, acked.ok());
                 Ok(())
             }
         }
@@ -158,7 +158,7 @@ impl Slave {
             // before: a slave may report it as soon as it has it
             self.sent_to.store(position + size as u64, Ordering::Release);
             if let Err(error) = self.send(wire, position, size) {
-                return self.failed(&error, position, options);
+                return self.on_send_error(&error, position, options);
             }
             due = Instant::now() + options.heartbeat;
         }
@@ -177,8 +177,8 @@ impl Slave {
     /// Bytes of the next frame: none where it only keeps the connection, and none behind the end of a file.
     fn frame_size(&self, position: u64, end: u64, options: &HaOptions) -> usize {
         let file_size = self.live.log_file_size();
-        let left = end.saturating_sub(position).min(file_size - position % file_size);
-        usize::try_from(left).unwrap_or(usize::MAX).min(options.max_frame)
+        let rest = end.saturating_sub(position).min(file_size - position % file_size);
+        usize::try_from(rest).unwrap_or(usize::MAX).min(options.max_frame)
     }
 
     /// Sends `size` bytes of the log, which stand at `position` and in one file. The system copies them from the file's map: where
@@ -201,9 +201,9 @@ impl Slave {
         wire.write_all(&header, read)
     }
 
-    fn failed(&self, error: &io::Error, position: u64, options: &HaOptions) -> Result<(), Reason> {
+    fn on_send_error(&self, error: &io::Error, position: u64, options: &HaOptions) -> Result<(), Reason> {
         match error.kind() {
-            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.left(&error.to_string()),
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.leave(&error.to_string()),
             ErrorKind::NotFound => Err(format!("the log does not have {position} any more: it was too old")),
             _ if is_timeout(error) => Err(format!("it took nothing for {} ms", options.housekeeping.as_millis())),
             _ => Err(format!("sending it {position}: {error}")),

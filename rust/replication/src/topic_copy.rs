@@ -5,11 +5,11 @@
 use crate::end::End;
 use crate::listing::Listing;
 use crate::log_copy::{BUFFER_LEN, LogCopy};
-use crate::log_sink::{LogSink, Taken};
+use crate::log_sink::make_room;
+use crate::log_sink::{CopyProgress, LogSink};
 use crate::mark::Mark;
-use crate::mark_keeper::{EVERY, MarkKeeper};
+use crate::mark::{EVERY, MarkKeeper};
 use crate::places::Places;
-use crate::room::make_room;
 use crate::topic_filter::TopicFilter;
 use crate::trail::Trail;
 use rmqfast_store::Error;
@@ -52,7 +52,7 @@ impl TopicCopy {
     /// # Errors
     /// [`End::Store`]; among others for a copy without a mark, or one that ends before it.
     pub fn new(copy: Arc<Appender>, root: &Path, topics: &[String], from: u64, max_record: usize) -> Result<Self, End> {
-        let (mark, known_end) = begun_at(&copy, root, from).map_err(End::Store)?;
+        let (mark, known_end) = start_of(&copy, root, from).map_err(End::Store)?;
         let file_size = copy.live().log_file_size();
         Ok(Self {
             filter: TopicFilter::new(topics, file_size),
@@ -81,7 +81,7 @@ impl TopicCopy {
 
     /// End of the copy's own log.
     pub fn copy_end(&self) -> u64 {
-        self.log.taken().position
+        self.log.progress().position
     }
 
     fn mark(&self) -> Mark {
@@ -91,9 +91,9 @@ impl TopicCopy {
 
     /// Drops what stands before the mark, and proves it.
     fn prove(&mut self) -> Result<(), End> {
-        let known = (self.begun_at.position - self.start).min(self.len as u64) as usize;
-        self.trail.add(&self.buffer[..known]);
-        self.drop_taken(known);
+        let overlap = (self.begun_at.position - self.start).min(self.len as u64) as usize;
+        self.trail.add(&self.buffer[..overlap]);
+        self.drop_front(overlap);
         let mark = &self.begun_at;
         if self.start < mark.position {
             return Ok(());
@@ -126,23 +126,23 @@ impl TopicCopy {
     fn pass(&mut self, whole: usize, listing: Option<&Listing>) -> Result<(), End> {
         let bytes = &self.buffer[..whole];
         let place = self.filter.pass(Block { bytes, records: &self.records }, self.place);
-        let mut made = self.filter.bytes();
-        while !made.is_empty() {
+        let mut filtered = self.filter.bytes();
+        while !filtered.is_empty() {
             let room = self.log.room();
-            let count = room.len().min(made.len());
-            room[..count].copy_from_slice(&made[..count]);
+            let count = room.len().min(filtered.len());
+            room[..count].copy_from_slice(&filtered[..count]);
             self.log.take(count, listing).map_err(|end| self.in_masters_terms(end))?;
-            made = &made[count..];
+            filtered = &filtered[count..];
         }
         let last = self.records.last().and_then(|l| Message::new(bytes.get(l.at as usize..)?, l.layout));
         self.last_store_ms = last.map_or(self.last_store_ms, |message| message.store_timestamp());
         self.trail.add(bytes);
         // only now: the mark is to have both places or neither
         self.place = place;
-        self.drop_taken(whole);
+        self.drop_front(whole);
         self.trail.record_ended(self.start);
         self.places.note(place, self.start);
-        self.places.reached(listing.map_or(place, Listing::listed_to));
+        self.places.position_at(listing.map_or(place, Listing::end_of_lists));
         Ok(())
     }
 
@@ -153,9 +153,9 @@ impl TopicCopy {
         }
     }
 
-    fn drop_taken(&mut self, taken: usize) {
-        self.buffer.copy_within(taken..self.len, 0);
-        (self.start, self.len) = (self.start + taken as u64, self.len - taken);
+    fn drop_front(&mut self, count: usize) {
+        self.buffer.copy_within(count..self.len, 0);
+        (self.start, self.len) = (self.start + count as u64, self.len - count);
     }
 }
 
@@ -181,8 +181,8 @@ impl LogSink for TopicCopy {
         self.keeper.keep(self.mark()).map_err(End::Store)
     }
 
-    fn taken(&self) -> Taken {
-        Taken {
+    fn progress(&self) -> CopyProgress {
+        CopyProgress {
             position: self.start.max(self.begun_at.position),
             compared_to: self.start,
             is_compared: self.is_proven && self.place >= self.known_end,
@@ -196,7 +196,7 @@ impl LogSink for TopicCopy {
 }
 
 /// The mark that a copy goes on at, and where its last record ends.
-fn begun_at(copy: &Appender, root: &Path, from: u64) -> Result<(Mark, u64), Error> {
+fn start_of(copy: &Appender, root: &Path, from: u64) -> Result<(Mark, u64), Error> {
     let mark = Mark::load(root)?.ok_or_else(|| Error::invalid("root", "a copy of some topics", root.display()))?;
     if !(mark.compare_from..=mark.position).contains(&from) {
         let expected = format!("{} to {}, as the copy's mark says", mark.compare_from, mark.position);

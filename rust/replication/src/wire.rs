@@ -22,7 +22,7 @@ impl Wire {
     /// # Errors
     /// [`End::Connect`], [`End::Tls`].
     pub fn connect(address: &str, tls: Option<&ClientTls>) -> Result<Self, End> {
-        let socket = connected(address).map_err(|source| End::Connect { address: address.to_owned(), source })?;
+        let socket = connect(address).map_err(|source| End::Connect { address: address.to_owned(), source })?;
         let Some(tls) = tls else { return Ok(Self::Plain(socket)) };
         let socket = TlsSocket::connect(socket, address, tls, CONNECT_TIMEOUT).map_err(End::Tls)?;
         Ok(Self::Tls(socket.into()))
@@ -97,7 +97,7 @@ impl Wire {
     }
 }
 
-fn connected(address: &str) -> io::Result<TcpStream> {
+fn connect(address: &str) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(ErrorKind::AddrNotAvailable);
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {

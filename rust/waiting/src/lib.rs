@@ -40,11 +40,11 @@ impl HeldPort {
     /// None is free.
     #[expect(clippy::new_without_default, reason = "who takes a port says so")]
     pub fn new() -> Self {
-        let held = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-        bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("bound");
+        let socket_fd = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&socket_fd, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("bound");
         // only from now on: a server is let in, and nobody had the port before
-        sockopt::set_socket_reuseaddr(&held, true).expect("set");
-        let address = SocketAddr::try_from(getsockname(&held).expect("bound")).expect("an address").to_string();
-        Self { address, _socket: held }
+        sockopt::set_socket_reuseaddr(&socket_fd, true).expect("set");
+        let address = SocketAddr::try_from(getsockname(&socket_fd).expect("bound")).expect("an address").to_string();
+        Self { address, _socket: socket_fd }
     }
 }

@@ -334,11 +334,11 @@ fn a_send_to_a_sync_master_is_answered_by_what_its_slave_has() {
     let replicas = &broker.plane.state().replicas;
     let mut code = |properties, size| peer.ask(SEND_V2, &short("T", 0, properties), &vec![0; size]).code;
     assert_eq!(code("", 1), response::SLAVE_NOT_AVAILABLE, "nobody is there");
-    replicas.reported(SLAVE, Some(0));
+    replicas.on_report(SLAVE, Some(0));
     assert_eq!(code("", 1), response::FLUSH_SLAVE_TIMEOUT);
     assert_eq!(code("", 10_000), response::SLAVE_NOT_AVAILABLE, "so far behind is no slave");
     assert_eq!(code("WAIT\u{1}false", 1), 0, "a producer that does not want to wait");
-    replicas.reported(SLAVE, Some(u64::MAX));
+    replicas.on_report(SLAVE, Some(u64::MAX));
     let answer = peer.ask(SEND_V2, &short("T", 0, ""), b"body");
     assert_eq!((answer.code, field(&answer, "queueOffset")), (0, "4"), "each of them was stored");
     let batch = batch(&[(0, b"one", ""), (0, b"two", "")]);
@@ -352,7 +352,7 @@ fn a_send_to_a_sync_master_is_answered_by_what_its_slave_has() {
 fn a_send_is_answered_once_the_slave_reports_it_and_others_go_on_meanwhile() {
     let broker = sync_master(PATIENCE, AppendOptions::default());
     let (mut peer, state) = (broker.connect(), broker.plane.state());
-    state.replicas.reported(SLAVE, Some(0));
+    state.replicas.on_report(SLAVE, Some(0));
     let numbers: Vec<i32> = (0..3).map(|_| peer.send(SEND_V2, &short("T", 0, ""), b"body")).collect();
     until("they are stored", || state.live.queue("T", 0).is_some_and(|queue| queue.max_offset() == 3));
     // the slave is gone, and whoever asks now waits for nobody: not for those that wait, either
@@ -361,7 +361,7 @@ fn a_send_is_answered_once_the_slave_reports_it_and_others_go_on_meanwhile() {
     let size = state.live.log_bounds().1 / 4;
     for (number, end) in numbers.into_iter().zip(1..) {
         assert!(peer.next(Duration::from_millis(1)).is_none());
-        state.replicas.reported(SLAVE, Some(end * size + 20));
+        state.replicas.on_report(SLAVE, Some(end * size + 20));
         let answer = peer.next(PATIENCE).expect("an answer");
         assert_eq!((answer.opaque, answer.code), (number, 0));
     }
@@ -372,20 +372,20 @@ fn a_send_that_waits_for_both_says_what_the_disk_lacks_and_only_then_what_the_sl
     let broker = sync_master(Duration::from_millis(30), sync());
     let gate = Arc::new(Gate { is_shut: Mutex::new(true), ..Gate::default() });
     let replicas = &broker.plane.state().replicas;
-    replicas.reported(SLAVE, Some(0));
+    replicas.on_report(SLAVE, Some(0));
     let mut peer = broker.connect();
     {
         let _watch = disk::watch(broker.path(), gate.clone());
         let number = peer.send(SEND_V2, &short("T", 0, ""), b"body");
         // longer than a slave is waited for: its time begins when the disk has the message
         assert!(peer.next(Duration::from_millis(100)).is_none());
-        replicas.reported(SLAVE, Some(u64::MAX));
+        replicas.on_report(SLAVE, Some(u64::MAX));
         *gate.is_shut.lock().expect("no panic") = false;
         gate.changed.notify_all();
         let answer = peer.next(PATIENCE).expect("an answer");
         assert_eq!((answer.opaque, answer.code), (number, 0));
     }
-    replicas.reported(SLAVE, Some(0));
+    replicas.on_report(SLAVE, Some(0));
     assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::FLUSH_SLAVE_TIMEOUT);
     replicas.gone(SLAVE);
     assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::SLAVE_NOT_AVAILABLE);
@@ -397,7 +397,7 @@ fn sends_that_the_disk_got_together_wait_for_the_slave_together() {
     // each for itself, they would wait longer than this test does
     let broker = sync_master(PATIENCE / 50, sync());
     let gate = Arc::new(Gate { is_shut: Mutex::new(true), ..Gate::default() });
-    broker.plane.state().replicas.reported(SLAVE, Some(0));
+    broker.plane.state().replicas.on_report(SLAVE, Some(0));
     let mut peer = broker.connect();
     let _watch = disk::watch(broker.path(), gate.clone());
     // the first holds the disk, the others come meanwhile
@@ -416,7 +416,7 @@ fn sends_that_the_disk_got_together_wait_for_the_slave_together() {
 fn the_end_of_a_sync_master_waits_for_no_slave() {
     let broker = sync_master(PATIENCE, AppendOptions::default());
     let state = broker.plane.state();
-    state.replicas.reported(SLAVE, Some(0));
+    state.replicas.on_report(SLAVE, Some(0));
     let mut peer = broker.connect();
     peer.send(SEND_V2, &short("T", 0, ""), b"body");
     until("it is stored", || state.live.queue("T", 0).is_some_and(|queue| queue.max_offset() == 1));

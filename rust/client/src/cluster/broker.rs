@@ -113,7 +113,7 @@ impl BrokerCall<'_> {
         };
         let fields = header.fields();
         let OwnedCommand { code, remark, fields, body, .. } = self.answer(request::PULL_MESSAGE, &fields)?;
-        let body = Body::copied(&body, None);
+        let body = Body::copy(&body, None);
         let remark = remark.unwrap_or_default();
         let answer = Answer::read(code, &remark, |name| fields.get(name), body, queue, offset, true);
         if answer.status == PullStatus::Failed {

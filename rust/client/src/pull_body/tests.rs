@@ -100,9 +100,9 @@ fn what_is_no_record_is_an_error_that_says_where() {
 fn a_changed_body_is_found_by_its_crc() {
     let mut body = three();
     let row = rows(&body).expect("sound")[2];
-    assert!(changed(&body).expect("sound").is_empty());
+    assert!(rows_with_wrong_crc(&body).expect("sound").is_empty());
     body[(row.at + row.layout.body) as usize] ^= 1;
-    let found = changed(&body).expect("records, still");
+    let found = rows_with_wrong_crc(&body).expect("records, still");
     assert_eq!(found.iter().map(|row| row.at).collect::<Vec<_>>(), [row.at]);
     assert_eq!(Message::new(&body, &found[0]).expect("within").tags().as_deref(), Some("TagB"));
     assert_eq!(rows(&body).expect("records, still").len(), 3);

@@ -2,14 +2,54 @@
 //!
 //! Source: `MQClientAPIImpl.processPullResponse`, `PullMessageResponseHeader`.
 use super::body::Body;
-use super::pull_status::PullStatus;
-use super::queue::Queue;
+use super::options::Queue;
 use crate::pull_body;
 use rmqfast_remoting::Command;
+use rmqfast_remoting::code::response;
 use rmqfast_store::format::cursor::i64_at;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::format::named::Named;
 use rmqfast_store::scan::row::Row;
+
+/// The status of a pull's answer.
+///
+/// Source: `PullStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PullStatus {
+    Found,
+    /// Nothing new arrived while the broker held the pull.
+    NoNewMsg,
+    /// No message matches the filter.
+    NoMatchedMsg,
+    /// The queue does not have that offset; nothing more comes before a seek.
+    OffsetIllegal,
+    /// The broker refused, did not answer in time, or sent what is no answer; it will be asked again.
+    Failed,
+}
+
+impl PullStatus {
+    /// The status of a response code of `PULL_MESSAGE`.
+    pub fn of_code(code: i32) -> Self {
+        match code {
+            // `ResponseCode`: SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED
+            response::SUCCESS => Self::Found,
+            response::PULL_NOT_FOUND => Self::NoNewMsg,
+            response::PULL_RETRY_IMMEDIATELY => Self::NoMatchedMsg,
+            response::PULL_OFFSET_MOVED => Self::OffsetIllegal,
+            _ => Self::Failed,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Found => "FOUND",
+            Self::NoNewMsg => "NO_NEW_MSG",
+            Self::NoMatchedMsg => "NO_MATCHED_MSG",
+            Self::OffsetIllegal => "OFFSET_ILLEGAL",
+            Self::Failed => "FAILED",
+        }
+    }
+}
 
 /// Position of a record's queue offset.
 const QUEUE_OFFSET_AT: usize = 20;
@@ -103,14 +143,14 @@ impl Answer {
                 body,
                 counted_from: None,
             };
-            answer.checked(queue, asked, field(OFFSET_DELTA).is_some())
+            answer.check(queue, asked, field(OFFSET_DELTA).is_some())
         };
         read().unwrap_or_else(|reason: String| Self::failed(-1, reason))
     }
 
     /// The answer, if its messages are what was asked for: of the queue, in their order, between the offsets. A queue of a static
     /// topic has messages of another queue of the topic.
-    fn checked(mut self, queue: &Queue, asked: i64, is_static: bool) -> Result<Self, String> {
+    fn check(mut self, queue: &Queue, asked: i64, is_static: bool) -> Result<Self, String> {
         if self.status != PullStatus::Found {
             return Ok(self);
         }
@@ -158,14 +198,14 @@ impl Answer {
         if self.next <= end {
             return;
         }
-        let kept = (0..self.rows.len()).find(|index| self.offset(*index) >= end).unwrap_or(self.rows.len());
-        if let Some(first) = self.rows.get(kept) {
+        let count = (0..self.rows.len()).find(|index| self.offset(*index) >= end).unwrap_or(self.rows.len());
+        if let Some(first) = self.rows.get(count) {
             // flow control counts the bytes of the body
             self.body.truncate(first.at as usize);
         }
-        self.rows.truncate(kept);
+        self.rows.truncate(count);
         self.next = end;
-        if kept == 0 && self.status == PullStatus::Found {
+        if count == 0 && self.status == PullStatus::Found {
             self.status = PullStatus::NoMatchedMsg;
         }
     }
@@ -183,7 +223,7 @@ mod tests {
         let fields =
             [("nextBeginOffset", &*next), ("minOffset", "0"), ("maxOffset", "90"), ("suggestWhichBrokerId", "0")];
         let field = |name: &str| fields.iter().chain(&more).find(|(other, _)| *other == name).map(|(_, value)| *value);
-        Answer::read(0, "", field, Body::copied(&records.concat(), None), &queue, 5, false)
+        Answer::read(0, "", field, Body::copy(&records.concat(), None), &queue, 5, false)
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Pool {
 
 impl Body {
     /// A copy of `bytes`, in memory of the pool where that has any of the size.
-    pub fn copied(bytes: &[u8], pool: Option<&Arc<Pool>>) -> Self {
+    pub fn copy(bytes: &[u8], pool: Option<&Arc<Pool>>) -> Self {
         let range = 0..bytes.len();
         // not more than four times as large: a few small answers would hold all the memory otherwise
         let buffer = match pool.and_then(|pool| pool.take(bytes.len(), bytes.len().saturating_mul(4))) {
@@ -114,12 +114,12 @@ mod tests {
     #[test]
     fn the_memory_of_a_body_that_is_gone_is_used_again_for_one_of_about_its_size() {
         let pool = Arc::new(Pool::default());
-        let first = Body::copied(&[1; 20_000], Some(&pool));
+        let first = Body::copy(&[1; 20_000], Some(&pool));
         let place = first.as_ptr();
         drop(first);
-        let small = Body::copied(&[2; 100], Some(&pool));
+        let small = Body::copy(&[2; 100], Some(&pool));
         assert_ne!(small.as_ptr(), place);
-        let second = Body::copied(&[3; 19_000], Some(&pool));
+        let second = Body::copy(&[3; 19_000], Some(&pool));
         assert_eq!((second.as_ptr(), &second[..]), (place, &[3; 19_000][..]));
         drop((small, second));
         assert_eq!(pool.free.lock().expect("sound").len(), 1);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_is_allowed() {
         let pool = Arc::new(Pool::default());
-        let bodies: Vec<_> = (0..40).map(|_| Body::copied(&[0; 1 << 20], Some(&pool))).collect();
+        let bodies: Vec<_> = (0..40).map(|_| Body::copy(&[0; 1 << 20], Some(&pool))).collect();
         drop(bodies);
         let kept: usize = pool.free.lock().expect("sound").iter().map(Vec::len).sum();
         assert_eq!(kept, BYTES);

@@ -1,8 +1,8 @@
 //! The handle of a puller.
-use super::fetched::{Fetched, Item};
+use super::options::Queue;
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
 use super::pull_queue::Volume;
-use super::queue::Queue;
+use super::pulled_answer::{Item, PulledAnswer};
 use super::state::State;
 use super::worker::{OnReady, Shared, Worker};
 use crate::error::{Error, Result};
@@ -92,36 +92,36 @@ impl Puller {
     }
 
     pub fn retain(&self, is_kept: impl FnMut(&Queue) -> bool) {
-        self.changed(|state| state.retain(is_kept));
+        self.change(|state| state.retain(is_kept));
     }
 
     /// Stops pulling a queue; whether it was pulled.
     pub fn remove(&self, queue: &Queue) -> bool {
-        self.changed(|state| state.remove(queue)).is_some()
+        self.change(|state| state.remove(queue)).is_some()
     }
 
     pub fn seek(&self, queue: &Queue, offset: i64) -> Option<u64> {
-        self.changed(|state| state.seek(queue, offset))
+        self.change(|state| state.seek(queue, offset))
     }
 
     pub fn pause(&self, queue: &Queue, is_paused: bool) -> bool {
-        self.changed(|state| state.pause(queue, is_paused))
+        self.change(|state| state.pause(queue, is_paused))
     }
 
     pub fn subscribe(&self, topic: &str, subscription: Subscription) {
-        self.changed(|state| state.subscribe(topic, &subscription.into()));
+        self.change(|state| state.subscribe(topic, &subscription.into()));
     }
 
     pub fn set_threshold(&self, of_queue: Threshold) {
-        self.changed(|state| state.set_threshold(of_queue));
+        self.change(|state| state.set_threshold(of_queue));
     }
 
-    pub fn done(&self, epoch: u64, volume: Volume, position: i64) {
-        let woken = self.shared.lock().done(epoch, volume, position);
+    pub fn acknowledge(&self, epoch: u64, volume: Volume, position: i64) {
+        let woken = self.shared.lock().acknowledge(epoch, volume, position);
         self.ring(&woken);
     }
 
-    pub fn give_back(&self, fetched: Fetched) {
+    pub fn give_back(&self, fetched: PulledAnswer) {
         self.shared.lock().give_back(fetched);
         self.shared.notify();
     }
@@ -147,15 +147,15 @@ impl Puller {
                 // something is there: from here on the pause to gather more is the limit
                 until = until.min(now + self.shared.options.gather.pause);
             }
-            let left = until.saturating_duration_since(now);
-            if left.is_zero() {
+            let remaining = until.saturating_duration_since(now);
+            if remaining.is_zero() {
                 break;
             }
             // a thread that came to a bad end rings no bell
-            let left = left.min(Duration::from_secs(1));
+            let remaining = remaining.min(Duration::from_secs(1));
             // who waits here has handled all that it took: see `is_handled`
             state.takers += 1;
-            state = self.shared.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.ready.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
             state.takers -= 1;
             if !state.is_ready() {
                 // who adds a broker has the lock of threads first
@@ -176,7 +176,7 @@ impl Puller {
     /// Volumes that are ready or waiting, and in hand.
     pub fn backlog(&self) -> (Volume, Volume) {
         let state = self.shared.lock();
-        (state.held(), state.in_hand())
+        (state.ready_or_waiting(), state.in_hand())
     }
 
     pub fn is_handled(&self) -> bool {
@@ -223,13 +223,13 @@ impl Puller {
         let number = self.shared.lock().broker(broker);
         while threads.len() <= number {
             let address = self.shared.lock().address(threads.len());
-            let started = self.started(threads.len(), address)?;
-            threads.push(started);
+            let thread = self.start(threads.len(), address)?;
+            threads.push(thread);
         }
         Ok((threads, number))
     }
 
-    fn started(&self, broker: usize, address: Arc<str>) -> Result<BrokerThread> {
+    fn start(&self, broker: usize, address: Arc<str>) -> Result<BrokerThread> {
         let failed = |source| rmqfast_remoting::Error::Io { what: "starting a puller".to_owned(), source };
         let (bell, ear) = bell().map_err(failed)?;
         let now = Instant::now();
@@ -241,10 +241,10 @@ impl Puller {
     }
 
     /// Changes the state, and has all threads look at it.
-    fn changed<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let changed = change(&mut self.shared.lock());
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.shared.lock());
         self.threads().iter().for_each(|broker| broker.bell.ring());
-        changed
+        result
     }
 
     fn ring(&self, brokers: &[usize]) {

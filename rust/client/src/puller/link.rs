@@ -77,7 +77,7 @@ impl Link {
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(self.failed(&error, Duration::ZERO)),
+                Err(error) => return Err(self.io_error(&error, Duration::ZERO)),
             }
             while let Some((frame, length)) = frame::first(&self.inbox[self.start..self.filled], &self.limits)? {
                 let (serialize_type, end) = (frame.serialize_type, self.start + length);
@@ -98,7 +98,7 @@ impl Link {
         // a small body must not keep a large buffer for as long as somebody has its messages
         if body.len() < LARGE || body.len() < self.inbox.len() / 2 {
             self.start = body.end;
-            return Body::copied(&self.inbox[body], Some(&self.pool));
+            return Body::copy(&self.inbox[body], Some(&self.pool));
         }
         self.start = body.end;
         // the next one will be of about this size
@@ -142,19 +142,19 @@ impl Link {
 
     /// A write that did not end may be repeated until then.
     fn pause(&self, error: &std::io::Error, until: Instant, timeout: Duration) -> Result<()> {
-        if is_pause(error) && Instant::now() < until { Ok(()) } else { Err(self.failed(error, timeout)) }
+        if is_pause(error) && Instant::now() < until { Ok(()) } else { Err(self.io_error(error, timeout)) }
     }
 
-    fn failed(&self, error: &std::io::Error, timeout: Duration) -> crate::Error {
+    fn io_error(&self, error: &std::io::Error, timeout: Duration) -> crate::Error {
         let address = self.address.clone();
-        let failed = match error.kind() {
+        let error = match error.kind() {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => {
                 Error::Timeout { address, timeout_ms: timeout.as_millis() as u64 }
             }
             ErrorKind::InvalidData => Error::Tls { address, reason: error.to_string() },
             _ => Error::Closed { address },
         };
-        failed.into()
+        error.into()
     }
 }
 

@@ -4,27 +4,23 @@
 //! socket; a [`Puller`] is the handle on both.
 mod answer;
 mod body;
-mod fetched;
 mod handle;
 mod link;
 mod options;
 mod pull_queue;
-mod pull_status;
-mod queue;
+mod pulled_answer;
 mod state;
 #[cfg(test)]
 mod test_record;
 mod wire;
 mod worker;
 
-pub use answer::Answer;
+pub use answer::{Answer, PullStatus};
 pub use body::{Body, Pool};
-pub use fetched::{Fetched, FlowControl, Item};
 pub use handle::Puller;
-pub use options::{Assignment, Broker, Gather, PullerOptions, Sign, Subscription, Threshold};
-pub use pull_queue::{Volume, Wanted};
-pub use pull_status::PullStatus;
-pub use queue::Queue;
+pub use options::{Assignment, Broker, Gather, PullerOptions, Queue, Sign, Subscription, Threshold};
+pub use pull_queue::{Pull, Volume};
+pub use pulled_answer::{FlowControl, Item, PulledAnswer};
 pub use state::{Request, State};
 pub use wire::{PullHeader, texts};
 pub use worker::OnReady;

@@ -7,6 +7,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A queue, as `MessageQueue`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Queue {
+    pub topic: String,
+    /// The name of its brokers.
+    pub broker_name: Arc<str>,
+    /// Number of the queue in the topic.
+    pub queue_id: i32,
+}
+
 /// Adds header fields to a request, as a signature, given its code, the fields that it has, and its body.
 pub type Sign =
     dyn Fn(i32, &[(String, String)], &[u8]) -> std::result::Result<Vec<(String, String)>, String> + Send + Sync;
@@ -117,8 +127,8 @@ impl Default for PullerOptions {
 impl fmt::Debug for PullerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // header fields may hold what is secret
-        let mut shown = f.debug_struct("PullerOptions");
-        shown.field("consumer_group", &self.consumer_group).field("depth", &self.depth).finish_non_exhaustive()
+        let mut out = f.debug_struct("PullerOptions");
+        out.field("consumer_group", &self.consumer_group).field("depth", &self.depth).finish_non_exhaustive()
     }
 }
 

@@ -12,10 +12,10 @@
 //! A queue that reads ahead plans on behind its assignment's end once all before that was taken, as far as there are messages
 //! for sure. What comes of that waits, as it would behind a gap, until the queue is resumed to a later end.
 use super::answer::Answer;
-use super::fetched::{Fetched, FlowControl};
+use super::answer::PullStatus;
+use super::options::Queue;
 use super::options::{Assignment, PullerOptions};
-use super::pull_status::PullStatus;
-use super::queue::Queue;
+use super::pulled_answer::{FlowControl, PulledAnswer};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -88,7 +88,7 @@ pub struct Volume {
 
 impl Volume {
     /// The volume of an answer.
-    pub fn of(fetched: &Fetched) -> Self {
+    pub fn of(fetched: &PulledAnswer) -> Self {
         Self { messages: fetched.rows.len() as i64, bytes: fetched.bytes() as i64 }
     }
 
@@ -111,12 +111,12 @@ struct Stretch {
     is_open: bool,
     is_asked: bool,
     is_done: bool,
-    there: VecDeque<Fetched>,
+    there: VecDeque<PulledAnswer>,
 }
 
 /// A pull to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Pull {
     pub stretch: u64,
     pub offset: i64,
     pub max_messages: i64,
@@ -162,23 +162,23 @@ impl PullQueue {
     }
 
     /// The volume that is ready, in hand or expected from answers in flight; one at the queue's end counts as nothing.
-    pub fn expected(&self) -> Volume {
+    pub fn expected_volume(&self) -> Volume {
         // a pull at the end may be held without bringing anything; before the end is known, it may bring a whole batch
         let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
         let lengths =
             self.stretches.iter().filter(counts).map(|s| s.end.saturating_sub(s.next).min(self.options.batch));
         let in_flight: i64 = lengths.sum();
-        let mut expected = self.held();
+        let mut expected = self.ready_or_waiting();
         expected.add(self.in_hand);
         expected.add(Volume { messages: in_flight, bytes: in_flight * self.mean });
         expected
     }
 
     /// The volume that is ready or waiting.
-    pub fn held(&self) -> Volume {
-        let mut held = self.ready;
-        held.add(self.waiting);
-        held
+    pub fn ready_or_waiting(&self) -> Volume {
+        let mut volume = self.ready;
+        volume.add(self.waiting);
+        volume
     }
 
     /// Offsets from the first message that is not done to the last one that came; 0 where there is none.
@@ -188,24 +188,24 @@ impl PullQueue {
 
     /// Why it is asked for no more.
     pub fn flow_control(&self, times: u64) -> FlowControl {
-        let Volume { messages, bytes } = self.expected();
+        let Volume { messages, bytes } = self.expected_volume();
         FlowControl { queue: self.queue.clone(), messages, bytes, span: self.span(), times }
     }
 
     /// An answer was taken: it is in hand until it is done, or done at once.
-    pub fn taken(&mut self, fetched: &Fetched) {
+    pub fn on_taken(&mut self, fetched: &PulledAnswer) {
         if fetched.is_sound() {
             self.position = self.position.max(fetched.next_begin_offset);
         }
         self.ready.subtract(Volume::of(fetched));
         self.in_hand.add(Volume::of(fetched));
         if !self.options.counts_until_done {
-            self.done(Volume::of(fetched), fetched.next_begin_offset);
+            self.acknowledge(Volume::of(fetched), fetched.next_begin_offset);
         }
     }
 
     /// An answer that was taken can be taken again.
-    pub fn given_back(&mut self, fetched: &Fetched) {
+    pub fn on_given_back(&mut self, fetched: &PulledAnswer) {
         self.position = self.position.min(fetched.begin_offset);
         self.ready.add(Volume::of(fetched));
         if self.options.counts_until_done {
@@ -241,7 +241,7 @@ impl PullQueue {
     }
 
     /// Goes on to the end of `assignment`; gives what of that is there.
-    pub fn resume(&mut self, assignment: &Assignment) -> Vec<Fetched> {
+    pub fn resume(&mut self, assignment: &Assignment) -> Vec<PulledAnswer> {
         let Assignment { end, reads_ahead, is_paused, .. } = *assignment;
         (self.assignment.end, self.assignment.reads_ahead, self.is_paused) = (end, reads_ahead, is_paused);
         self.hand_out()
@@ -251,7 +251,7 @@ impl PullQueue {
     ///
     /// # Arguments
     /// * `position` - the first offset that is not done, or the one behind the last.
-    pub fn done(&mut self, volume: Volume, position: i64) {
+    pub fn acknowledge(&mut self, volume: Volume, position: i64) {
         self.in_hand.subtract(volume);
         // what was taken later may be done first, and a broker stores any offset that it is told
         self.assignment.commit_offset = self.assignment.commit_offset.max(position);
@@ -262,7 +262,7 @@ impl PullQueue {
     }
 
     /// Messages of an answer are there.
-    fn reach(&mut self, fetched: &Fetched) {
+    fn reach(&mut self, fetched: &PulledAnswer) {
         if let Some((first, last)) = fetched.offsets() {
             let (least, most) = self.span.unwrap_or((first, last));
             self.span = Some((least.min(first), most.max(last)));
@@ -272,17 +272,17 @@ impl PullQueue {
     /// The rest of a stretch that was planned before, if one is to be asked for.
     ///
     /// Only at the end of the queue unless `has_room`.
-    pub fn rest(&mut self, now: Instant, has_room: bool) -> Option<Wanted> {
+    pub fn rest(&mut self, now: Instant, has_room: bool) -> Option<Pull> {
         if !self.may_ask(now) {
             return None;
         }
         let max_offset = self.max_offset;
         let (batch, is_filtered) = (self.options.batch, self.assignment.subscription.is_filtered());
         let stretch = self.stretches.iter_mut().find(|stretch| !stretch.is_asked && !stretch.is_done)?;
-        let wanted = stretch.wanted(max_offset, batch, is_filtered);
+        let pull = stretch.request_for(max_offset, batch, is_filtered);
         // a pull that the broker holds takes no place of `depth`
-        stretch.is_asked = wanted.at_end || has_room;
-        stretch.is_asked.then_some(wanted)
+        stretch.is_asked = pull.at_end || has_room;
+        stretch.is_asked.then_some(pull)
     }
 
     /// Whether what [`plan`](Self::plan) would plan begins where the queue ends, as far as is known.
@@ -291,21 +291,21 @@ impl PullQueue {
     }
 
     /// A stretch that nobody asked for yet, if there is one to plan.
-    pub fn plan(&mut self, now: Instant) -> Option<Wanted> {
+    pub fn plan(&mut self, now: Instant) -> Option<Pull> {
         if !self.may_plan(now) {
             return None;
         }
         let last = self.limit(self.frontier);
-        let known_end = self.max_offset.filter(|max| *max > self.frontier);
-        let end = known_end.map_or(last, |max| (self.frontier + self.stride).min(max).min(last));
-        let (id, is_open) = (self.next_stretch, known_end.is_none());
+        let queue_end = self.max_offset.filter(|max| *max > self.frontier);
+        let end = queue_end.map_or(last, |max| (self.frontier + self.stride).min(max).min(last));
+        let (id, is_open) = (self.next_stretch, queue_end.is_none());
         self.next_stretch += 1;
         let (next, there) = (self.frontier, VecDeque::new());
         let stretch = Stretch { id, next, end, is_open, is_asked: true, is_done: false, there };
-        let wanted = stretch.wanted(self.max_offset, self.options.batch, self.assignment.subscription.is_filtered());
+        let pull = stretch.request_for(self.max_offset, self.options.batch, self.assignment.subscription.is_filtered());
         self.stretches.push_back(stretch);
         self.frontier = end;
-        Some(wanted)
+        Some(pull)
     }
 
     /// The end of a stretch that begins at `offset`, at most.
@@ -337,47 +337,47 @@ impl PullQueue {
     }
 
     /// The end that was assigned, where there is nothing before it; told once.
-    pub fn empty_end(&mut self) -> Option<Fetched> {
+    pub fn empty_end(&mut self) -> Option<PulledAnswer> {
         let end = self.assignment.end.filter(|end| self.assignment.start >= *end && !self.was_told_end)?;
         self.was_told_end = true;
         let start = self.assignment.start;
         let answer = Answer { status: PullStatus::NoNewMsg, code: 19, next: start, ..Answer::failed(19, "") };
-        Some(Fetched { is_end: start >= end, ..self.fetched(answer, start) })
+        Some(PulledAnswer { is_end: start >= end, ..self.pulled_answer(answer, start) })
     }
 
     /// Takes the answer to what was asked; gives what can be handed out because of it, in its order.
-    pub fn take(&mut self, wanted: Wanted, answer: Answer, at: &Times) -> Vec<Fetched> {
+    pub fn take(&mut self, pull: Pull, answer: Answer, at: &Times) -> Vec<PulledAnswer> {
         // an illegal offset took it away meanwhile
-        let Some(index) = self.stretches.iter().position(|stretch| stretch.id == wanted.stretch) else {
+        let Some(index) = self.stretches.iter().position(|stretch| stretch.id == pull.stretch) else {
             return Vec::new();
         };
         self.stretches[index].is_asked = false;
         match answer.status {
-            PullStatus::Failed => return self.refused(answer, wanted, at),
-            PullStatus::OffsetIllegal => self.illegal(index, answer),
-            _ => self.progress(index, wanted, answer, at),
+            PullStatus::Failed => return self.on_refused(answer, pull, at),
+            PullStatus::OffsetIllegal => self.on_offset_illegal(index, answer),
+            _ => self.on_progress(index, pull, answer, at),
         }
         self.hand_out()
     }
 
     /// Forgets requests in flight: a lost connection answers none of them, so they are planned again.
-    pub fn forget_asked(&mut self) {
+    pub fn forget_in_flight(&mut self) {
         self.stretches.iter_mut().for_each(|stretch| stretch.is_asked = false);
     }
 
     /// Told once for all stretches that are refused at about the same time; it has no place in their order.
-    fn refused(&mut self, answer: Answer, wanted: Wanted, at: &Times) -> Vec<Fetched> {
+    fn on_refused(&mut self, answer: Answer, pull: Pull, at: &Times) -> Vec<PulledAnswer> {
         if self.not_before.is_some_and(|until| until > at.now) {
             return Vec::new();
         }
         let is_busy = answer.code == FLOW_CONTROL;
         // 5.x says so to have clients come back soon, other refusals last longer
         self.not_before = Some(at.now + if is_busy { FLOW_CONTROL_RETRY } else { self.options.retry });
-        let answer = Answer { next: wanted.offset, ..answer };
-        vec![self.fetched(answer, wanted.offset)]
+        let answer = Answer { next: pull.offset, ..answer };
+        vec![self.pulled_answer(answer, pull.offset)]
     }
 
-    fn illegal(&mut self, index: usize, answer: Answer) {
+    fn on_offset_illegal(&mut self, index: usize, answer: Answer) {
         // the consumer decides where to go on: nothing behind this may be handed out before
         while self.stretches.len() > index + 1 {
             let gone = self.stretches.pop_back().map(|stretch| stretch.there).unwrap_or_default();
@@ -385,13 +385,13 @@ impl PullQueue {
         }
         self.is_illegal = true;
         let begin = self.stretches[index].next;
-        let fetched = self.fetched(answer, begin);
+        let fetched = self.pulled_answer(answer, begin);
         let stretch = &mut self.stretches[index];
         stretch.is_done = true;
         stretch.there.push_back(fetched);
     }
 
-    fn progress(&mut self, index: usize, wanted: Wanted, mut answer: Answer, at: &Times) {
+    fn on_progress(&mut self, index: usize, pull: Pull, mut answer: Answer, at: &Times) {
         let (begin, planned_end, is_open) = {
             let stretch = &self.stretches[index];
             (stretch.next, stretch.end, stretch.is_open)
@@ -406,7 +406,7 @@ impl PullQueue {
         }
         // an open stretch has no length that an answer could show to be wrong
         if !is_open {
-            self.learn(wanted, &answer, planned_end);
+            self.learn(pull, &answer, planned_end);
         }
         let is_last = index + 1 == self.stretches.len();
         // what the answer has of the next stretch is cut, as that is asked for already
@@ -416,7 +416,7 @@ impl PullQueue {
         if !answer.rows.is_empty() && !self.options.interval.is_zero() {
             self.not_before = Some(at.now + self.options.interval);
         }
-        let fetched = Fetched { elapsed: at.now - at.sent, ..self.fetched(answer, begin) };
+        let fetched = PulledAnswer { elapsed: at.now - at.sent, ..self.pulled_answer(answer, begin) };
         self.waiting.add(Volume::of(&fetched));
         let stretch = &mut self.stretches[index];
         stretch.next = next;
@@ -441,7 +441,7 @@ impl PullQueue {
             self.not_before = Some(at.now + self.options.retry);
         }
         // the broker may lead back, and the same messages would come twice
-        let fetched = self.fetched(Answer { next: begin, ..answer }, begin);
+        let fetched = self.pulled_answer(Answer { next: begin, ..answer }, begin);
         // of what is read ahead nobody asks whether it is there
         if self.assignment.end.is_none_or(|end| begin < end) {
             self.stretches[index].there.push_back(fetched);
@@ -449,8 +449,8 @@ impl PullQueue {
     }
 
     /// Adapts the length of the next stretches to that of answers.
-    fn learn(&mut self, wanted: Wanted, answer: &Answer, end: i64) {
-        let reached = answer.next - wanted.offset;
+    fn learn(&mut self, pull: Pull, answer: &Answer, end: i64) {
+        let reached = answer.next - pull.offset;
         if self.assignment.subscription.is_filtered() {
             // how far a filter reaches changes with the messages, so old and new count for half each
             self.stride = (self.stride + reached + 1).clamp(2, 2 * MAX_STRIDE) / 2;
@@ -466,7 +466,7 @@ impl PullQueue {
     }
 
     /// Takes the answers before the first gap, and before the end.
-    fn hand_out(&mut self) -> Vec<Fetched> {
+    fn hand_out(&mut self) -> Vec<PulledAnswer> {
         let end = self.assignment.end.unwrap_or(i64::MAX);
         let mut out = Vec::new();
         while let Some(first) = self.stretches.front_mut() {
@@ -492,20 +492,20 @@ impl PullQueue {
         out
     }
 
-    fn fetched(&self, answer: Answer, begin_offset: i64) -> Fetched {
+    fn pulled_answer(&self, answer: Answer, begin_offset: i64) -> PulledAnswer {
         let tags = self.assignment.subscription.tags.clone();
-        Fetched { epoch: self.epoch, ..Fetched::new(self.queue.clone(), begin_offset, answer, tags) }
+        PulledAnswer { epoch: self.epoch, ..PulledAnswer::new(self.queue.clone(), begin_offset, answer, tags) }
     }
 }
 
 impl Stretch {
     /// Without a filter no more is asked than is wanted; with one the broker looks on until it found so many.
-    fn wanted(&self, max_offset: Option<i64>, batch: i64, is_filtered: bool) -> Wanted {
-        let left = self.end.saturating_sub(self.next);
-        Wanted {
+    fn request_for(&self, max_offset: Option<i64>, batch: i64, is_filtered: bool) -> Pull {
+        let rest = self.end.saturating_sub(self.next);
+        Pull {
             stretch: self.id,
             offset: self.next,
-            max_messages: if is_filtered { batch } else { batch.min(left) },
+            max_messages: if is_filtered { batch } else { batch.min(rest) },
             at_end: max_offset.is_some_and(|max| self.next >= max),
         }
     }

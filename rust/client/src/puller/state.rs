@@ -3,10 +3,10 @@
 //! This is the flow control of every consumer: what is in flight, ready or in hand of a queue, and of all queues, is
 //! counted here and nowhere else.
 use super::answer::Answer;
-use super::fetched::{Fetched, Item};
+use super::options::Queue;
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
-use super::pull_queue::{PullQueue, Times, Volume, Wanted};
-use super::queue::Queue;
+use super::pull_queue::{Pull, PullQueue, Times, Volume};
+use super::pulled_answer::{Item, PulledAnswer};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ struct BrokerState {
 struct InFlight {
     epoch: u64,
     broker: usize,
-    wanted: Wanted,
+    pull: Pull,
     sent: Instant,
 }
 
@@ -65,7 +65,7 @@ struct InFlight {
 pub struct Request {
     pub opaque: i32,
     pub queue: Arc<Queue>,
-    pub wanted: Wanted,
+    pub pull: Pull,
     /// The filter that the broker applies.
     pub subscription: Arc<Subscription>,
     /// The group's offset that the broker stores; 0 for none.
@@ -125,7 +125,7 @@ impl State {
     /// Goes on with a queue that was taken up to the assignment's start, in the same epoch: what was read ahead of it can be
     /// taken. Returns the epoch; `None` for a queue that is not pulled there, or was not taken up to there.
     pub fn resume(&mut self, broker: usize, queue: &Queue, assignment: &Assignment) -> Option<u64> {
-        let pulled = self.pulled(queue).filter(|pulled| pulled.broker == broker && pulled.leads_to(assignment))?;
+        let pulled = self.queue_mut(queue).filter(|pulled| pulled.broker == broker && pulled.leads_to(assignment))?;
         let epoch = pulled.epoch;
         pulled.resume(assignment).into_iter().for_each(|fetched| self.push(fetched));
         Some(epoch)
@@ -159,16 +159,16 @@ impl State {
         let epoch = self.epochs.remove(queue)?;
         // so that an answer to what was asked before is no answer any more
         self.forget(epoch);
-        self.ready.retain(|item| !matches!(item, Item::Fetched(fetched) if fetched.epoch == epoch));
+        self.ready.retain(|item| !matches!(item, Item::Answer(fetched) if fetched.epoch == epoch));
         let removed = self.queues.remove(&epoch)?;
-        self.held.subtract(removed.held());
+        self.held.subtract(removed.ready_or_waiting());
         self.in_hand.subtract(removed.in_hand);
         Some(removed)
     }
 
     /// Goes on at another offset, with the same subscription. Returns the new epoch; `None` for a queue that is not pulled.
     pub fn seek(&mut self, queue: &Queue, offset: i64) -> Option<u64> {
-        let before = self.pulled(queue)?;
+        let before = self.queue_mut(queue)?;
         let (broker, is_paused) = (before.broker, before.is_paused);
         // 0 is not told: nothing of the new place is done yet
         let assignment = Assignment { start: offset, is_paused, commit_offset: 0, ..before.assignment.clone() };
@@ -177,7 +177,7 @@ impl State {
 
     /// Asks another broker for a queue from now on; what is there of it stays. Returns false if it is not pulled.
     pub fn move_to(&mut self, broker: usize, queue: &Queue) -> bool {
-        let Some(epoch) = self.pulled(queue).map(|queue| queue.epoch) else { return false };
+        let Some(epoch) = self.queue_mut(queue).map(|queue| queue.epoch) else { return false };
         // what the old broker still answers must not meet what the new one is asked for
         self.forget(epoch);
         self.queues.entry(epoch).and_modify(|queue| queue.broker = broker);
@@ -186,7 +186,7 @@ impl State {
 
     /// Asks no more for a queue, or again; what is there can still be taken. Returns false if it is not pulled.
     pub fn pause(&mut self, queue: &Queue, is_paused: bool) -> bool {
-        self.pulled(queue).map(|queue| queue.is_paused = is_paused).is_some()
+        self.queue_mut(queue).map(|queue| queue.is_paused = is_paused).is_some()
     }
 
     /// Wants other messages of a topic from now on; what is there of its queues stays.
@@ -213,9 +213,9 @@ impl State {
     /// # Arguments
     /// * `epoch` - of the queue when they were taken; those of another one count no more.
     /// * `position` - the first offset that is not done, or the one behind the last.
-    pub fn done(&mut self, epoch: u64, volume: Volume, position: i64) -> Vec<usize> {
+    pub fn acknowledge(&mut self, epoch: u64, volume: Volume, position: i64) -> Vec<usize> {
         let Some(queue) = self.queues.get_mut(&epoch) else { return Vec::new() };
-        queue.done(volume, position);
+        queue.acknowledge(volume, position);
         self.in_hand.subtract(volume);
         self.with_room([epoch])
     }
@@ -223,14 +223,14 @@ impl State {
     /// The requests to send to a broker now.
     pub fn requests(&mut self, broker: usize, now: Instant) -> Vec<Request> {
         let is_time = self.brokers[broker].bulk <= self.options.depth.saturating_sub(self.options.burst);
-        let requests = if is_time { self.planned(broker, now) } else { Vec::new() };
+        let requests = if is_time { self.plan_requests(broker, now) } else { Vec::new() };
         self.brokers[broker].is_idle = !self.in_flight.values().any(|request| request.broker == broker);
         requests
     }
 
-    fn planned(&mut self, broker: usize, now: Instant) -> Vec<Request> {
+    fn plan_requests(&mut self, broker: usize, now: Instant) -> Vec<Request> {
         let mut expected = Volume::default();
-        self.queues.values().for_each(|queue| expected.add(queue.expected()));
+        self.queues.values().for_each(|queue| expected.add(queue.expected_volume()));
         let last_served = self.brokers[broker].last_served;
         // in turns: a queue with much to give must not starve the others
         let after = self.queues.range(last_served + 1..).chain(self.queues.range(..=last_served));
@@ -249,10 +249,10 @@ impl State {
         let queue = self.queues.get_mut(&epoch)?;
         let broker = &mut self.brokers[queue.broker];
         let has_room = broker.bulk < self.options.depth;
-        let before = queue.expected();
-        let wanted = match queue.rest(now, has_room) {
+        let before = queue.expected_volume();
+        let pull = match queue.rest(now, has_room) {
             // no flow control here: what came behind the gap counts already, and waits for this
-            Some(wanted) => wanted,
+            Some(pull) => pull,
             None if !queue.may_plan(now) || !(has_room || queue.plans_end()) => return None,
             None => {
                 let is_wide = queue.span() > self.options.max_span;
@@ -272,34 +272,34 @@ impl State {
                 queue.plan(now)?
             }
         };
-        expected.add(queue.expected());
+        expected.add(queue.expected_volume());
         expected.subtract(before);
         self.last_opaque = self.last_opaque.checked_add(1).unwrap_or(1);
         broker.last_served = epoch;
         // a pull at the end may be held for 20 s and must not take the place of one that has something to bring
-        broker.bulk += usize::from(!wanted.at_end);
-        self.in_flight.insert(self.last_opaque, InFlight { epoch, broker: queue.broker, wanted, sent: now });
+        broker.bulk += usize::from(!pull.at_end);
+        self.in_flight.insert(self.last_opaque, InFlight { epoch, broker: queue.broker, pull, sent: now });
         let commits = self.options.commits_offsets && !broker.broker.is_slave;
         let commit_offset = if commits { queue.assignment.commit_offset } else { 0 };
         let (queue, subscription) = (queue.queue.clone(), queue.assignment.subscription.clone());
-        Some(Request { opaque: self.last_opaque, queue, wanted, subscription, commit_offset })
+        Some(Request { opaque: self.last_opaque, queue, pull, subscription, commit_offset })
     }
 
     /// The pull of a request; `None` where its answer is not expected any more.
-    pub fn asked(&self, opaque: i32) -> Option<(Arc<Queue>, i64, bool)> {
-        let asked = self.in_flight.get(&opaque)?;
-        let queue = self.queues.get(&asked.epoch)?;
-        Some((queue.queue.clone(), asked.wanted.offset, !queue.assignment.without_properties))
+    pub fn pull_of(&self, opaque: i32) -> Option<(Arc<Queue>, i64, bool)> {
+        let request = self.in_flight.get(&opaque)?;
+        let queue = self.queues.get(&request.epoch)?;
+        Some((queue.queue.clone(), request.pull.offset, !queue.assignment.without_properties))
     }
 
     /// Takes the answer to a request.
     pub fn answer(&mut self, opaque: i32, answer: Answer, now: Instant) {
-        let Some(asked) = self.in_flight.remove(&opaque) else { return };
-        self.brokers[asked.broker].bulk -= usize::from(!asked.wanted.at_end);
-        let Some(queue) = self.queues.get_mut(&asked.epoch) else { return };
-        let before = queue.held();
-        let out = queue.take(asked.wanted, answer, &Times { sent: asked.sent, now });
-        self.held.add(queue.held());
+        let Some(request) = self.in_flight.remove(&opaque) else { return };
+        self.brokers[request.broker].bulk -= usize::from(!request.pull.at_end);
+        let Some(queue) = self.queues.get_mut(&request.epoch) else { return };
+        let before = queue.ready_or_waiting();
+        let out = queue.take(request.pull, answer, &Times { sent: request.sent, now });
+        self.held.add(queue.ready_or_waiting());
         self.held.subtract(before);
         out.into_iter().for_each(|fetched| self.push(fetched));
     }
@@ -307,9 +307,9 @@ impl State {
     /// Gives up requests to a broker whose time is over. Returns when the last of them was sent.
     pub fn expire(&mut self, broker: usize, now: Instant) -> Option<Instant> {
         let timeout = self.options.timeout;
-        let is_over = |asked: &InFlight| asked.broker == broker && asked.sent + timeout <= now;
+        let is_over = |request: &InFlight| request.broker == broker && request.sent + timeout <= now;
         let expired: Vec<_> =
-            self.in_flight.iter().filter(|(_, asked)| is_over(asked)).map(|(n, a)| (*n, a.sent)).collect();
+            self.in_flight.iter().filter(|(_, request)| is_over(request)).map(|(n, a)| (*n, a.sent)).collect();
         for (opaque, _) in &expired {
             let waited = timeout.as_millis();
             self.answer(*opaque, Answer::failed(-1, format!("no answer to a pull in {waited} ms")), now);
@@ -318,9 +318,9 @@ impl State {
     }
 
     /// The connection to a broker is gone, and with it all requests: they are sent again over the next one.
-    pub fn lost(&mut self, broker: usize, reason: String) {
-        self.in_flight.retain(|_, asked| asked.broker != broker);
-        self.queues.values_mut().filter(|queue| queue.broker == broker).for_each(PullQueue::forget_asked);
+    pub fn on_disconnect(&mut self, broker: usize, reason: String) {
+        self.in_flight.retain(|_, request| request.broker != broker);
+        self.queues.values_mut().filter(|queue| queue.broker == broker).for_each(PullQueue::forget_in_flight);
         let BrokerState { bulk, address, .. } = &mut self.brokers[broker];
         *bulk = 0;
         // a broker that stays away is told of once, with the newest reason
@@ -331,13 +331,13 @@ impl State {
     }
 
     /// The connection to a broker is there.
-    pub fn connected(&mut self, broker: usize) {
+    pub fn on_connect(&mut self, broker: usize) {
         self.ready.push_back(Item::Connected(self.brokers[broker].address.clone()));
     }
 
     /// When something is to be done for a broker though nothing happens.
     pub fn deadline(&self, broker: usize, now: Instant) -> Option<Duration> {
-        let sent = self.in_flight.values().filter(|asked| asked.broker == broker).map(|asked| asked.sent).min();
+        let sent = self.in_flight.values().filter(|request| request.broker == broker).map(|request| request.sent).min();
         let queues = self.queues.values().filter(|queue| queue.broker == broker);
         let retries = queues.filter_map(|queue| queue.not_before.filter(|at| *at > now));
         let expires = sent.map(|sent| sent + self.options.timeout);
@@ -346,14 +346,14 @@ impl State {
 
     /// Hands out what is ready, in its order. Returns as well the brokers that can be asked again because of it.
     pub fn take(&mut self, max: usize) -> (Vec<Item>, Vec<usize>) {
-        let taken: Vec<_> = self.ready.drain(..self.gathered(max)).collect();
+        let items: Vec<_> = self.ready.drain(..self.count_to_take(max)).collect();
         let mut epochs = Vec::new();
-        for item in &taken {
-            if let Item::Fetched(fetched) = item
+        for item in &items {
+            if let Item::Answer(fetched) = item
                 && let Some(queue) = self.queues.get_mut(&fetched.epoch)
             {
                 let in_hand = queue.in_hand;
-                queue.taken(fetched);
+                queue.on_taken(fetched);
                 self.in_hand.add(queue.in_hand);
                 self.in_hand.subtract(in_hand);
                 self.held.subtract(Volume::of(fetched));
@@ -361,31 +361,31 @@ impl State {
             }
         }
         let woken = self.with_room(epochs);
-        (taken, woken)
+        (items, woken)
     }
 
     /// Has an answer taken once more, before all others; not where its queue went on elsewhere, or is gone.
-    pub fn give_back(&mut self, fetched: Fetched) {
+    pub fn give_back(&mut self, fetched: PulledAnswer) {
         if let Some(queue) = self.queues.get_mut(&fetched.epoch) {
             let in_hand = queue.in_hand;
-            queue.given_back(&fetched);
+            queue.on_given_back(&fetched);
             self.in_hand.add(queue.in_hand);
             self.in_hand.subtract(in_hand);
             self.held.add(Volume::of(&fetched));
-            self.ready.push_front(Item::Fetched(fetched.into()));
+            self.ready.push_front(Item::Answer(fetched.into()));
         }
     }
 
     /// The count of items to take at once: as many as reach the volume of `gather`.
-    fn gathered(&self, max: usize) -> usize {
-        let mut left = match self.options.gather.bytes {
+    fn count_to_take(&self, max: usize) -> usize {
+        let mut rest = match self.options.gather.bytes {
             0 => i64::MAX,
             bytes => bytes,
         };
         let is_taken = |item: &&Item| {
             // the item that fills it is taken, too: one answer may be larger than what is gathered
-            let is_left = left > 0;
-            left -= if let Item::Fetched(fetched) = item { fetched.bytes() as i64 } else { 0 };
+            let is_left = rest > 0;
+            rest -= if let Item::Answer(fetched) = item { fetched.bytes() as i64 } else { 0 };
             is_left
         };
         self.ready.iter().take(max).take_while(is_taken).count()
@@ -417,7 +417,7 @@ impl State {
     }
 
     /// The volume that is ready or waiting, over all queues.
-    pub fn held(&self) -> Volume {
+    pub fn ready_or_waiting(&self) -> Volume {
         self.held
     }
 
@@ -443,39 +443,39 @@ impl State {
         let waited = |queue: &&PullQueue| queue.is_full || queue.may_read_ahead();
         for queue in epochs.into_iter().filter_map(|epoch| self.queues.get(&epoch)).filter(waited) {
             let is_wide = queue.span() > self.options.max_span;
-            if !is_wide && !is_full(queue.expected(), self.of_queue, true) && !woken.contains(&queue.broker) {
+            if !is_wide && !is_full(queue.expected_volume(), self.of_queue, true) && !woken.contains(&queue.broker) {
                 woken.push(queue.broker);
             }
         }
         woken
     }
 
-    fn pulled(&mut self, queue: &Queue) -> Option<&mut PullQueue> {
+    fn queue_mut(&mut self, queue: &Queue) -> Option<&mut PullQueue> {
         self.queues.get_mut(self.epochs.get(queue)?)
     }
 
     /// Forgets the requests in flight of a queue; they are planned again.
     fn forget(&mut self, epoch: u64) {
         let brokers = &mut self.brokers;
-        self.in_flight.retain(|_, asked| {
-            let is_kept = asked.epoch != epoch;
-            if !is_kept && !asked.wanted.at_end {
+        self.in_flight.retain(|_, request| {
+            let is_kept = request.epoch != epoch;
+            if !is_kept && !request.pull.at_end {
                 // the place is free, though the broker may still answer
-                brokers[asked.broker].bulk -= 1;
+                brokers[request.broker].bulk -= 1;
             }
             is_kept
         });
         if let Some(queue) = self.queues.get_mut(&epoch) {
-            queue.forget_asked();
+            queue.forget_in_flight();
         }
     }
 
-    fn push(&mut self, fetched: Fetched) {
+    fn push(&mut self, fetched: PulledAnswer) {
         let fetched = match self.ready.back_mut() {
-            Some(Item::Fetched(last)) => last.join(fetched),
+            Some(Item::Answer(last)) => last.join(fetched),
             _ => Some(fetched),
         };
-        self.ready.extend(fetched.map(|fetched| Item::Fetched(fetched.into())));
+        self.ready.extend(fetched.map(|fetched| Item::Answer(fetched.into())));
     }
 }
 

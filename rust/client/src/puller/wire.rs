@@ -1,8 +1,8 @@
 //! A pull as it goes over the wire.
 //!
 //! Source: `PullMessageRequestHeader`, `PullSysFlag`.
+use super::options::Queue;
 use super::options::{PullerOptions, Subscription};
-use super::queue::Queue;
 use super::state::Request;
 use rmqfast_remoting::code::request::PULL_MESSAGE;
 use rmqfast_remoting::{Header, Value};
@@ -64,12 +64,12 @@ pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> R
     let header = PullHeader {
         consumer_group: &options.consumer_group,
         queue: &request.queue,
-        offset: request.wanted.offset,
-        max_messages: request.wanted.max_messages,
+        offset: request.pull.offset,
+        max_messages: request.pull.max_messages,
         sys_flag: options.sys_flag,
         commit_offset: request.commit_offset,
         // elsewhere there is something to bring, and an answer that is held would block its stretch
-        suspend_millis: if request.wanted.at_end { options.suspend.as_millis() as i64 } else { 0 },
+        suspend_millis: if request.pull.at_end { options.suspend.as_millis() as i64 } else { 0 },
         subscription: &request.subscription,
     };
     let mut fields = header.fields();

@@ -86,7 +86,7 @@ impl Worker {
     pub fn run(mut self) {
         while !self.shared.is_closed() {
             if let Err(error) = self.turn() {
-                self.lost(&error.to_string());
+                self.disconnect(&error.to_string());
             }
         }
         self.shared.notify();
@@ -116,7 +116,7 @@ impl Worker {
         if let Some(sent) = expired {
             self.shared.notify();
             if sent >= self.heard_at && self.link.is_some() {
-                self.lost("the broker answers nothing any more");
+                self.disconnect("the broker answers nothing any more");
             }
         }
     }
@@ -140,7 +140,7 @@ impl Worker {
             Some(link) => link,
             None => {
                 let link = Link::connect(&self.address, options.tls.as_ref(), self.shared.pool.clone(), timeout)?;
-                self.shared.lock().connected(self.broker);
+                self.shared.lock().on_connect(self.broker);
                 self.shared.notify();
                 self.heard_at = Instant::now();
                 self.link.insert(link)
@@ -180,14 +180,14 @@ impl Worker {
     }
 
     /// Tells that the connection is gone, and waits longer each time, by a random part, so that clients do not come together.
-    fn lost(&mut self, reason: &str) {
+    fn disconnect(&mut self, reason: &str) {
         self.link = None;
         let (first, most) = BACK_OFF;
         let pause = most.min(first * 2_u32.saturating_pow(self.failures));
         let part = (RandomState::new().hash_one(0) % 1024) as f64 / 2048.0;
         self.retry_at = Instant::now() + pause.mul_f64(0.5 + part);
         self.failures = (self.failures + 1).min(16);
-        self.shared.lock().lost(self.broker, reason.to_owned());
+        self.shared.lock().on_disconnect(self.broker, reason.to_owned());
         self.shared.notify();
     }
 }
@@ -197,8 +197,8 @@ fn take(shared: &Shared, command: &Command<'_>, body: Body) {
     if !command.is_response() {
         return;
     }
-    let asked = shared.lock().asked(command.opaque);
-    if let Some((queue, offset, with_properties)) = asked {
+    let pull = shared.lock().pull_of(command.opaque);
+    if let Some((queue, offset, with_properties)) = pull {
         // read without the lock, which those who take need
         let answer = Answer::of(command, body, &queue, offset, with_properties);
         shared.lock().answer(command.opaque, answer, Instant::now());

@@ -6,21 +6,21 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pullers kept at most.
+/// Pullers pool at most.
 const MOST: usize = 64;
 /// An unused puller is kept for this time.
 const IDLE: Duration = Duration::from_secs(60);
-/// Pullers kept at most that read ahead, each of which may hold as much as its thresholds allow.
+/// Pullers pool at most that read ahead, each of which may hold as much as its thresholds allow.
 const MOST_AHEAD: usize = 8;
 
 /// Pullers for whoever reaches the same cluster in the same way: without a queue, or with some that they read ahead.
 #[derive(Debug)]
 pub struct PullerPool {
-    idle: Mutex<Kept>,
+    idle: Mutex<Pool>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Pool {
     /// The longest one first.
     pullers: VecDeque<Idle>,
     has_cleaner: bool,
@@ -58,44 +58,44 @@ impl std::fmt::Debug for PoolKey {
 
 impl PullerPool {
     pub const fn new() -> Self {
-        Self { idle: Mutex::new(Kept { pullers: VecDeque::new(), has_cleaner: false }) }
+        Self { idle: Mutex::new(Pool { pullers: VecDeque::new(), has_cleaner: false }) }
     }
 
     /// A puller of that key, for one reader: the one that was taken up to most of the positions, or one without a queue.
     ///
     /// Source: `FetchedDataPool` of Spark.
     pub fn take(&self, key: &PoolKey, positions: &[(Queue, i64)]) -> Option<Puller> {
-        let mut kept = self.lock();
+        let mut pool = self.lock();
         let leads = |puller: &Puller| {
             let is_there = |(queue, offset): &&(Queue, i64)| puller.position(queue) == Some(*offset);
             let count = positions.iter().filter(is_there).count();
             // one that reads ahead for another task is left to that
             (count > 0 || !puller.has_queues()).then_some(count)
         };
-        let of_key = kept.pullers.iter().enumerate().filter(|(_, idle)| idle.key == *key);
+        let of_key = pool.pullers.iter().enumerate().filter(|(_, idle)| idle.key == *key);
         let leading = of_key.filter_map(|(place, idle)| Some((leads(&idle.puller)?, place)));
         // of several the one that was used last: its connection is the least likely to be dead
         let (_, place) = leading.max()?;
-        kept.pullers.remove(place).map(|idle| idle.puller)
+        pool.pullers.remove(place).map(|idle| idle.puller)
     }
 
     /// Takes a puller whose reader is done.
     pub fn give_back(&'static self, key: PoolKey, puller: Puller) {
-        let mut kept = self.lock();
-        if kept.pullers.len() >= MOST {
-            kept.pullers.pop_front();
+        let mut pool = self.lock();
+        if pool.pullers.len() >= MOST {
+            pool.pullers.pop_front();
         }
         if puller.has_queues() {
-            let mut ahead = kept.pullers.iter().map(|idle| &idle.puller).filter(|puller| puller.has_queues());
+            let mut ahead = pool.pullers.iter().map(|idle| &idle.puller).filter(|puller| puller.has_queues());
             if let Some(oldest) = ahead.next().filter(|_| ahead.count() + 1 >= MOST_AHEAD) {
                 oldest.retain(|_| false);
             }
         }
-        kept.pullers.push_back(Idle { key, puller, since: Instant::now() });
-        if !kept.has_cleaner {
+        pool.pullers.push_back(Idle { key, puller, since: Instant::now() });
+        if !pool.has_cleaner {
             // without a thread nothing is kept for ever either: the next one to come tries again
             let cleaner = std::thread::Builder::new().name("rmqfast-idle".into()).spawn(|| self.clean());
-            kept.has_cleaner = cleaner.is_ok();
+            pool.has_cleaner = cleaner.is_ok();
         }
     }
 
@@ -104,12 +104,12 @@ impl PullerPool {
         loop {
             let now = Instant::now();
             let wait = {
-                let mut kept = self.lock();
-                while kept.pullers.front().is_some_and(|idle| now - idle.since >= IDLE) {
-                    kept.pullers.pop_front();
+                let mut pool = self.lock();
+                while pool.pullers.front().is_some_and(|idle| now - idle.since >= IDLE) {
+                    pool.pullers.pop_front();
                 }
-                let Some(first) = kept.pullers.front() else {
-                    kept.has_cleaner = false;
+                let Some(first) = pool.pullers.front() else {
+                    pool.has_cleaner = false;
                     return;
                 };
                 IDLE - (now - first.since)
@@ -118,7 +118,7 @@ impl PullerPool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Pool> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -155,7 +155,7 @@ mod tests {
             puller
         };
         (0..MOST_AHEAD as i64 + 2).for_each(|start| POOL.give_back(key("a"), ahead(start)));
-        let with_queues = |kept: &Kept| kept.pullers.iter().filter(|idle| idle.puller.has_queues()).count();
+        let with_queues = |pool: &Pool| pool.pullers.iter().filter(|idle| idle.puller.has_queues()).count();
         assert_eq!(with_queues(&POOL.lock()), MOST_AHEAD);
         let taken = POOL.take(&key("a"), &[(queue.clone(), 5)]).and_then(|puller| puller.position(&queue));
         assert_eq!((taken, with_queues(&POOL.lock())), (Some(5), MOST_AHEAD - 1));

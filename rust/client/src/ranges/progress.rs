@@ -13,7 +13,7 @@
 //!
 //! Source: `PullMessageProcessor.processRequest`, `DefaultMessageStore.getMessage`, `PullStatus`.
 use super::range::QueueRange;
-use crate::puller::{Fetched, PullStatus};
+use crate::puller::{PullStatus, PulledAnswer};
 use rmqfast_remoting::code::response;
 use std::fmt;
 use std::time::Duration;
@@ -102,7 +102,7 @@ impl Progress {
     }
 
     /// For how long nothing came, where something should have.
-    pub fn stalled(&self, now: Duration) -> Duration {
+    pub fn stall_time(&self, now: Duration) -> Duration {
         // a broker may hold a pull for longer than patience lasts
         let is_held = self.range.is_endless() && self.trouble.is_none();
         if is_held { Duration::ZERO } else { now.saturating_sub(self.moved_at) }
@@ -114,16 +114,16 @@ impl Progress {
     }
 
     /// Takes an answer; what it has is handed out by then.
-    pub fn take(&mut self, answer: &Fetched, now: Duration) -> Verdict {
+    pub fn take(&mut self, answer: &PulledAnswer, now: Duration) -> Verdict {
         if answer.status == PullStatus::Failed {
-            return self.refused(answer);
+            return self.on_refused(answer);
         }
         // a broker that recovers lists its messages one by one: while the end grows, patience does not run out
         if answer.max_offset > self.last_end {
             (self.last_end, self.moved_at) = (answer.max_offset, now);
         }
         if answer.status == PullStatus::OffsetIllegal {
-            return self.illegal(answer, now);
+            return self.on_offset_illegal(answer, now);
         }
         let before = self.next;
         // a broker that lost its end may lead back, and messages would come twice
@@ -139,7 +139,7 @@ impl Progress {
     }
 
     /// The connection to the broker is lost.
-    pub fn lost(&mut self, reason: &str) {
+    pub fn on_disconnect(&mut self, reason: &str) {
         // where the queue ends says more than that the connection went as well
         if !self.ends_early() {
             self.trouble = Some(Trouble::Broker(reason.to_owned()));
@@ -154,17 +154,17 @@ impl Progress {
         Verdict { loss: Some(format!("offsets {start} to {end}: {trouble}")), ..Verdict::default() }
     }
 
-    fn refused(&mut self, answer: &Fetched) -> Verdict {
+    fn on_refused(&mut self, answer: &PulledAnswer) -> Verdict {
         let (code, remark) = (answer.code, &answer.remark);
         // below 0 no broker answered, and the remark is ours
         let text = if code >= 0 { format!("CODE: {code}  DESC: {remark}") } else { remark.clone() };
-        self.lost(&text);
+        self.on_disconnect(&text);
         let is_final =
             FINAL_CODES.contains(&code) || code > 0 && FINAL_REMARKS.iter().any(|part| remark.contains(part));
         Verdict { refusal: is_final.then_some(text), ..Verdict::default() }
     }
 
-    fn illegal(&mut self, answer: &Fetched, now: Duration) -> Verdict {
+    fn on_offset_illegal(&mut self, answer: &PulledAnswer, now: Duration) -> Verdict {
         // not expired, so the queue ends before it; a broker that recovers may list the rest yet
         if self.next >= answer.min_offset {
             self.trouble = Some(Trouble::EndsAt(answer.max_offset));
@@ -177,7 +177,7 @@ impl Progress {
         Verdict { loss: Some(loss), seek: (!self.is_done).then_some(self.next), ..Verdict::default() }
     }
 
-    fn gap(&self, answer: &Fetched, before: i64) -> Option<String> {
+    fn gap(&self, answer: &PulledAnswer, before: i64) -> Option<String> {
         let missing = answer.next_begin_offset - answer.begin_offset - answer.rows.len() as i64;
         let is_lost = !self.is_filtered && missing > 0;
         is_lost.then(|| format!("{missing} of offsets {before} to {} are not in the broker's log any more", self.next))
@@ -199,19 +199,19 @@ mod tests {
     }
 
     /// An answer to a pull from `begin` on: it has `count` messages.
-    fn answer(status: PullStatus, begin: i64, next: i64, bounds: (i64, i64), count: usize) -> Fetched {
+    fn answer(status: PullStatus, begin: i64, next: i64, bounds: (i64, i64), count: usize) -> PulledAnswer {
         let layout = Layout { total: 0, sys_flag: 0, body: 0, body_len: 0, topic: 0, topic_len: 0, properties_len: 0 };
         let rows = vec![Row::new(0, layout); count];
         let answer = Answer { status, next, bounds, rows, code: 0, ..Answer::failed(0, "") };
-        Fetched::new(progress(false).range.queue.into(), begin, answer, None)
+        PulledAnswer::new(progress(false).range.queue.into(), begin, answer, None)
     }
 
-    fn found(begin: i64, next: i64, count: usize) -> Fetched {
+    fn found(begin: i64, next: i64, count: usize) -> PulledAnswer {
         answer(PullStatus::Found, begin, next, (0, 100), count)
     }
 
-    fn failed(code: i32, remark: &str) -> Fetched {
-        Fetched::new(progress(false).range.queue.into(), 10, Answer::failed(code, remark), None)
+    fn failed(code: i32, remark: &str) -> PulledAnswer {
+        PulledAnswer::new(progress(false).range.queue.into(), 10, Answer::failed(code, remark), None)
     }
 
     fn rows() -> Verdict {
@@ -222,8 +222,8 @@ mod tests {
     fn messages_one_after_the_other_lead_to_the_end() {
         let mut progress = progress(false);
         assert_eq!(progress.take(&found(10, 20, 10), SECOND), rows());
-        assert_eq!((progress.next(), progress.is_done(), progress.stalled(5 * SECOND)), (20, false, 4 * SECOND));
-        let last = Fetched { is_end: true, ..found(20, 50, 30) };
+        assert_eq!((progress.next(), progress.is_done(), progress.stall_time(5 * SECOND)), (20, false, 4 * SECOND));
+        let last = PulledAnswer { is_end: true, ..found(20, 50, 30) };
         assert_eq!((progress.take(&last, 2 * SECOND), progress.is_done()), (rows(), true));
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let loss = Some("3 of offsets 10 to 20 are not in the broker's log any more".to_owned());
         assert_eq!(progress(false).take(&found(10, 20, 7), SECOND), Verdict { loss, ..rows() });
         assert_eq!(progress(true).take(&found(10, 20, 7), SECOND), rows());
-        let removed = Fetched { is_end: true, ..answer(PullStatus::NoMatchedMsg, 10, 50, (0, 100), 0) };
+        let removed = PulledAnswer { is_end: true, ..answer(PullStatus::NoMatchedMsg, 10, 50, (0, 100), 0) };
         let loss = progress(false).take(&removed, SECOND).loss.expect("a loss");
         assert!(loss.starts_with("40 of offsets 10 to 50"), "{loss}");
     }
@@ -275,7 +275,7 @@ mod tests {
         for (now, end) in [(1, 5), (30, 7), (60, 9), (70, 9)] {
             progress.take(&answer(PullStatus::OffsetIllegal, 10, end, (0, end), 0), now * SECOND);
         }
-        assert_eq!(progress.stalled(80 * SECOND), 20 * SECOND);
+        assert_eq!(progress.stall_time(80 * SECOND), 20 * SECOND);
     }
 
     #[test]
@@ -293,11 +293,11 @@ mod tests {
         let mut endless = Progress::new(range, false);
         let nothing = answer(PullStatus::NoNewMsg, 10, 10, (0, 10), 0);
         assert_eq!(endless.take(&nothing, 90 * SECOND), Verdict::default());
-        assert_eq!((endless.trouble(), endless.stalled(900 * SECOND)), (None, Duration::ZERO));
+        assert_eq!((endless.trouble(), endless.stall_time(900 * SECOND)), (None, Duration::ZERO));
         // the queue was cut off, or made anew
         let verdict = endless.take(&answer(PullStatus::OffsetIllegal, 10, 5, (0, 5), 0), 91 * SECOND);
         assert!(verdict.is_late && endless.ends_early());
-        assert_eq!(endless.stalled(100 * SECOND), 10 * SECOND);
+        assert_eq!(endless.stall_time(100 * SECOND), 10 * SECOND);
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
             let mut progress = progress(false);
             assert_eq!(progress.take(&failed(code, remark), 8 * SECOND), Verdict::default());
             assert!(progress.trouble().is_some_and(|trouble| trouble.to_string().contains(remark)));
-            assert_eq!(progress.stalled(9 * SECOND), 9 * SECOND);
+            assert_eq!(progress.stall_time(9 * SECOND), 9 * SECOND);
         }
     }
 }

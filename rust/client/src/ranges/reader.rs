@@ -7,7 +7,7 @@ use super::range::{QueueRange, RangeRequest};
 use super::rows;
 use crate::cluster::{ClusterOptions, TopicCluster};
 use crate::error::{Error, Result};
-use crate::puller::{Assignment, Broker, Fetched, Gather, Item, Puller, PullerOptions, Queue, Threshold};
+use crate::puller::{Assignment, Broker, Gather, Item, PulledAnswer, Puller, PullerOptions, Queue, Threshold};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
 use std::fmt;
@@ -31,7 +31,7 @@ const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is
 #[derive(Debug)]
 pub enum Step {
     /// Answers, with the messages that are handed out as their rows, of at least one each.
-    Answers(Vec<Fetched>),
+    Answers(Vec<PulledAnswer>),
     Waiting,
     /// All ranges are read.
     Done,
@@ -59,7 +59,7 @@ pub struct RangeReader {
     /// The broker's address, once it is known.
     address: Option<String>,
     is_open: bool,
-    ranges: HashMap<Queue, Pulled>,
+    ranges: HashMap<Queue, RangeState>,
     is_endless: bool,
     pool: Option<(&'static PullerPool, PoolKey)>,
     reads_ahead: bool,
@@ -71,7 +71,7 @@ pub struct RangeReader {
     counts: Counts,
 }
 
-struct Pulled {
+struct RangeState {
     progress: Progress,
     /// Answers of another assignment are out of date.
     epoch: u64,
@@ -101,9 +101,9 @@ impl RangeReader {
         let is_filtered = request.subscription.is_filtered();
         let pulled = |range: QueueRange| {
             let progress = Progress::new(range, is_filtered);
-            (progress.range().queue.clone(), Pulled { progress, epoch: 0, asked_again_at: None })
+            (progress.range().queue.clone(), RangeState { progress, epoch: 0, asked_again_at: None })
         };
-        let mut ranges: HashMap<Queue, Pulled> = ranges.into_iter().map(pulled).collect();
+        let mut ranges: HashMap<Queue, RangeState> = ranges.into_iter().map(pulled).collect();
         if ranges.len() < count {
             return Err(Error::Argument("ranges: expected one of each queue at most".into()));
         }
@@ -150,11 +150,11 @@ impl RangeReader {
         let mut fetched = Vec::new();
         for item in items {
             match item {
-                Item::Fetched(answer) if self.has_rows(&answer)? => fetched.push(*answer),
+                Item::Answer(answer) if self.has_rows(&answer)? => fetched.push(*answer),
                 // the address before a move may be heard of for a while
                 Item::Connected(address) if self.is_read_at(&address) => self.is_lost = false,
-                Item::Disconnected(address, reason) if self.is_read_at(&address) => self.lost(&reason),
-                Item::Fetched(_) | Item::Connected(_) | Item::Disconnected(..) | Item::FlowControl(_) => {}
+                Item::Disconnected(address, reason) if self.is_read_at(&address) => self.on_disconnect(&reason),
+                Item::Answer(_) | Item::Connected(_) | Item::Disconnected(..) | Item::FlowControl(_) => {}
             }
         }
         self.counts.pulls += fetched.len() as u64;
@@ -170,7 +170,7 @@ impl RangeReader {
     ///
     /// # Errors
     /// As [`unreadable`](Self::unreadable).
-    pub fn batches(&mut self, answers: &[Fetched]) -> Result<Vec<RecordBatch>> {
+    pub fn batches(&mut self, answers: &[PulledAnswer]) -> Result<Vec<RecordBatch>> {
         rows::batches(&self.request, answers, &mut self.warnings)
     }
 
@@ -178,7 +178,7 @@ impl RangeReader {
     ///
     /// # Errors
     /// [`Error::Corrupt`]: there is one, and the request is strict.
-    pub fn unreadable(&mut self, answers: &[Fetched], offsets: &[i64]) -> Result<()> {
+    pub fn unreadable(&mut self, answers: &[PulledAnswer], offsets: &[i64]) -> Result<()> {
         rows::unreadable(&self.request, answers, offsets, &mut self.warnings)
     }
 
@@ -210,7 +210,7 @@ impl RangeReader {
 
     /// Begins with a puller of `pool`, where that has one, and leaves its own there once all ranges are read, or it is
     /// [kept](Self::keep).
-    pub fn pooled(mut self, pool: &'static PullerPool, key: PoolKey) -> Self {
+    pub fn with_pool(mut self, pool: &'static PullerPool, key: PoolKey) -> Self {
         // those that read ahead have other thresholds
         let key = key.with(if self.reads_ahead { "ahead" } else { "" });
         let positions: Vec<_> = self.next_offsets().map(|(queue, next)| (queue.clone(), next)).collect();
@@ -248,7 +248,7 @@ impl RangeReader {
         self.address.as_deref() == Some(address)
     }
 
-    fn has_rows(&mut self, answer: &Fetched) -> Result<bool> {
+    fn has_rows(&mut self, answer: &PulledAnswer) -> Result<bool> {
         let Some(pulled) = self.ranges.get_mut(&*answer.queue).filter(|pulled| pulled.epoch == answer.epoch) else {
             return Ok(false);
         };
@@ -291,7 +291,7 @@ impl RangeReader {
 
     fn ask_again(&mut self) -> Result<()> {
         let now = self.waited;
-        let is_due = |pulled: &Pulled| pulled.asked_again_at.is_some_and(|at| at <= now);
+        let is_due = |pulled: &RangeState| pulled.asked_again_at.is_some_and(|at| at <= now);
         let due: Vec<Queue> = self.ranges.iter().filter(|(_, p)| is_due(p)).map(|(queue, _)| queue.clone()).collect();
         due.iter().try_for_each(|queue| self.assign(queue))
     }
@@ -303,11 +303,11 @@ impl RangeReader {
             self.move_on()?;
         }
         let (now, patience) = (self.waited, self.request.patience);
-        let stalled = |pulled: &Pulled| pulled.progress.stalled(now) > patience;
+        let stalled = |pulled: &RangeState| pulled.progress.stall_time(now) > patience;
         let queues: Vec<Queue> =
             self.ranges.iter().filter(|(_, p)| stalled(p)).map(|(queue, _)| queue.clone()).collect();
         for queue in queues {
-            let Some(Pulled { progress, .. }) = self.ranges.get_mut(&queue) else { continue };
+            let Some(RangeState { progress, .. }) = self.ranges.get_mut(&queue) else { continue };
             // a broker that is away may come back with all its messages: an error to try again after, no loss
             if !progress.ends_early() {
                 let trouble = progress.trouble().map_or_else(|| "no answer".to_owned(), Trouble::to_string);
@@ -323,11 +323,11 @@ impl RangeReader {
         Ok(())
     }
 
-    fn lost(&mut self, reason: &str) {
+    fn on_disconnect(&mut self, reason: &str) {
         self.is_lost = true;
         let address = self.address.as_deref().unwrap_or_default();
         self.warnings.push(format!("broker {} at {address} is lost, and tried again: {reason}", self.broker_name));
-        self.ranges.values_mut().for_each(|pulled| pulled.progress.lost(reason));
+        self.ranges.values_mut().for_each(|pulled| pulled.progress.on_disconnect(reason));
     }
 
     /// Goes on at another address, if the broker has one by now: a slave, or a master that came back elsewhere.

@@ -2,7 +2,7 @@
 use super::range::RangeRequest;
 use crate::error::{Error, Result};
 use crate::fetched::{Part, batches_of_parts};
-use crate::puller::{Fetched, Queue};
+use crate::puller::{PulledAnswer, Queue};
 use arrow_array::RecordBatch;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::row::Row;
@@ -13,11 +13,11 @@ use std::borrow::Cow;
 ///
 /// # Errors
 /// [`Error::Corrupt`]: a body does not match its CRC, and the request is strict.
-pub fn choose(request: &RangeRequest, fetched: &mut Vec<Fetched>, warnings: &mut Vec<String>) -> Result<()> {
+pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings: &mut Vec<String>) -> Result<()> {
     // a CRC takes as long as all the rest of a row: it is computed here, and once more only where one differs
-    let drops_changed = request.scan.verify_crc && Report { request, warnings }.changed(fetched)?;
+    let drops_changed = request.scan.verify_crc && Report { request, warnings }.check_bodies(fetched)?;
     for answer in fetched.iter_mut() {
-        if let Cow::Owned(rows) = chosen(answer, &request.scan, drops_changed) {
+        if let Cow::Owned(rows) = choose_rows(answer, &request.scan, drops_changed) {
             answer.rows = rows;
         }
     }
@@ -29,7 +29,11 @@ pub fn choose(request: &RangeRequest, fetched: &mut Vec<Fetched>, warnings: &mut
 ///
 /// # Errors
 /// As [`unreadable`].
-pub fn batches(request: &RangeRequest, answers: &[Fetched], warnings: &mut Vec<String>) -> Result<Vec<RecordBatch>> {
+pub fn batches(
+    request: &RangeRequest,
+    answers: &[PulledAnswer],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<RecordBatch>> {
     let parts = answers.iter().map(|answer| Part { body: &answer.body, rows: &answer.rows });
     // a reader has one broker, so one name is that of all rows
     let broker_name = answers.first().map(|answer| answer.queue.broker_name.to_string());
@@ -45,7 +49,7 @@ pub fn batches(request: &RangeRequest, answers: &[Fetched], warnings: &mut Vec<S
 /// [`Error::Corrupt`]: there is one, and the request is strict.
 pub fn unreadable(
     request: &RangeRequest,
-    answers: &[Fetched],
+    answers: &[PulledAnswer],
     offsets: &[i64],
     warnings: &mut Vec<String>,
 ) -> Result<()> {
@@ -55,8 +59,8 @@ pub fn unreadable(
     Report { request, warnings }.unreadable(answers, offsets)
 }
 
-fn chosen<'a>(fetched: &'a Fetched, scan: &ScanRequest, drops_changed: bool) -> Cow<'a, [Row]> {
-    let rows = fetched.wanted();
+fn choose_rows<'a>(fetched: &'a PulledAnswer, scan: &ScanRequest, drops_changed: bool) -> Cow<'a, [Row]> {
+    let rows = fetched.matching_rows();
     let has_filter = scan.start_time.is_some() || scan.end_time.is_some() || scan.filters_properties();
     if !has_filter && !drops_changed {
         return rows;
@@ -79,7 +83,7 @@ struct Report<'a> {
 
 impl Report<'_> {
     /// Whether some body is not the stored one. All that was pulled is looked at, whatever the request's other filters leave.
-    fn changed(&mut self, fetched: &[Fetched]) -> Result<bool> {
+    fn check_bodies(&mut self, fetched: &[PulledAnswer]) -> Result<bool> {
         let is_changed = |row: &Row, body: &[u8]| row.message(body).is_some_and(|message| !message.body_crc_matches());
         let places = places(fetched, is_changed);
         if !places.is_empty() {
@@ -88,7 +92,7 @@ impl Report<'_> {
         Ok(!places.is_empty())
     }
 
-    fn unreadable(&mut self, fetched: &[Fetched], offsets: &[i64]) -> Result<()> {
+    fn unreadable(&mut self, fetched: &[PulledAnswer], offsets: &[i64]) -> Result<()> {
         // damage says where in the broker's log a record is, as scans of a store do
         let is_unreadable =
             |row: &Row, body: &[u8]| row.message(body).is_some_and(|m| offsets.contains(&m.physical_offset()));
@@ -108,10 +112,10 @@ impl Report<'_> {
     }
 }
 
-fn places(fetched: &[Fetched], has: impl Fn(&Row, &[u8]) -> bool) -> Vec<String> {
+fn places(fetched: &[PulledAnswer], has: impl Fn(&Row, &[u8]) -> bool) -> Vec<String> {
     let rows = fetched.iter().flat_map(|fetched| fetched.rows.iter().map(move |row| (fetched, row)));
     let damaged = rows.filter(|(fetched, row)| has(row, &fetched.body));
-    let place = |(fetched, row): (&Fetched, &Row)| {
+    let place = |(fetched, row): (&PulledAnswer, &Row)| {
         let offset = row.message(&fetched.body).map_or(0, |message| message.queue_offset());
         let Queue { topic, broker_name, queue_id } = &*fetched.queue;
         format!("topic {topic}, broker {broker_name}, queue {queue_id}, offset {offset}")

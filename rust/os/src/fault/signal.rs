@@ -120,17 +120,17 @@ impl Owner {
         if there.sa_sigaction == on_fault as *const () as usize {
             return Ok(());
         }
-        let kept = match self.earlier.iter().position(|earlier| is_same(earlier, &there)) {
+        let entry = match self.earlier.iter().position(|earlier| is_same(earlier, &there)) {
             Some(at) => &mut *self.earlier[at] as *mut libc::sigaction,
             None => {
-                let kept = Box::leak(Box::new(there));
-                let address = kept as *mut libc::sigaction;
-                self.earlier.push(kept);
+                let handler = Box::leak(Box::new(there));
+                let address = handler as *mut libc::sigaction;
+                self.earlier.push(handler);
                 address
             }
         };
-        let _ = FIRST.compare_exchange(null_mut(), kept, Ordering::SeqCst, Ordering::SeqCst);
-        BEFORE.store(kept, Ordering::SeqCst);
+        let _ = FIRST.compare_exchange(null_mut(), entry, Ordering::SeqCst, Ordering::SeqCst);
+        BEFORE.store(entry, Ordering::SeqCst);
         // SAFETY: all zero is an action without flags; the two fields are set before it is used.
         let mut ours: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         ours.sa_sigaction = on_fault as *const () as usize;

@@ -41,7 +41,7 @@ pub fn messages_to_arrow(
         return Err(ArgumentError::new_err(format!("messages: expected {expected} in a batch at most, got {got}")));
     }
     let batch = batches.pop().unwrap_or_else(|| RecordBatch::new_empty(schema(&request.columns, request.time_unit)));
-    shown(batch, &request.columns, &messages).map(Batch)
+    apply_view(batch, &request.columns, &messages).map(Batch)
 }
 
 /// Batches of what a puller handed out, in its order; a batch has one broker.
@@ -90,7 +90,7 @@ fn runs(messages: &Views<'_>) -> Vec<(Arc<Source>, Vec<Row>)> {
 }
 
 /// Overwrites the columns that a view shows differently from the record.
-fn shown(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResult<RecordBatch> {
+fn apply_view(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResult<RecordBatch> {
     let mut arrays = batch.columns().to_vec();
     for (array, column) in arrays.iter_mut().zip(columns) {
         let changed: ArrayRef = match column {
@@ -98,12 +98,12 @@ fn shown(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResu
             Column::BrokerName => {
                 Arc::new(messages.iter().map(|view| view.place().0.broker_name.as_deref()).collect::<StringArray>())
             }
-            Column::Topic if messages.iter().any(|view| view.shown().topic.is_some()) => {
-                let topics: PyResult<Vec<_>> = messages.iter().map(|view| view.shown_topic()).collect();
+            Column::Topic if messages.iter().any(|view| view.view_values().topic.is_some()) => {
+                let topics: PyResult<Vec<_>> = messages.iter().map(|view| view.view_topic()).collect();
                 Arc::new(StringArray::from_iter_values(topics?))
             }
-            Column::ReconsumeTimes if messages.iter().any(|view| view.shown().reconsume_times.is_some()) => {
-                let times: PyResult<Vec<_>> = messages.iter().map(|view| view.shown_reconsume_times()).collect();
+            Column::ReconsumeTimes if messages.iter().any(|view| view.view_values().reconsume_times.is_some()) => {
+                let times: PyResult<Vec<_>> = messages.iter().map(|view| view.view_reconsume_times()).collect();
                 Arc::new(Int32Array::from(times?))
             }
             _ => continue,

@@ -21,19 +21,19 @@ pub struct Bodies {
 /// An answer to a pull.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Fetched {
-    inner: puller::Fetched,
+    inner: puller::PulledAnswer,
     bodies: Bodies,
     messages: PyOnceLock<Py<PyList>>,
 }
 
 impl Fetched {
     /// An answer as Python gets it.
-    pub fn new(inner: puller::Fetched, bodies: Bodies) -> Self {
+    pub fn new(inner: puller::PulledAnswer, bodies: Bodies) -> Self {
         Self { inner, bodies, messages: PyOnceLock::new() }
     }
 
     /// The answer of the Rust crate.
-    pub fn inner(&self) -> &puller::Fetched {
+    pub fn inner(&self) -> &puller::PulledAnswer {
         &self.inner
     }
 
@@ -152,18 +152,18 @@ impl Fetched {
         Ok(self
             .messages
             // made once, so that a message is the same object each time
-            .get_or_try_init(py, || self.views(py, &self.inner.wanted(), SeenAs::default()).map(Bound::unbind))?
+            .get_or_try_init(py, || self.views(py, &self.inner.matching_rows(), SeenAs::default()).map(Bound::unbind))?
             .bind(py)
             .clone())
     }
 
     fn messages_as<'py>(&self, py: Python<'py>, topic: &str) -> PyResult<Bound<'py, PyList>> {
-        self.views(py, &self.inner.wanted(), SeenAs { topic: Some(topic.into()), reconsume_times: None })
+        self.views(py, &self.inner.matching_rows(), SeenAs { topic: Some(topic.into()), reconsume_times: None })
     }
 
     fn changed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         // a CRC reads every byte of every body
-        let rows = py.detach(|| pull_body::changed(&self.inner.body)).map_err(client)?;
+        let rows = py.detach(|| pull_body::rows_with_wrong_crc(&self.inner.body)).map_err(client)?;
         self.views(py, &rows, SeenAs::default())
     }
 
@@ -242,7 +242,7 @@ impl PullerEvent {
 /// An item as Python gets it.
 pub fn to_python<'py>(py: Python<'py>, item: Item, bodies: Bodies) -> PyResult<Bound<'py, PyAny>> {
     match item {
-        Item::Fetched(inner) => Fetched::new(*inner, bodies).into_bound_py_any(py),
+        Item::Answer(inner) => Fetched::new(*inner, bodies).into_bound_py_any(py),
         Item::FlowControl(inner) => FlowControl(*inner).into_bound_py_any(py),
         Item::Connected(address) => PullerEvent { address, reason: None }.into_bound_py_any(py),
         Item::Disconnected(address, reason) => PullerEvent { address, reason: Some(reason) }.into_bound_py_any(py),

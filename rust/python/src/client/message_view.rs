@@ -68,12 +68,12 @@ impl MessageView {
         (&self.source, &self.row)
     }
 
-    pub fn shown(&self) -> &SeenAs {
+    pub fn view_values(&self) -> &SeenAs {
         &self.seen_as
     }
 
     /// The topic that is shown.
-    pub fn shown_topic(&self) -> PyResult<Cow<'_, str>> {
+    pub fn view_topic(&self) -> PyResult<Cow<'_, str>> {
         match &self.seen_as.topic {
             Some(topic) => Ok(topic.as_ref().into()),
             None => Ok(self.message()?.topic()),
@@ -81,7 +81,7 @@ impl MessageView {
     }
 
     /// The number of failed attempts to consume it, as a view shows it.
-    pub fn shown_reconsume_times(&self) -> PyResult<i32> {
+    pub fn view_reconsume_times(&self) -> PyResult<i32> {
         match self.seen_as.reconsume_times {
             Some(times) => Ok(times),
             None => Ok(self.message()?.record().reconsume_times()),
@@ -156,7 +156,7 @@ impl MessageView {
 
     #[getter]
     fn topic(&self) -> PyResult<Cow<'_, str>> {
-        self.shown_topic()
+        self.view_topic()
     }
 
     #[getter]
@@ -256,7 +256,7 @@ impl MessageView {
 
     #[getter]
     fn reconsume_times(&self) -> PyResult<i32> {
-        self.shown_reconsume_times()
+        self.view_reconsume_times()
     }
 
     #[getter]

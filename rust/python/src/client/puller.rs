@@ -161,7 +161,7 @@ impl Puller {
     }
 
     fn done(&self, epoch: u64, messages: i64, size: i64, position: i64) {
-        self.inner.done(epoch, Volume { messages, bytes: size }, position);
+        self.inner.acknowledge(epoch, Volume { messages, bytes: size }, position);
     }
 
     fn give_back(&self, fetched: PyRef<'_, Fetched>) {
@@ -187,8 +187,8 @@ impl Puller {
 
     #[getter]
     fn held(&self) -> (i64, i64) {
-        let (held, _) = self.inner.backlog();
-        (held.messages, held.bytes)
+        let (volume, _) = self.inner.backlog();
+        (volume.messages, volume.bytes)
     }
 
     #[getter]

@@ -58,9 +58,9 @@ pub fn read_pull(
     let fields = ext_fields.unwrap_or_default();
     let field = |name: &str| fields.get(name).map(String::as_str);
     // no pool, as a single pull is rare
-    let body = Body::copied(body, None);
+    let body = Body::copy(body, None);
     let answer = Answer::read(code, remark.unwrap_or_default(), field, body, &queue.0, offset, true);
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
     let bodies = Bodies { max_bytes: ScanRequest::MAX_BODY_BYTES, verify_crc };
-    Fetched::new(puller::Fetched::new(queue.0.into(), offset, answer, tags), bodies)
+    Fetched::new(puller::PulledAnswer::new(queue.0.into(), offset, answer, tags), bodies)
 }

@@ -1,5 +1,5 @@
 //! Keeps the callbacks of asynchronous requests until threads of Python take their completions.
-use super::command::answered;
+use super::command::answer_to_python;
 use crate::error::{object, remoting};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -33,7 +33,7 @@ impl Callback for Callable {
 /// The answer as a tuple, or the error.
 pub fn as_it_is(py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Bound<'_, PyAny>> {
     match outcome {
-        Ok(answer) => answered(py, answer)?.into_bound_py_any(py),
+        Ok(answer) => answer_to_python(py, answer)?.into_bound_py_any(py),
         Err(error) => Ok(object(py, remoting(error)).into_any()),
     }
 }

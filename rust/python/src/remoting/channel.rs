@@ -1,5 +1,5 @@
 //! Hands an open connection of a server to Python, to send and to ask over.
-use super::command::{Answered, Fields, answered, interruptible, seconds};
+use super::command::{Answered, Fields, answer_to_python, interruptible, seconds};
 use crate::error::remoting;
 use pyo3::prelude::*;
 use rmqfast_remoting::Connection;
@@ -55,8 +55,8 @@ impl Channel {
         let fields = ext_fields.values();
         let ask = interruptible(code, &fields, body, seconds(timeout));
         // the client answers when it likes; other requests are served meanwhile
-        let asked = py.detach(|| self.0.ask(ask));
-        answered(py, asked.map_err(remoting)?)
+        let answer = py.detach(|| self.0.ask(ask));
+        answer_to_python(py, answer.map_err(remoting)?)
     }
 
     fn send_oneway(&self, code: i32, ext_fields: Fields, body: &[u8]) {

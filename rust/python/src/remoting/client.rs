@@ -1,5 +1,5 @@
 //! Hands a single connection of a client to Python.
-use super::command::{Answered, Fields, answered, interruptible, seconds};
+use super::command::{Answered, Fields, answer_to_python, interruptible, seconds};
 use super::tls::PyTlsOptions;
 use crate::error::remoting;
 use crate::signals;
@@ -31,7 +31,7 @@ impl RemotingClient {
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
         let ask = interruptible(code, &fields, body, seconds(timeout));
-        let asked = py.detach(|| {
+        let answer = py.detach(|| {
             // locked without the GIL: who holds the lock takes the GIL now and then, to look for Ctrl-C
             let mut client = self.lock();
             let received = client.ask(ask)?;
@@ -39,7 +39,7 @@ impl RemotingClient {
             let body = client.body(&received).to_vec();
             Ok(OwnedCommand { body, ..received.head })
         });
-        answered(py, asked.map_err(remoting)?)
+        answer_to_python(py, answer.map_err(remoting)?)
     }
 
     fn send_oneway(&self, py: Python<'_>, code: i32, ext_fields: Fields, body: &[u8], timeout: f64) -> PyResult<()> {

@@ -27,13 +27,17 @@ impl Fields {
 pub type Answered<'py> = (i32, Option<String>, Bound<'py, PyDict>, Bound<'py, PyBytes>, i32);
 
 /// An answer as Python gets it.
-pub fn answered(py: Python<'_>, answer: OwnedCommand) -> PyResult<Answered<'_>> {
+pub fn answer_to_python(py: Python<'_>, answer: OwnedCommand) -> PyResult<Answered<'_>> {
     let body = PyBytes::new(py, &answer.body);
-    answered_with(py, answer, body)
+    answer_with_body(py, answer, body)
 }
 
 /// An answer whose body is elsewhere.
-pub fn answered_with<'py>(py: Python<'py>, answer: OwnedCommand, body: Bound<'py, PyBytes>) -> PyResult<Answered<'py>> {
+pub fn answer_with_body<'py>(
+    py: Python<'py>,
+    answer: OwnedCommand,
+    body: Bound<'py, PyBytes>,
+) -> PyResult<Answered<'py>> {
     Ok((answer.code, answer.remark, dict(py, &answer.fields)?, body, answer.version))
 }
 

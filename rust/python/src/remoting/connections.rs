@@ -1,6 +1,6 @@
 //! Hands all connections of a client to Python: requests that block, and asynchronous ones.
 use super::callback_table::{Callable, Callback, CallbackTable, CompletedRequests};
-use super::command::{Answered, Fields, answered, answered_with, interruptible, seconds};
+use super::command::{Answered, Fields, answer_to_python, answer_with_body, interruptible, seconds};
 use super::mailbox::Mailbox;
 use super::tls::PyTlsOptions;
 use crate::error::remoting;
@@ -51,12 +51,12 @@ impl Connections {
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
         let ask = interruptible(code, &fields, body, seconds(timeout));
-        let asked = py.detach(|| self.inner.request_with(address, ask));
-        let (client, received) = asked.map_err(remoting)?;
+        let answer = py.detach(|| self.inner.request_with(address, ask));
+        let (client, received) = answer.map_err(remoting)?;
         // from the connection's buffer into Python's memory: one copy; then the connection is free
         let body = PyBytes::new(py, client.body(&received));
         self.inner.give_back(client).map_err(remoting)?;
-        answered_with(py, received.head, body)
+        answer_with_body(py, received.head, body)
     }
 
     /// Asks over the connection that both sides use.
@@ -71,8 +71,8 @@ impl Connections {
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
         let ask = interruptible(code, &fields, body, seconds(timeout));
-        let asked = py.detach(|| self.inner.control(address, ask));
-        answered(py, asked.map_err(remoting)?)
+        let answer = py.detach(|| self.inner.control(address, ask));
+        answer_to_python(py, answer.map_err(remoting)?)
     }
 
     /// Asks over the connection that both sides use; `take` gives `on_done` and how it ended.
@@ -117,15 +117,15 @@ impl Connections {
     fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
         // first without letting go of the GIL, which is dear to get back while others send
-        let mut taken = completions.take_ready(max_count);
-        if taken.is_empty() {
+        let mut ended = completions.take_ready(max_count);
+        if ended.is_empty() {
             if !py.detach(|| completions.wait(seconds(timeout))) {
                 return None;
             }
             // those as well that came while this thread waited for the GIL
-            taken = completions.take_ready(max_count);
+            ended = completions.take_ready(max_count);
         }
-        Some(CompletedRequests::new(taken, self.callbacks.clone()))
+        Some(CompletedRequests::new(ended, self.callbacks.clone()))
     }
 
     /// Requests of `submit` whose end was not taken.

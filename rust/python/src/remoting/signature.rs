@@ -14,7 +14,7 @@ pub fn signature_of<'py>(
     without: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let fields = texts(ext_fields)?;
-    Ok(PyBytes::new(ext_fields.py(), of_fields(&borrowed(&fields), body, secret_key, without).as_bytes()))
+    Ok(PyBytes::new(ext_fields.py(), of_fields(&as_strs(&fields), body, secret_key, without).as_bytes()))
 }
 
 /// The fields that an account adds to a request.
@@ -29,7 +29,7 @@ pub fn sign_fields<'py>(
     let secret_key = text(secret_key)?.to_string();
     let credentials = Credentials { access_key: access_key.to_owned(), secret_key, security_token };
     let (added, fields) = (PyDict::new(ext_fields.py()), texts(ext_fields)?);
-    for (name, value) in credentials.sign(&borrowed(&fields), body) {
+    for (name, value) in credentials.sign(&as_strs(&fields), body) {
         added.set_item(name, value)?;
     }
     Ok(added)
@@ -51,6 +51,6 @@ fn text(text: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
     })
 }
 
-fn borrowed(pairs: &Pairs) -> Vec<(&str, &str)> {
+fn as_strs(pairs: &Pairs) -> Vec<(&str, &str)> {
     pairs.iter().map(|(name, value)| (&**name, &**value)).collect()
 }

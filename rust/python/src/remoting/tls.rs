@@ -66,6 +66,6 @@ pub fn make_certificates(
     end: (i32, u8, u8),
 ) -> PyResult<(String, String, String, String)> {
     // keys are made of random numbers, which may take a while
-    let made = py.detach(|| rmqfast_remoting::make_certificates(&names, begin, end)).map_err(remoting)?;
-    Ok((made.authority, made.authority_key, made.server, made.server_key))
+    let certificates = py.detach(|| rmqfast_remoting::make_certificates(&names, begin, end)).map_err(remoting)?;
+    Ok((certificates.authority, certificates.authority_key, certificates.server, certificates.server_key))
 }

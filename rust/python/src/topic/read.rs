@@ -71,17 +71,17 @@ impl TopicRead {
     }
 
     fn take(&self, py: Python<'_>, filters: Vec<Bound<'_, PyAny>>) -> PyResult<(Self, Vec<bool>)> {
-        let asked = filters.iter().map(|filter| filter.extract()).collect::<PyResult<Vec<PyFilter<'_>>>>()?;
+        let filter_list = filters.iter().map(|filter| filter.extract()).collect::<PyResult<Vec<PyFilter<'_>>>>()?;
         let mut read = self.read.clone();
-        let is_taken = read.take(&self::filters(asked)?);
+        let is_taken = read.take(&self::filters(filter_list)?);
         let Arguments { kind, options, columns, config, filters: before } = &self.arguments;
-        let taken = filters.into_iter().zip(&is_taken).filter(|(_, is_taken)| **is_taken);
+        let pushed = filters.into_iter().zip(&is_taken).filter(|(_, is_taken)| **is_taken);
         let arguments = Arguments {
             kind: kind.clone(),
             options: options.clone_ref(py),
             columns: columns.clone(),
             config: config.as_ref().map(|config| config.clone_ref(py)),
-            filters: before.iter().map(|f| f.clone_ref(py)).chain(taken.map(|(f, _)| f.unbind())).collect(),
+            filters: before.iter().map(|f| f.clone_ref(py)).chain(pushed.map(|(f, _)| f.unbind())).collect(),
         };
         Ok((Self { read, arguments }, is_taken))
     }

@@ -1,7 +1,7 @@
 //! A master's HA port: a follower of ours at it, and peers that say what slaves say, or otherwise.
 use crate::peers::{FILE, Gate, files, follow, options};
 use rmqfast_replication::frame::{HEADER_LEN, Header, NO_REPLICA};
-use rmqfast_replication::{Follower, HaOptions, HaService, Peers, Replicas, Replicated};
+use rmqfast_replication::{Follower, HaOptions, HaService, Peers, ReplicaWait, Replicas};
 use rmqfast_store::file::disk;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::retain::clock::Clock;
@@ -194,9 +194,9 @@ fn a_slave_counts_by_what_it_reports_of_what_it_was_sent() {
     assert!(!is_slave(), "it has reported nothing yet");
     slave.report(end as i64 - 5);
     until("it is a replica", is_slave);
-    assert_eq!(replicas.wait(end, Duration::ZERO), Replicated::Late);
+    assert_eq!(replicas.wait(end, Duration::ZERO), ReplicaWait::Late);
     slave.report(end as i64);
-    assert_eq!(replicas.wait(end, PATIENCE), Replicated::Yes);
+    assert_eq!(replicas.wait(end, PATIENCE), ReplicaWait::Yes);
     slave.report(NO_REPLICA);
     until("it is none any more", || !is_slave());
     slave.report(end as i64);
@@ -245,7 +245,7 @@ fn a_report_in_pieces_is_one_and_of_several_the_last_counts() {
     let several: Vec<u8> = [9, end as i64, 8].iter().flat_map(|report: &i64| report.to_be_bytes()).collect();
     slave.socket.write_all(&several).expect("sent");
     until("they were heard", || master.replicas.is_near(8, 1));
-    assert_eq!(master.replicas.wait(9, Duration::ZERO), Replicated::Late);
+    assert_eq!(master.replicas.wait(9, Duration::ZERO), ReplicaWait::Late);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A follower that keeps some topics, beside a slow reader of the same log.
 use crate::chance::Chance;
 use crate::peers::{FILE, Gate, Log, Peer, files, follow, options};
-use rmqfast_replication::mark_keeper::MarkKeeper;
+use rmqfast_replication::mark::MarkKeeper;
 use rmqfast_replication::{End, Follow, Follower, Mark};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{self, AppendOptions, Appender};

@@ -2,7 +2,7 @@
 use crate::error::{Error, Result};
 use crate::origin::piece::CopyPart;
 use crate::store::read::{damage_text, present_part, refusal_text};
-use rmqfast_client::puller::{Body, Fetched, Pool, Queue};
+use rmqfast_client::puller::{Body, Pool, PulledAnswer, Queue};
 use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
 use rmqfast_store::file::place;
 use rmqfast_store::filter::{Sql92, TagExpression};
@@ -67,9 +67,9 @@ impl CopyRows {
     }
 
     /// The rows of the block, queue by queue.
-    fn hand_out(&self) -> Vec<Fetched> {
+    fn hand_out(&self) -> Vec<PulledAnswer> {
         let bytes = self.source.bytes();
-        let body = Arc::new(Body::copied(bytes, Some(&self.pool)));
+        let body = Arc::new(Body::copy(bytes, Some(&self.pool)));
         let mut by_queue: BTreeMap<&Arc<Queue>, Vec<Row>> = BTreeMap::new();
         for row in self.source.rows() {
             if let Some(queue) = row.message(bytes).and_then(|message| self.queues.get(&message.queue_id())) {
@@ -119,11 +119,11 @@ pub fn scan_of(request: &RangeRequest, ranges: &[QueueRange]) -> Result<ScanRequ
     })
 }
 
-fn answer(queue: &Arc<Queue>, body: &Arc<Body>, rows: Vec<Row>) -> Fetched {
+fn answer(queue: &Arc<Queue>, body: &Arc<Body>, rows: Vec<Row>) -> PulledAnswer {
     let offset = |row: Option<&Row>| row.and_then(|row| row.message(body)).map_or(0, |message| message.queue_offset());
     let offsets = offset(rows.first())..offset(rows.last()) + 1;
     // without tags to compare: the scan did that
-    Fetched::read(queue.clone(), offsets, body.clone(), rows)
+    PulledAnswer::read(queue.clone(), offsets, body.clone(), rows)
 }
 
 impl std::fmt::Debug for CopyRows {

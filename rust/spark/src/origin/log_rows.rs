@@ -3,7 +3,7 @@
 //! A log has the records of all topics. Those of a range stand there one behind the other, each offset once: where that is not so,
 //! the log does not tell what the queue lists, and whoever reads has to pull.
 use crate::origin::piece::LogPart;
-use rmqfast_client::puller::{Body, Fetched, Pool, Queue};
+use rmqfast_client::puller::{Body, Pool, PulledAnswer, Queue};
 use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
 use rmqfast_replication::{LogReader, LogStep};
 use rmqfast_store::format::message::{INNER_BATCH, Layout, Message};
@@ -146,7 +146,7 @@ impl LogRows {
     }
 
     /// The rows that were found, range by range.
-    fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Vec<Fetched> {
+    fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Vec<PulledAnswer> {
         let found = self.ranges.iter_mut().filter(|range| !range.rows.is_empty());
         found.map(|range| range.hand_out(body, request)).collect()
     }
@@ -197,15 +197,15 @@ impl RangeRows {
         Ok(offset >= self.start)
     }
 
-    fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Fetched {
+    fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> PulledAnswer {
         let room = self.rows.len();
         let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(room));
         let offsets = self.next - rows.len() as i64..self.next;
-        Fetched {
+        PulledAnswer {
             max_offset: self.end,
             is_end: self.is_done(),
             tags: request.subscription.tags.clone(),
-            ..Fetched::read(self.queue.clone(), offsets, body.clone(), rows)
+            ..PulledAnswer::read(self.queue.clone(), offsets, body.clone(), rows)
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::origin::log_source::{Refusal, log_sources, pulled};
 use crate::origin::piece::TopicPiece;
 use arrow_array::RecordBatch;
 use rmqfast_client::cluster::{ClusterOptions, TopicCluster};
-use rmqfast_client::puller::{Fetched, Queue};
+use rmqfast_client::puller::{PulledAnswer, Queue};
 use rmqfast_client::ranges::{self, Counts, PoolKey, PullerPool, RangeReader, RangeRequest, Step};
 use std::time::{Duration, Instant};
 
@@ -110,7 +110,7 @@ impl PieceReader {
     ///
     /// # Errors
     /// As [`unreadable`](Self::unreadable).
-    pub fn batches(&mut self, answers: &[Fetched]) -> Result<Vec<RecordBatch>> {
+    pub fn batches(&mut self, answers: &[PulledAnswer]) -> Result<Vec<RecordBatch>> {
         Ok(match &mut self.origin {
             Origin::Pulls(reader) => reader.batches(answers)?,
             Origin::Log(log) => ranges::batches(&log.request, answers, &mut self.warnings)?,
@@ -122,7 +122,7 @@ impl PieceReader {
     ///
     /// # Errors
     /// There is one, and the request is strict.
-    pub fn unreadable(&mut self, answers: &[Fetched], offsets: &[i64]) -> Result<()> {
+    pub fn unreadable(&mut self, answers: &[PulledAnswer], offsets: &[i64]) -> Result<()> {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.unreadable(answers, offsets)?,
             Origin::Log(log) => ranges::unreadable(&log.request, answers, offsets, &mut self.warnings)?,
@@ -176,8 +176,8 @@ impl PieceReader {
     }
 
     /// As [`RangeReader::pooled`]; the connection to a log is for one piece.
-    pub fn pooled(self, pool: &'static PullerPool, key: PoolKey) -> Self {
-        self.with_reader(|reader| reader.pooled(pool, key))
+    pub fn with_pool(self, pool: &'static PullerPool, key: PoolKey) -> Self {
+        self.with_reader(|reader| reader.with_pool(pool, key))
     }
 
     /// Gives up the ranges; a puller is left to the pool.
@@ -189,7 +189,7 @@ impl PieceReader {
         }
     }
 
-    fn count(&mut self, answers: &[Fetched]) {
+    fn count(&mut self, answers: &[PulledAnswer]) {
         self.counts.pulls += 1;
         self.counts.bytes += bytes(answers);
         self.counts.rows += answers.iter().map(|answer| answer.rows.len() as u64).sum::<u64>();
@@ -215,7 +215,7 @@ impl PieceReader {
     }
 }
 
-fn bytes(answers: &[Fetched]) -> u64 {
+fn bytes(answers: &[PulledAnswer]) -> u64 {
     answers.iter().map(|answer| answer.bytes() as u64).sum()
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::topic::checkpoint::TopicPosition;
 use crate::topic::topics::Topics;
-use rmqfast_client::puller::{Fetched, Queue};
+use rmqfast_client::puller::{PulledAnswer, Queue};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::btree_map::Entry;
 
@@ -34,7 +34,7 @@ impl TaskPosition {
     }
 
     /// Notes that the first `count` messages of an answer are done.
-    pub fn note(&mut self, answer: &Fetched, count: usize) {
+    pub fn note(&mut self, answer: &PulledAnswer, count: usize) {
         let Some(last) = count.checked_sub(1) else { return };
         let queue = &*answer.queue;
         if let Entry::Vacant(vacant) = self.first.offsets.entry(queue.clone()) {
@@ -57,7 +57,7 @@ impl TaskPosition {
 }
 
 /// When a message was stored, of one whose record says its queue and its offset: the broker is asked for it by these.
-fn stored(answer: &Fetched, index: usize) -> Option<i64> {
+fn stored(answer: &PulledAnswer, index: usize) -> Option<i64> {
     let row = answer.rows.get(index)?;
     let message = row.message(&answer.body)?;
     let is_of_queue = message.topic() == answer.queue.topic.as_bytes() && message.queue_id() == answer.queue.queue_id;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     /// An answer for a queue with messages at these offsets; each is stored at 1000 and its offset, and sent to queue 0.
-    fn answer(queue_id: i32, offsets: &[i64]) -> Fetched {
+    fn answer(queue_id: i32, offsets: &[i64]) -> PulledAnswer {
         let host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 1 };
         let (mut body, mut rows) = (Vec::new(), Vec::new());
         for offset in offsets {
@@ -107,7 +107,7 @@ mod tests {
             rows.push(Row::new(at as u32, layout));
         }
         let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
-        Fetched::read(Arc::new(queue(queue_id)), first..last + 1, Arc::new(Body::copied(&body, None)), rows)
+        PulledAnswer::read(Arc::new(queue(queue_id)), first..last + 1, Arc::new(Body::copy(&body, None)), rows)
     }
 
     fn at(position: &TaskPosition, offset: i64) -> TaskPosition {

@@ -90,7 +90,7 @@ impl Allocated {
 
     /// What the file system stores of the first `len` bytes; all of it where it does not know its holes.
     pub fn stored(&self, len: u64) -> Vec<Range<u64>> {
-        blocks::stored(&self.file, 0, len)
+        blocks::stored_ranges(&self.file, 0, len)
     }
 
     /// What the operating system says of the file, whatever its name leads to by now.

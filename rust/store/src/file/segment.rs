@@ -120,7 +120,7 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`] with the path.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
-        for stored in blocks::stored(&self.file, from, end) {
+        for stored in blocks::stored_ranges(&self.file, from, end) {
             if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
                 return Ok(Some(at));
             }
@@ -155,7 +155,7 @@ impl Segment {
 
     /// Offset behind the last byte before `end` that the file system stores; `from` where it stores none behind that.
     pub fn stored_to(&self, from: u64, end: u64) -> u64 {
-        blocks::stored(&self.file, from, end).last().map_or(from, |last| last.end)
+        blocks::stored_ranges(&self.file, from, end).last().map_or(from, |last| last.end)
     }
 
     /// Where the next bytes stand that the file system stores, `end` where there are none.

@@ -1,9 +1,9 @@
 //! A broker that answers as it pleases, in any order: nothing is lost, nothing comes twice, all comes in order.
 use super::*;
+use crate::puller::FlowControl;
+use crate::puller::PullStatus;
 use crate::puller::body::Body;
-use crate::puller::fetched::FlowControl;
 use crate::puller::options::Gather;
-use crate::puller::pull_status::PullStatus;
 use crate::puller::test_record::record;
 use proptest::prelude::*;
 use rmqfast_remoting::{Command, Frame, Header, Limits, Value, frame};
@@ -19,7 +19,7 @@ impl Log {
         self.min + self.matches.len() as i64
     }
 
-    fn wanted(&self, from: i64, end: i64) -> Vec<i64> {
+    fn pull(&self, from: i64, end: i64) -> Vec<i64> {
         (from.max(self.min)..self.max().min(end)).filter(|offset| self.matches[(offset - self.min) as usize]).collect()
     }
 }
@@ -38,12 +38,12 @@ fn answer(code: i32, (next, min, max): (i64, i64, i64), body: &[u8], topic: &str
     let (frame, _): (Frame<'_>, usize) = frame::first(&out, &limits).expect("sound").expect("whole");
     let command = Command::decode(&frame, &limits).expect("sound");
     let queue = Queue { topic: topic.into(), broker_name: "broker-a".into(), queue_id: 0 };
-    Answer::of(&command, Body::copied(command.body, None), &queue, asked, true)
+    Answer::of(&command, Body::copy(command.body, None), &queue, asked, true)
 }
 
 /// What a broker does with a request, as far as a number decides.
 fn serve(log: &Log, request: &Request, whim: u32) -> Option<Answer> {
-    let (topic, asked) = (request.queue.topic.as_str(), request.wanted.offset);
+    let (topic, asked) = (request.queue.topic.as_str(), request.pull.offset);
     let reply = |code, next, body: &[u8]| Some(answer(code, (next, log.min, log.max()), body, topic, asked));
     if asked < log.min {
         return reply(21, log.min, b"");
@@ -58,9 +58,9 @@ fn serve(log: &Log, request: &Request, whim: u32) -> Option<Answer> {
         3 => return None,
         _ => {}
     }
-    let most = 1 + i64::from(whim / 16 % 7) * request.wanted.max_messages / 4;
+    let most = 1 + i64::from(whim / 16 % 7) * request.pull.max_messages / 4;
     let (mut next, mut body, mut found) = (asked, Vec::new(), 0);
-    while next < log.max() && found < most.min(request.wanted.max_messages) && next < asked + 100 {
+    while next < log.max() && found < most.min(request.pull.max_messages) && next < asked + 100 {
         if log.matches[(next - log.min) as usize] {
             body.extend(record(topic, 0, next, b""));
             found += 1;
@@ -81,7 +81,7 @@ struct Play {
     /// The same and what is in hand, of the queue that has most of it.
     most_of_queue: i64,
     /// What was taken and is not done.
-    in_hand: Vec<Fetched>,
+    in_hand: Vec<PulledAnswer>,
 }
 
 impl Play {
@@ -113,7 +113,7 @@ impl Play {
                 self.now += Duration::from_millis(u64::from(whim % 3000));
             }
             if whim.is_multiple_of(97) {
-                self.state.lost(0, "gone".into());
+                self.state.on_disconnect(0, "gone".into());
                 open.clear();
             }
             if !open.is_empty() {
@@ -123,8 +123,9 @@ impl Play {
                 }
             }
             self.state.expire(0, self.now);
-            self.most_held = self.most_held.max(self.state.held().messages);
-            let of_queues = self.state.queues.values().map(|queue| queue.held().messages + queue.in_hand.messages);
+            self.most_held = self.most_held.max(self.state.ready_or_waiting().messages);
+            let of_queues =
+                self.state.queues.values().map(|queue| queue.ready_or_waiting().messages + queue.in_hand.messages);
             self.most_of_queue = of_queues.chain([self.most_of_queue]).max().unwrap_or(0);
             if whim.is_multiple_of(3) || open.is_empty() {
                 let items = self.state.take((self.whims)() as usize % 4).0;
@@ -133,7 +134,7 @@ impl Play {
             if whim.is_multiple_of(5) || open.is_empty() {
                 let kept = (self.whims)() as usize % (self.in_hand.len() + 1);
                 for done in self.in_hand.split_off(kept) {
-                    self.state.done(done.epoch, Volume::of(&done), done.next_begin_offset);
+                    self.state.acknowledge(done.epoch, Volume::of(&done), done.next_begin_offset);
                 }
             }
         }
@@ -141,7 +142,7 @@ impl Play {
     }
 
     fn note(&mut self, item: Item) {
-        let Item::Fetched(fetched) = item else { return };
+        let Item::Answer(fetched) = item else { return };
         if self.state.options.counts_until_done {
             self.in_hand.push((*fetched).clone());
         }
@@ -212,7 +213,7 @@ proptest! {
         }
         let expected: HashMap<_, _> = logs.iter().map(|(topic, (log, end))| {
             let end = end.unwrap_or(log.max());
-            (topic.clone(), (end, log.wanted(log.min, end)))
+            (topic.clone(), (end, log.pull(log.min, end)))
         }).collect();
         let logs: HashMap<_, _> = logs.into_iter().map(|(topic, (log, _))| (topic, log)).collect();
         play.run(&logs, |play| {
@@ -253,7 +254,7 @@ proptest! {
             };
             let key = key.get_or_insert(("t".to_owned(), epoch)).clone();
             play.run(&logs, |play| play.reached.get(&key).is_some_and(|reached| *reached >= end));
-            let expected = logs["t"].wanted(0, end);
+            let expected = logs["t"].pull(0, end);
             let got = play.got.get(&key).cloned().unwrap_or_default();
             prop_assert_eq!((play.reached[&key], got), (end, expected));
             prop_assert_eq!(play.state.position(&queue("t")), Some(end));
@@ -268,7 +269,7 @@ proptest! {
     ) {
         let log = Log { min: 0, matches: vec![true; length] };
         let to = to.min(log.max());
-        let expected = log.wanted(to, log.max());
+        let expected = log.pull(to, log.max());
         let max = log.max();
         let logs = HashMap::from([("t".to_owned(), log)]);
         let mut play = Play::new(options(8, 16), whims(seed));
@@ -293,7 +294,7 @@ fn whims(seed: u64) -> impl FnMut() -> u32 + 'static {
     }
 }
 
-fn pulled(depth: usize, assignment: Assignment) -> (State, Instant) {
+fn pulled_queue(depth: usize, assignment: Assignment) -> (State, Instant) {
     let mut state = state(options(depth, 32));
     state.assign(0, queue("t"), assignment);
     (state, Instant::now())
@@ -301,7 +302,7 @@ fn pulled(depth: usize, assignment: Assignment) -> (State, Instant) {
 
 fn whole(state: &mut State, requests: &[Request], max: i64, now: Instant) {
     for request in requests {
-        let (from, end) = (request.wanted.offset, (request.wanted.offset + request.wanted.max_messages).min(max));
+        let (from, end) = (request.pull.offset, (request.pull.offset + request.pull.max_messages).min(max));
         let mut body = Vec::new();
         (from..end).for_each(|offset| body.extend(record("t", 0, offset, b"")));
         state.answer(request.opaque, answer(0, (end, 0, max), &body, "t", from), now);
@@ -310,29 +311,29 @@ fn whole(state: &mut State, requests: &[Request], max: i64, now: Instant) {
 
 #[test]
 fn one_pull_looks_where_the_queue_ends_and_then_as_many_as_allowed_are_under_way() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     let first = state.requests(0, now);
-    assert_eq!(first.iter().map(|r| (r.wanted.offset, r.wanted.at_end)).collect::<Vec<_>>(), [(0, false)]);
+    assert_eq!(first.iter().map(|r| (r.pull.offset, r.pull.at_end)).collect::<Vec<_>>(), [(0, false)]);
     whole(&mut state, &first, 1000, now);
     let next = state.requests(0, now);
-    assert_eq!(next.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [32, 64, 96, 128]);
+    assert_eq!(next.iter().map(|r| r.pull.offset).collect::<Vec<_>>(), [32, 64, 96, 128]);
     assert!(state.requests(0, now).is_empty());
 }
 
 #[test]
 fn what_is_behind_the_end_is_asked_for_once_all_before_was_taken() {
     let assignment = Assignment { end: Some(64), reads_ahead: true, ..Assignment::default() };
-    let (mut state, now) = pulled(4, assignment);
+    let (mut state, now) = pulled_queue(4, assignment);
     for offset in [0, 32] {
         let requests = state.requests(0, now);
-        assert_eq!(requests.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [offset]);
+        assert_eq!(requests.iter().map(|r| r.pull.offset).collect::<Vec<_>>(), [offset]);
         whole(&mut state, &requests, 1000, now);
     }
     assert!(state.requests(0, now).is_empty());
     let (items, woken) = state.take(9);
     assert_eq!((items.len(), woken), (2, vec![0]));
     let ahead = state.requests(0, now);
-    assert_eq!(ahead.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [64, 96, 128, 160]);
+    assert_eq!(ahead.iter().map(|r| r.pull.offset).collect::<Vec<_>>(), [64, 96, 128, 160]);
 }
 
 #[test]
@@ -349,7 +350,7 @@ fn places_are_filled_together_once_enough_of_them_are_free() {
         assert!(state.requests(0, now).is_empty());
     }
     whole(&mut state, &four[2..3], 1000, now);
-    assert_eq!(state.requests(0, now).iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [160, 192, 224]);
+    assert_eq!(state.requests(0, now).iter().map(|r| r.pull.offset).collect::<Vec<_>>(), [160, 192, 224]);
 }
 
 #[test]
@@ -361,7 +362,7 @@ fn what_is_gathered_is_taken_together_and_no_more_than_that_at_a_time() {
     state.assign(0, queue("t"), Assignment { end: Some(160), ..Assignment::default() });
     let first = state.requests(0, now);
     whole(&mut state, &first, 1000, now);
-    assert_eq!((state.held(), state.is_gathered(9), state.is_gathered(1)), (one, false, true));
+    assert_eq!((state.ready_or_waiting(), state.is_gathered(9), state.is_gathered(1)), (one, false, true));
     let four = state.requests(0, now);
     whole(&mut state, &four, 1000, now);
     assert!(state.is_gathered(9));
@@ -372,15 +373,12 @@ fn what_is_gathered_is_taken_together_and_no_more_than_that_at_a_time() {
 
 #[test]
 fn at_the_end_one_pull_is_held_and_does_not_count() {
-    let (mut state, now) = pulled(1, Assignment { start: 10, ..Assignment::default() });
+    let (mut state, now) = pulled_queue(1, Assignment { start: 10, ..Assignment::default() });
     let first = state.requests(0, now);
     state.answer(first[0].opaque, answer(19, (10, 0, 10), b"", "t", 10), now);
     assert!(state.requests(0, now).is_empty(), "a broker that does not hold pulls is not asked all the time");
     let now = now + Duration::from_millis(60);
-    assert_eq!(
-        state.requests(0, now).iter().map(|r| (r.wanted.offset, r.wanted.at_end)).collect::<Vec<_>>(),
-        [(10, true)]
-    );
+    assert_eq!(state.requests(0, now).iter().map(|r| (r.pull.offset, r.pull.at_end)).collect::<Vec<_>>(), [(10, true)]);
     state.assign(0, queue("other"), Assignment::default());
     assert_eq!(state.requests(0, now).len(), 1);
 }
@@ -407,14 +405,14 @@ fn flow_control(state: &mut State) -> Vec<FlowControl> {
 
 #[test]
 fn nothing_is_asked_for_while_too_much_is_there_and_again_once_half_of_it_is_taken() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     let told = fill(&mut state, now);
     assert_eq!(told.iter().map(|told| (told.messages, told.times)).collect::<Vec<_>>(), [(320, 1)]);
-    assert_eq!(state.held().messages, 320);
+    assert_eq!(state.ready_or_waiting().messages, 320);
     let (items, woken) = state.take(5);
-    assert_eq!((items.len(), woken, state.held().messages), (5, vec![], 160));
+    assert_eq!((items.len(), woken, state.ready_or_waiting().messages), (5, vec![], 160));
     assert!(state.requests(0, now).is_empty());
-    assert_eq!((state.take(1).1, state.held().messages), (vec![0], 128));
+    assert_eq!((state.take(1).1, state.ready_or_waiting().messages), (vec![0], 128));
     assert_eq!(state.requests(0, now).len(), 4);
     assert_eq!(state.full_times(), 1);
 }
@@ -426,12 +424,12 @@ fn what_was_taken_counts_until_it_is_done() {
     let epoch = state.assign(0, queue("t"), Assignment::default());
     fill(&mut state, now);
     assert_eq!(state.take(99).0.len(), 10);
-    assert_eq!((state.held(), state.in_hand().messages), (Volume::default(), 320));
+    assert_eq!((state.ready_or_waiting(), state.in_hand().messages), (Volume::default(), 320));
     assert!(state.requests(0, now).is_empty());
     let bytes = state.in_hand().bytes;
-    assert!(state.done(epoch, Volume { messages: 169, bytes: bytes / 2 }, 169).is_empty());
-    assert!(state.done(epoch + 1, Volume { messages: 99, bytes: 0 }, 999).is_empty(), "of another epoch");
-    assert_eq!(state.done(epoch, Volume { messages: 1, bytes: 0 }, 170), [0]);
+    assert!(state.acknowledge(epoch, Volume { messages: 169, bytes: bytes / 2 }, 169).is_empty());
+    assert!(state.acknowledge(epoch + 1, Volume { messages: 99, bytes: 0 }, 999).is_empty(), "of another epoch");
+    assert_eq!(state.acknowledge(epoch, Volume { messages: 1, bytes: 0 }, 170), [0]);
     assert!(!state.requests(0, now).is_empty());
     assert!(state.remove(&queue("t")).is_some());
     assert_eq!(state.in_hand(), Volume::default());
@@ -449,7 +447,7 @@ fn of_a_small_threshold_no_more_is_there_than_it_and_one_answer() {
         state.take(99);
         most = most.max(state.in_hand().messages);
         next += 7;
-        state.done(epoch, Volume { messages: 7, bytes: 0 }, next);
+        state.acknowledge(epoch, Volume { messages: 7, bytes: 0 }, next);
     }
     assert_eq!(most, 64);
 }
@@ -467,13 +465,13 @@ fn all_queues_have_a_threshold_together() {
             break;
         }
         for request in requests {
-            let (topic, from) = (request.queue.topic.clone(), request.wanted.offset);
+            let (topic, from) = (request.queue.topic.clone(), request.pull.offset);
             let mut body = Vec::new();
             (from..from + 32).for_each(|offset| body.extend(record(&topic, 0, offset, b"")));
             state.answer(request.opaque, answer(0, (from + 32, 0, 100_000), &body, &topic, from), now);
         }
     }
-    assert_eq!((state.held().messages, flow_control(&mut state).len()), (512, 1));
+    assert_eq!((state.ready_or_waiting().messages, flow_control(&mut state).len()), (512, 1));
     assert!(state.take(7).1.is_empty());
     assert_eq!(state.take(2).1, [0]);
 }
@@ -485,13 +483,13 @@ fn what_is_done_and_what_came_last_must_not_be_too_far_apart() {
     let now = Instant::now();
     let epoch = state.assign(0, queue("t"), Assignment::default());
     fill(&mut state, now);
-    let came = state.held().messages;
+    let came = state.ready_or_waiting().messages;
     assert!((101..=256).contains(&came), "{came}");
     state.take(99);
     // all but the first
-    assert!(state.done(epoch, Volume { messages: came - 1, bytes: 0 }, 0).is_empty());
+    assert!(state.acknowledge(epoch, Volume { messages: came - 1, bytes: 0 }, 0).is_empty());
     assert!(state.requests(0, now).is_empty());
-    assert_eq!(state.done(epoch, Volume { messages: 1, bytes: 0 }, came), [0]);
+    assert_eq!(state.acknowledge(epoch, Volume { messages: 1, bytes: 0 }, came), [0]);
     assert!(!state.requests(0, now).is_empty());
 }
 
@@ -502,12 +500,12 @@ fn an_answer_that_is_given_back_is_taken_once_more_before_all_others() {
         let now = Instant::now();
         state.assign(0, queue("t"), Assignment::default());
         fill(&mut state, now);
-        let held = state.held();
-        let Some(Item::Fetched(first)) = state.take(1).0.pop() else { panic!("nothing came") };
+        let held = state.ready_or_waiting();
+        let Some(Item::Answer(first)) = state.take(1).0.pop() else { panic!("nothing came") };
         state.give_back((*first).clone());
-        assert_eq!((state.held(), state.in_hand()), (held, Volume::default()));
+        assert_eq!((state.ready_or_waiting(), state.in_hand()), (held, Volume::default()));
         let again = state.take(1).0;
-        assert!(matches!(&again[..], [Item::Fetched(again)] if again.begin_offset == 0));
+        assert!(matches!(&again[..], [Item::Answer(again)] if again.begin_offset == 0));
         state.seek(&queue("t"), 5).expect("it is pulled");
         state.give_back(*first);
         assert!(state.take(9).0.is_empty());
@@ -516,7 +514,7 @@ fn an_answer_that_is_given_back_is_taken_once_more_before_all_others() {
 
 #[test]
 fn a_queue_moves_to_another_broker_with_what_is_there_of_it() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     let first = state.requests(0, now);
     whole(&mut state, &first, 1000, now);
     let late = state.requests(0, now);
@@ -524,11 +522,11 @@ fn a_queue_moves_to_another_broker_with_what_is_there_of_it() {
     assert!(state.move_to(slave, &queue("t")));
     assert!(state.requests(0, now).is_empty());
     let moved = state.requests(slave, now);
-    assert_eq!(moved.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [32, 64, 96, 128]);
+    assert_eq!(moved.iter().map(|r| r.pull.offset).collect::<Vec<_>>(), [32, 64, 96, 128]);
     whole(&mut state, &late, 1000, now);
-    assert_eq!(state.held().messages, 32, "answers of the old one are nobody's");
+    assert_eq!(state.ready_or_waiting().messages, 32, "answers of the old one are nobody's");
     whole(&mut state, &moved, 1000, now);
-    assert_eq!(state.held().messages, 160);
+    assert_eq!(state.ready_or_waiting().messages, 160);
     assert!(!state.move_to(slave, &queue("u")));
 }
 
@@ -542,8 +540,8 @@ fn where_the_group_goes_on_is_told_to_masters_only() {
     assert_eq!(first[0].commit_offset, 0);
     whole(&mut state, &first, 1000, now);
     state.take(9);
-    state.done(epoch, Volume { messages: 3, bytes: 0 }, 8);
-    state.done(epoch, Volume { messages: 1, bytes: 0 }, 7);
+    state.acknowledge(epoch, Volume { messages: 3, bytes: 0 }, 8);
+    state.acknowledge(epoch, Volume { messages: 1, bytes: 0 }, 7);
     let next = state.requests(0, now);
     assert_eq!(next[0].commit_offset, 8);
     let slave = state.broker(Broker { address: "s:1".into(), is_slave: true });
@@ -553,19 +551,19 @@ fn where_the_group_goes_on_is_told_to_masters_only() {
 
 #[test]
 fn another_expression_is_asked_for_at_once_another_version_of_the_same_from_the_next_request_on() {
-    let (mut state, now) = pulled(1, Assignment::default());
+    let (mut state, now) = pulled_queue(1, Assignment::default());
     let first = state.requests(0, now);
     state.subscribe("t", &Subscription { version: 7, ..Subscription::default() }.into());
     assert!(state.requests(0, now).is_empty());
     whole(&mut state, &first, 1000, now);
     let second = state.requests(0, now);
-    assert_eq!((second[0].subscription.version, state.held().messages), (7, 32));
+    assert_eq!((second[0].subscription.version, state.ready_or_waiting().messages), (7, 32));
     let expression = "TagA".to_owned();
     state.subscribe("t", &Subscription { expression, version: 8, ..Subscription::default() }.into());
     let third = state.requests(0, now);
-    assert_eq!((third[0].wanted.offset, third[0].subscription.expression.as_str()), (32, "TagA"));
+    assert_eq!((third[0].pull.offset, third[0].subscription.expression.as_str()), (32, "TagA"));
     whole(&mut state, &second, 1000, now);
-    assert_eq!(state.held().messages, 32, "what was asked with the old expression is of no use");
+    assert_eq!(state.ready_or_waiting().messages, 32, "what was asked with the old expression is of no use");
 }
 
 #[test]
@@ -585,7 +583,7 @@ fn with_an_interval_a_queue_has_one_request_and_a_pause_behind_each_answer_with_
 
 #[test]
 fn a_broker_with_too_much_to_do_is_asked_again_soon() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     let first = state.requests(0, now);
     state.answer(first[0].opaque, Answer::failed(215, "flow control"), now);
     assert_eq!(state.deadline(0, now), Some(Duration::from_millis(20)));
@@ -593,34 +591,34 @@ fn a_broker_with_too_much_to_do_is_asked_again_soon() {
 
 #[test]
 fn a_queue_that_is_assigned_paused_is_not_asked_for_until_it_is_resumed_not_even_elsewhere() {
-    let (mut state, now) = pulled(4, Assignment { is_paused: true, ..Assignment::default() });
+    let (mut state, now) = pulled_queue(4, Assignment { is_paused: true, ..Assignment::default() });
     assert!(state.requests(0, now).is_empty());
     state.seek(&queue("t"), 7).expect("it is pulled");
     assert!(state.requests(0, now).is_empty());
     state.pause(&queue("t"), false);
-    assert_eq!(state.requests(0, now)[0].wanted.offset, 7);
+    assert_eq!(state.requests(0, now)[0].pull.offset, 7);
     state.seek(&queue("t"), 9).expect("it is pulled");
-    assert_eq!(state.requests(0, now)[0].wanted.offset, 9);
+    assert_eq!(state.requests(0, now)[0].pull.offset, 9);
 }
 
 #[test]
 fn an_offset_that_the_queue_does_not_have_stops_it_until_a_seek() {
-    let (mut state, now) = pulled(4, Assignment { start: 5, ..Assignment::default() });
+    let (mut state, now) = pulled_queue(4, Assignment { start: 5, ..Assignment::default() });
     let first = state.requests(0, now);
     state.answer(first[0].opaque, answer(21, (70, 70, 90), b"", "t", 5), now);
     let later = now + Duration::from_secs(60);
     assert!(state.requests(0, later).is_empty());
     let items = state.take(9).0;
     assert!(
-        matches!(&items[..], [Item::Fetched(f)] if f.status == PullStatus::OffsetIllegal && f.next_begin_offset == 70)
+        matches!(&items[..], [Item::Answer(f)] if f.status == PullStatus::OffsetIllegal && f.next_begin_offset == 70)
     );
     state.seek(&queue("t"), 70).expect("it is pulled");
-    assert_eq!(state.requests(0, later)[0].wanted.offset, 70);
+    assert_eq!(state.requests(0, later)[0].pull.offset, 70);
 }
 
 #[test]
 fn a_refusal_is_told_once_and_asked_again_after_a_while() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     let first = state.requests(0, now);
     whole(&mut state, &first, 1000, now);
     let four = state.requests(0, now);
@@ -629,18 +627,18 @@ fn a_refusal_is_told_once_and_asked_again_after_a_while() {
     }
     assert!(state.requests(0, now).is_empty());
     let items = state.take(9).0;
-    let told: Vec<_> = items.iter().filter(|i| matches!(i, Item::Fetched(f) if f.code == 17)).collect();
+    let told: Vec<_> = items.iter().filter(|i| matches!(i, Item::Answer(f) if f.code == 17)).collect();
     assert_eq!(told.len(), 1);
     let later = now + Duration::from_secs(1);
     assert_eq!(state.deadline(0, now), Some(Duration::from_secs(1)));
-    let mut again: Vec<_> = state.requests(0, later).iter().map(|r| r.wanted.offset).collect();
+    let mut again: Vec<_> = state.requests(0, later).iter().map(|r| r.pull.offset).collect();
     again.sort_unstable();
     assert_eq!(again, [32, 64, 96, 128]);
 }
 
 #[test]
 fn a_queue_that_is_paused_or_removed_is_not_asked_for() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     assert!(state.pause(&queue("t"), true));
     assert!(state.requests(0, now).is_empty());
     assert!(state.pause(&queue("t"), false));
@@ -654,47 +652,47 @@ fn a_queue_that_is_paused_or_removed_is_not_asked_for() {
 
 #[test]
 fn a_bounded_queue_says_when_it_ended_even_where_there_is_nothing_to_pull() {
-    let (mut state, now) = pulled(4, Assignment { start: 7, end: Some(7), ..Assignment::default() });
+    let (mut state, now) = pulled_queue(4, Assignment { start: 7, end: Some(7), ..Assignment::default() });
     assert!(state.requests(0, now).is_empty());
-    assert!(matches!(&state.take(9).0[..], [Item::Fetched(f)] if f.is_end && f.next_begin_offset == 7));
+    assert!(matches!(&state.take(9).0[..], [Item::Answer(f)] if f.is_end && f.next_begin_offset == 7));
 }
 
 #[test]
 fn a_request_without_an_answer_is_told_and_sent_again() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     let first = state.requests(0, now);
     let late = now + Duration::from_secs(30);
     assert_eq!(state.expire(0, now), None);
     assert_eq!(state.expire(0, late), Some(now));
-    assert!(matches!(&state.take(9).0[..], [Item::Fetched(f)] if f.remark == "no answer to a pull in 30000 ms"));
+    assert!(matches!(&state.take(9).0[..], [Item::Answer(f)] if f.remark == "no answer to a pull in 30000 ms"));
     let again = state.requests(0, late + Duration::from_secs(1));
-    assert_eq!(again[0].wanted.offset, first[0].wanted.offset);
+    assert_eq!(again[0].pull.offset, first[0].pull.offset);
     whole(&mut state, &first, 50, late);
     assert!(state.take(9).0.is_empty(), "the late answer is nobody's");
 }
 
 #[test]
 fn stretches_become_as_long_as_answers_are() {
-    let (mut state, now) = pulled(4, Assignment::default());
+    let (mut state, now) = pulled_queue(4, Assignment::default());
     let first = state.requests(0, now);
     whole(&mut state, &first, 100_000, now);
     for _ in 0..20 {
         for request in state.requests(0, now) {
-            let end = request.wanted.offset + request.wanted.max_messages.min(8);
+            let end = request.pull.offset + request.pull.max_messages.min(8);
             let mut body = Vec::new();
-            (request.wanted.offset..end).for_each(|offset| body.extend(record("t", 0, offset, b"")));
-            state.answer(request.opaque, answer(0, (end, 0, 100_000), &body, "t", request.wanted.offset), now);
+            (request.pull.offset..end).for_each(|offset| body.extend(record("t", 0, offset, b"")));
+            state.answer(request.opaque, answer(0, (end, 0, 100_000), &body, "t", request.pull.offset), now);
         }
         state.take(1000);
     }
-    let lengths: Vec<_> = state.requests(0, now).iter().map(|request| request.wanted.max_messages).collect();
+    let lengths: Vec<_> = state.requests(0, now).iter().map(|request| request.pull.max_messages).collect();
     assert_eq!(lengths, [8; 4]);
 }
 
 #[test]
 fn a_queue_goes_on_only_where_it_was_taken_up_to_and_with_the_same_messages() {
-    let wanted = |start, end| Assignment { start, end: Some(end), reads_ahead: true, ..Assignment::default() };
-    let (mut state, now) = pulled(4, wanted(0, 40));
+    let pull = |start, end| Assignment { start, end: Some(end), reads_ahead: true, ..Assignment::default() };
+    let (mut state, now) = pulled_queue(4, pull(0, 40));
     let serve = |state: &mut State| {
         while let requests @ [_, ..] = &state.requests(0, now)[..] {
             whole(state, requests, 100, now);
@@ -703,33 +701,33 @@ fn a_queue_goes_on_only_where_it_was_taken_up_to_and_with_the_same_messages() {
     serve(&mut state);
     let counts = |state: &mut State| -> Vec<usize> {
         let items = state.take(9).0;
-        items.iter().filter_map(|item| if let Item::Fetched(f) = item { Some(f.rows.len()) } else { None }).collect()
+        items.iter().filter_map(|item| if let Item::Answer(f) = item { Some(f.rows.len()) } else { None }).collect()
     };
     assert_eq!(counts(&mut state), [32, 8]);
     serve(&mut state);
-    assert_eq!((counts(&mut state), state.held().messages), (vec![], 60));
+    assert_eq!((counts(&mut state), state.ready_or_waiting().messages), (vec![], 60));
     let tagged = Subscription::by_tags("A").expect("an expression");
     let others = [
-        wanted(39, 70),
-        Assignment { subscription: tagged.into(), ..wanted(40, 70) },
-        Assignment { without_properties: true, ..wanted(40, 70) },
+        pull(39, 70),
+        Assignment { subscription: tagged.into(), ..pull(40, 70) },
+        Assignment { without_properties: true, ..pull(40, 70) },
     ];
     assert!(others.iter().all(|other| state.resume(0, &queue("t"), other).is_none()));
     assert_eq!((state.position(&queue("t")), state.is_gathered(9)), (Some(40), true));
-    assert!(state.resume(0, &queue("t"), &wanted(40, 70)).is_some());
-    assert_eq!((counts(&mut state), state.held().messages, state.has_queues()), (vec![30], 30, true));
+    assert!(state.resume(0, &queue("t"), &pull(40, 70)).is_some());
+    assert_eq!((counts(&mut state), state.ready_or_waiting().messages, state.has_queues()), (vec![30], 30, true));
     state.retain(|_| false);
-    assert_eq!((state.held(), state.has_queues(), state.was_lost()), (Volume::default(), false, false));
-    state.lost(0, "gone".into());
+    assert_eq!((state.ready_or_waiting(), state.has_queues(), state.was_lost()), (Volume::default(), false, false));
+    state.on_disconnect(0, "gone".into());
     assert!(state.was_lost());
 }
 
 #[test]
 fn an_answer_has_properties_unless_its_assignment_is_without() {
     for without_properties in [false, true] {
-        let (mut state, now) = pulled(4, Assignment { without_properties, ..Assignment::default() });
+        let (mut state, now) = pulled_queue(4, Assignment { without_properties, ..Assignment::default() });
         let requests = state.requests(0, now);
-        let (_, offset, with_properties) = state.asked(requests[0].opaque).expect("in flight");
+        let (_, offset, with_properties) = state.pull_of(requests[0].opaque).expect("in flight");
         assert_eq!((offset, with_properties), (0, !without_properties));
     }
 }

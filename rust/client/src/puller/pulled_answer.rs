@@ -1,8 +1,8 @@
 //! Items that a puller hands out: answers in the order of their offsets, and events of connections.
+use super::answer::PullStatus;
 use super::answer::{Answer, queue_offset};
 use super::body::Body;
-use super::pull_status::PullStatus;
-use super::queue::Queue;
+use super::options::Queue;
 use crate::pull_body::{Tags, has_tag};
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// One answer: a stretch of a queue.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub struct PulledAnswer {
     pub queue: Arc<Queue>,
     /// Number of the assignment or seek that it belongs to.
     pub epoch: u64,
@@ -62,7 +62,7 @@ pub struct FlowControl {
 /// One thing to be taken.
 #[derive(Clone, Debug)]
 pub enum Item {
-    Fetched(Box<Fetched>),
+    Answer(Box<PulledAnswer>),
     /// The connection to an address is there, for the first time or again.
     Connected(Arc<str>),
     /// The connection to an address ended or could not be opened, and why; it is tried again.
@@ -71,7 +71,7 @@ pub enum Item {
     FlowControl(Box<FlowControl>),
 }
 
-impl Fetched {
+impl PulledAnswer {
     /// Messages of a queue that no pull brought: those between two offsets, whose records stand in `body` at `rows`.
     pub fn read(queue: Arc<Queue>, offsets: Range<i64>, body: Arc<Body>, rows: Vec<Row>) -> Self {
         Self {
@@ -145,9 +145,9 @@ impl Fetched {
         if !self.is_sound() || self.next_begin_offset <= offset {
             return None;
         }
-        let kept = (0..self.rows.len()).find(|index| self.offset(*index) >= offset).unwrap_or(self.rows.len());
-        let counted_from = self.counted_from.map(|first| first + kept as i64);
-        let mut rest = Self { begin_offset: offset, rows: self.rows.split_off(kept), counted_from, ..self.clone() };
+        let count = (0..self.rows.len()).find(|index| self.offset(*index) >= offset).unwrap_or(self.rows.len());
+        let counted_from = self.counted_from.map(|first| first + count as i64);
+        let mut rest = Self { begin_offset: offset, rows: self.rows.split_off(count), counted_from, ..self.clone() };
         let starts = |part: &Self| part.rows.first().map(|row| row.at as usize);
         let size = match (starts(self), starts(&rest)) {
             (Some(first), Some(behind)) => behind - first,
@@ -165,7 +165,7 @@ impl Fetched {
     }
 
     /// The rows that the client wants.
-    pub fn wanted(&self) -> Cow<'_, [Row]> {
+    pub fn matching_rows(&self) -> Cow<'_, [Row]> {
         let tags = self.tags.as_deref();
         match tags {
             None => Cow::Borrowed(&self.rows),
