@@ -36,7 +36,7 @@ TAGS = [f"tag{n:02d}" for n in range(100)]
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a store holds: so many messages with bodies of so many bytes, under a short label."""
+    """The messages of a store: their number, the size of their bodies and a short label."""
 
     label: str
     body: int
@@ -54,13 +54,13 @@ class Dataset:
 
     @property
     def log_end(self) -> int:
-        """Where the messages end in the broker's log."""
+        """The end of the messages in the broker's log."""
         segments, rest = divmod(self.rows, self.segment_rows)
         return segments * SEGMENT + rest * self.record
 
     @property
     def last_file(self) -> int:
-        """Where the last file of the broker's log begins."""
+        """The start of the last file of the broker's log."""
         return (self.log_end - 1) // SEGMENT * SEGMENT
 
     @property
@@ -90,7 +90,7 @@ class Dataset:
 
 
 def scratch_dir() -> Path:
-    """Where stores, jars and servers live: RMQFAST_BENCH_DIR, or rmqfast-bench in the temporary directory."""
+    """The directory of stores, jars and servers: RMQFAST_BENCH_DIR, or rmqfast-bench in the temporary directory."""
     path = Path(os.environ.get("RMQFAST_BENCH_DIR") or Path(tempfile.gettempdir()) / "rmqfast-bench")
     path.mkdir(parents=True, exist_ok=True)
     return path

@@ -365,7 +365,7 @@ def few_rows() -> list[Goal]:
 
 
 def ages() -> list[Goal]:
-    """How old rows are in Spark's Real-Time Mode."""
+    """Age of rows in Spark's Real-Time Mode."""
     title, series = "Real-Time Mode, 10,000/s, batches of 30 s", "live real-time"
     figures: tuple[tuple[str, str, float | None], ...] = (
         ("p50", "median age of a row", 1.0),
@@ -382,7 +382,7 @@ def ages() -> list[Goal]:
 
 
 def held() -> list[Goal]:
-    """What a stream's JVM has after thousands of nearly empty batches, beside Spark's own source."""
+    """Memory of a stream's JVM after thousands of nearly empty batches, beside Spark's own source."""
     return [
         Goal("live", f"{side}, {what} after {mark:,} batches", f"{series} {key}-{mark}", None, None, "value", unit)
         for side in ("rate", "JVM")

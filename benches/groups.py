@@ -19,7 +19,7 @@ from rocketmq import linked_copy, store_peer
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure with: the data, the repetitions, the interpreters."""
+    """The data, the repetitions and the interpreters of a run."""
 
     datasets: tuple[Dataset, ...]
     live: tuple[Dataset, ...]  # what brokers and Spark give one another
@@ -208,5 +208,5 @@ def refusal(error: Exception) -> Callable[..., Answer]:
 
 
 def log(name: str) -> Path:
-    """Where a child writes what is no answer."""
+    """The log file of a child process."""
     return scratch_dir() / "logs" / f"{name}.log"

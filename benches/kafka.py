@@ -74,7 +74,6 @@ class Kafka:
 
     @property
     def data(self) -> Path:
-        """Where the broker keeps its logs."""
         return self.directory / "data"
 
     def close(self) -> None:

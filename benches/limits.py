@@ -1,4 +1,4 @@
-"""What the machine itself allows: the bare Rust loops over a log and into fresh files, memcpy."""
+"""Limits of the machine: bare Rust loops over a log and into new files, memcpy."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ Variants = dict[str, Callable[[], Answer]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How often each engine is timed, and how many runs before that do not count."""
+    """The number of timings for each engine, and of warm-up runs."""
 
     repeat: int
     warm_ups: int

@@ -118,7 +118,7 @@ def serve(handlers: Mapping[str, Callable[..., Answer]]) -> None:
 
 
 def reply(handler: Callable[..., Answer], arguments: Sequence[str]) -> Answer:
-    """What a handler answers, or what kept it from answering."""
+    """The handler's answer, or its error."""
     try:
         return handler(*arguments)
     except Missing as error:

@@ -128,7 +128,7 @@ def anonymous_bytes(pid: int) -> int:
 
 
 def connections(port: int) -> int:
-    """How many TCP connections of this machine lead to a port."""
+    """The number of TCP connections of this machine to a port."""
     lines = (
         line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
     )

@@ -198,7 +198,7 @@ def asked(query: str, made: Callable[[], DataFrame]) -> Answer:
 
 
 def body_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a user's function in Python would do: the bytes of the bodies, a row for each batch."""
+    """A user's Python function: the bytes of the bodies, a row for each batch."""
     import pyarrow.compute as pc
 
     for batch in batches:

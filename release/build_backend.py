@@ -1,4 +1,4 @@
-"""What `pip install .` and `pip wheel` run: maturin, and before it the jar of the Spark data source.
+"""The build backend of `pip install .` and `pip wheel`: builds the jar of the Spark data source, then runs maturin.
 
 maturin packs a jar that it finds and says nothing of one that it does not. So the jar is built first, with the native
 library of this machine: of the classes in a source archive, or, in a clone, of jvm/, which needs a JDK.
@@ -45,12 +45,12 @@ _PYSPARK = "pyspark==4.3.0"
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """As maturin says, and PySpark where the classes have to be compiled."""
+    """The requirements of maturin, and PySpark if the classes must be compiled."""
     return [*maturin.get_requires_for_build_wheel(config_settings), *_to_compile()]
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """As of a wheel."""
+    """The requirements of a wheel."""
     return [*maturin.get_requires_for_build_editable(config_settings), *_to_compile()]
 
 

@@ -25,7 +25,7 @@ def version() -> str:
 
 
 def problems(tag: str, expected: str, changelog: str) -> Iterator[str]:
-    """What keeps a tag from being released, a line each.
+    """The reasons why a tag must not be released, a line each.
 
     Args:
         tag: As it was pushed.

@@ -28,7 +28,7 @@ _GLIBC = "2.17"
 
 
 class Platform(NamedTuple):
-    """What a wheel is built for."""
+    """A platform of wheels."""
 
     triple: str
     compatibility: str
@@ -37,7 +37,7 @@ class Platform(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As wheels are named, which have the Python in front if it is a free-threaded one."""
+        """The platform in a wheel's name, after the Python if that is free-threaded."""
         python = f"cp{self.free_threaded.replace('.', '')}-" if self.free_threaded else ""
         return f"{python}{self.compatibility}_{self.triple.partition('-')[0]}"
 
@@ -100,7 +100,7 @@ def _bills(directory: Path) -> list[str]:
 
 
 def targets(platforms: list[Platform]) -> set[str]:
-    """What Rust has to have a standard library of."""
+    """The targets whose Rust standard library is needed."""
     return {*LIBRARIES.values(), *(platform.triple for platform in platforms)}
 
 

@@ -23,7 +23,7 @@ _CARGO_FAILED = re.compile(r"^test (\S+) .*\.\.\. FAILED$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a command did.
+    """The result of a command.
 
     Attributes:
         command: The command, as it would be typed.
@@ -52,7 +52,7 @@ def run(command: Sequence[str], log: Path, environment: Mapping[str, str] | None
 
 
 def passes(text: str) -> int:
-    """How many tests passed, as the closing lines say."""
+    """The number of tests that passed, by the closing lines."""
     counts = [match for end in _PYTEST_END.finditer(text) for match in _PYTEST_COUNT.findall(end.group())]
     of_pytest = sum(int(number) for number, what in counts if what == "passed")
     return of_pytest + sum(int(passed) for passed, _ in _CARGO_END.findall(text)) + len(_BENCH_PASSED.findall(text))

@@ -49,7 +49,7 @@ class _Reader(HTMLParser):
 
 
 def problems(site: Path) -> Iterator[str]:
-    """What is wrong with a built site, in sentences."""
+    """The problems of a built site, as sentences."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.html"))}
     pages = {path: _page(text) for path, text in texts.items()}
     for path, page in pages.items():

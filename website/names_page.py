@@ -53,7 +53,7 @@ def _shown() -> list[tuple[str, str, list[str]]]:
 
 
 def public_names(module: str) -> list[str]:
-    """What a module gives to who imports it."""
+    """The public names of a module."""
     loaded = importlib.import_module(module)
     own = [name for name, value in vars(loaded).items() if getattr(value, "__module__", "") == module]
     return getattr(loaded, "__all__", None) or [name for name in own if not name.startswith("_")]

@@ -87,7 +87,7 @@ def _fields(kind: type) -> Iterator[tuple[str, str, str]]:
 
 
 def _meanings(kind: type) -> dict[str, str]:
-    """What the docstrings of a class and its bases say of each option."""
+    """The text of each option in the docstrings of a class and its bases."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__[:-1]):
         for section in griffe.Docstring(inspect.getdoc(one) or "").parse("google", warnings=False):

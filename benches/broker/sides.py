@@ -35,7 +35,7 @@ PATIENCE = 90.0
 
 
 def raise_open_files() -> None:
-    """As many open files as the machine lets a process have; what is started from here may have them, too."""
+    """Raises the limit of open files to the machine's; child processes inherit it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -101,7 +101,7 @@ class Side(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """What is not counted: builds, files."""
+        """Builds and files, before the timing starts."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -134,7 +134,7 @@ class Side(ABC):
 
     @property
     def resident_mib(self) -> float:
-        """What the whole cluster has in memory, in MiB."""
+        """Resident memory of the whole cluster, in MiB."""
         return sum(map(resident_bytes, self.pids)) / 2**20
 
 

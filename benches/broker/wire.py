@@ -1,4 +1,4 @@
-"""As much of the remoting protocol as the load needs, so that no client's own speed stands in the figures."""
+"""The part of the remoting protocol that the load needs, so that no client's own speed is measured."""
 
 from __future__ import annotations
 

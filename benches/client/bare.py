@@ -54,7 +54,6 @@ def frame(topic: str, size: int, queue: int) -> bytes:
 
 
 def header(topic: str, queue: int) -> dict[str, object]:
-    """What both kinds of sends say."""
     fields: dict[str, object] = {"a": "bare", "b": topic, "c": "TBW102", "d": QUEUES, "e": queue, "f": 0}
     return fields | {"g": int(time.time() * 1000), "h": 0, "j": 0, "k": "false"}
 

@@ -81,7 +81,6 @@ def by_row(variants: Variants) -> Variants:
 
 
 def requests(ask: Callable[..., Answer], size: int, scale: float) -> Variants:
-    """What may be asked of a client, by row."""
     made: Variants = {name: partial(ask, word, "sent", size, int(n * scale), extra) for name, word, n, extra in SENDS}
     made["batch"] = partial(ask, "batch", "sent", size, int(128_000 * scale), 64)
     made["columns"] = partial(ask, "columns", "sent", size, int(128_000 * scale), 64)
@@ -165,7 +164,7 @@ def go_client(side: Side) -> Asker:
 
 
 def log(name: str) -> Path:
-    """Where a child writes what is no answer."""
+    """The log file of a child process."""
     return scratch_dir() / "logs" / f"{name}.log"
 
 

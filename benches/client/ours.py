@@ -165,7 +165,7 @@ class Clients:
         return {"rows": wanted, "seconds": end - first, "cpu_seconds": cpu}
 
     def waiting(self, topic: str, seconds: str) -> Answer:
-        """What this process has in memory at most, in MiB, while a slow listener has it all before it."""
+        """Peak memory of this process, in MiB, while a slow listener lags behind."""
         wanted, peak, until = self._stored(topic), 0, time.monotonic() + float(seconds)
 
         def listen(_messages: object, _context: object) -> ConsumeConcurrentlyStatus:

@@ -1,4 +1,4 @@
-"""What reads what: stores and live brokers on the left, what you work with on the right."""
+"""The picture of data flow: stores and live brokers on the left, users' tools on the right."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ def parts(colours: Palette) -> Iterator[str]:
 
 
 def arrows(colours: Palette) -> Iterator[str]:
-    """What goes where."""
     one, both = ' marker-end="url(#head)"', ' marker-start="url(#head)" marker-end="url(#head)"'
     for points, ends in (
         ("M118 84V108", both),  # clients, broker

@@ -33,7 +33,7 @@ class Panel:
 
     @property
     def top(self) -> float:
-        """Where the axis ends: behind the longest bar, at a step."""
+        """The end of the axis: the first step beyond the longest bar."""
         longest = max(one.rate for row in self.rows for one in sides(row))
         return self.step * (longest // self.step + 1)
 
@@ -81,7 +81,7 @@ _WORDS = {
 
 
 def in_words(language: str) -> str:
-    """What the first rows of Spark say, for a line of the README in a language of `_WORDS`."""
+    """The first rows of Spark as a line of the README, in a language of `_WORDS`."""
     store, _, log, pulls, _ = PANELS[0].rows
     return _WORDS[language].format(store=times(store), pulls=times(pulls), log=times(log))
 
@@ -133,7 +133,6 @@ def sides(row: Row) -> Sequence[Series]:
 
 
 def times(row: Row) -> str:
-    """How many times as fast."""
     ours, peer = sides(row)
     return short(ratio(ours, peer, row.kind), frozenset())
 

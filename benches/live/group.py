@@ -170,7 +170,7 @@ def few(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 
 
 def lag(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
-    """How far a stream with a trigger a second is behind at most while messages come: a share of a trigger."""
+    """The largest lag of a stream with a trigger a second while messages arrive, as a share of a trigger."""
     rate, seconds = int(LAG[0] * stage.plan.scale), LAG[1]
     broker, peer, sender = stage.broker(side.place), stage.spark(cell.spark), stage.sender
 
@@ -190,7 +190,7 @@ def lag(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 
 
 def real_time(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
-    """How old rows are in Spark's Real-Time Mode, in ms."""
+    """Age of rows in Spark's Real-Time Mode, in ms."""
     rate, seconds, each = REAL_TIME if stage.plan.scale == 1 else SHORT
     peer, queues = stage.spark(cell.spark), 2  # a task each, as all of them must run at once
 
@@ -223,7 +223,7 @@ def waited(seconds: float) -> Answer:
 
 
 def endurance(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
-    """What the JVM of a stream and its broker have behind thousands of batches: memory, threads, connections."""
+    """Memory, threads and connections of a stream's JVM after thousands of batches."""
     peer, scale = stage.spark(cell.spark), stage.plan.scale
     last = int(MARKS[-1] * scale)
     topic = "" if side.source == RATE else stage.small_topic(2, cell.rows * (last + 100))
@@ -250,7 +250,7 @@ def write(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     peer, body = stage.spark(cell.spark), stage.dataset.body
 
     def sent(broker: Broker, count: int) -> Answer:
-        """As many messages by the side's sink; without one, requests that are ready, as large, four in flight."""
+        """Sends by the side's sink; without a sink, ready requests of the same size, four in flight."""
         if side.source:
             options = json.dumps({"nameServer": broker.name_server, "topic": "written"})
             return peer.ask("write", side.source, options, body, count)

@@ -145,7 +145,7 @@ class LiveJobs:
         return {"rows": counted, **told, "gap": ages.gap()}
 
     def batches(self, number: str) -> Answer:
-        """What the session's JVM has once that stream has had so many batches, behind a collection of garbage.
+        """Memory, threads and connections of the JVM after so many batches of that stream and a garbage collection.
 
         MiB of heap and of RSS, and threads.
         """

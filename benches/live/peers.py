@@ -1,4 +1,4 @@
-"""What stands on either side: brokers that have a dataset's messages from the start, processes that read them."""
+"""Both sides of a comparison: brokers that start with a dataset's messages, and processes that read them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def python_path(*first: Path) -> str:
 
 
 def attempted(names: Iterable[str], measure: Callable[[], list[Series]]) -> list[Series]:
-    """What is measured, or why each of these series is not."""
+    """The measured series, or the reason why they are missing."""
     try:
         return measure()
     except LACKING as error:

@@ -1,4 +1,4 @@
-"""How long Spark's driver takes to know what to read of very many queues."""
+"""Planning time of Spark's driver with very many queues."""
 
 from __future__ import annotations
 

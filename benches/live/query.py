@@ -55,7 +55,6 @@ class Query:
 
     @property
     def numbered(self) -> int:
-        """How many batches there were."""
         last = self._query.lastProgress
         return 0 if last is None else last["batchId"] + (1 if last["numInputRows"] else 0)
 

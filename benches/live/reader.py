@@ -62,7 +62,7 @@ def socket(address: str, reads: str, size: str) -> Answer:
 
 
 def stored(name_server: str, topic: str, least: str) -> Answer:
-    """How many messages a topic has, once it has so many, or none has come for a while.
+    """The number of messages of a topic, once it reaches that many or stays the same for a while.
 
     RocketMQ indexes its commit log in a thread of its own: an acknowledged message may have no queue entry yet.
     """
@@ -78,7 +78,7 @@ def stored(name_server: str, topic: str, least: str) -> Answer:
 
 
 def plan(name_server: str, topic: str, since: str = "") -> Answer:
-    """What Spark's driver asks before a read, from a time on if one is given; the value is seconds."""
+    """Plans a read as Spark's driver does, from a time on if one is given; the value is seconds."""
     read = read_of(name_server, topic, int(since) if since else None)
 
     def work() -> Answer:

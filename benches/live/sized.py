@@ -62,14 +62,14 @@ class Sized:
 
 
 def difference(large: Answer, small: Answer) -> Answer:
-    """What the larger one had and took more."""
+    """The larger answer minus the smaller one."""
     if large["seconds"] <= small["seconds"]:
         raise Failed(f"{large['rows']} rows took no longer than {small['rows']}: the machine is busy")
     return {name: large[name] - small[name] for name in ("rows", "seconds", "cpu_seconds")}
 
 
 def repeated(whole: Callable[[], Answer], part: Callable[[], Answer] | None, seconds: float) -> Answer:
-    """What so many copies of the whole take more than as many of a part, until they take that long together.
+    """The difference between the whole and a part, with as many copies as take that many seconds.
 
     Of a quick run's log there is no part.
     """
@@ -81,5 +81,4 @@ def repeated(whole: Callable[[], Answer], part: Callable[[], Answer] | None, sec
 
 
 def rows_of(reads: int, rows: int) -> int:
-    """What all reads give together."""
     return reads * rows * QUEUES

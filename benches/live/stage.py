@@ -1,4 +1,4 @@
-"""What the cells of one dataset share: brokers that have its messages, and processes that read them."""
+"""Brokers with the messages of one dataset, and processes that read them; all its cells share them."""
 
 from __future__ import annotations
 

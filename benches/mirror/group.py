@@ -82,7 +82,7 @@ def costed(broker: Side, run: Callable[[], Answer]) -> Answer:
 
 
 def lag(plan: Plan, dataset: Dataset, broker: Side, child: Peer, sender: Peer) -> list[Series]:
-    """How old the newest message is that a mirror has, and that a bare follower beside it has read."""
+    """Age of the newest message of a mirror, and of a bare follower beside it."""
     rate, body, seconds = LAG
     at, scratch = dataset.label, scratch_dir() / "mirror"
     series = [Series(f"mirror lag {at} {name}") for name in ("mirror", "bare")]

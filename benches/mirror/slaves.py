@@ -45,12 +45,12 @@ class Slave(RocketMQ):
         return time.perf_counter()
 
     def end(self) -> None:
-        """As a crash would, which saves ten seconds."""
+        """Kills it, which saves ten seconds."""
         subprocess.run([str(SCRIPT), "kill9", str(self.directory)], check=False, timeout=90)
 
     @property
     def log_end(self) -> int:
-        """Where its log ends; -1 where it does not say yet."""
+        """The end of its log; -1 while it does not answer yet."""
         with suppress(RmqError), RemotingClient("{}:{}".format(*self.address)) as client:
             table = decode(client.ask(RequestCode.GET_BROKER_RUNTIME_INFO, {}).body)["table"]
             return int(table["commitLogMaxOffset"])
@@ -58,7 +58,7 @@ class Slave(RocketMQ):
 
 
 def slaves(plan: Plan) -> list[Series]:
-    """What a slave costs to catch up, and what sends wait for it, of each dataset."""
+    """The time of a slave to catch up, and of sends that wait for it, for each dataset."""
     found: list[Series] = []
     for dataset in plan.live:
         try:

@@ -1,4 +1,4 @@
-"""What pages show of the records: tables of `docs/benchmarks.md`, by the names that stand there."""
+"""Tables of `docs/benchmarks.md`, made of the records."""
 
 from pages.page import filled as filled
 from pages.page import typed_figures as typed_figures

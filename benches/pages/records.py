@@ -28,7 +28,7 @@ class Record:
     series: dict[str, Series]
 
     def row(self, names: Sequence[str], kind: str) -> dict[str, Any] | None:
-        """What the run was asked of a series and its peer. A value has no peer there, or is that of a time."""
+        """The goal of a series and its peer in this run. A value has no peer, or is that of a time."""
         rows = {(row["ours"], row["peer"], row["kind"]): row for row in self.about["rows"].values()}
         ours, peer = names[0], names[1] if len(names) > 1 else None
         found = rows.get((ours, peer, kind))
@@ -45,7 +45,7 @@ class Record:
         return {row["group"] for row in self.about["rows"].values() if row["ours"] in names or row["peer"] in names}
 
     def command(self, names: Sequence[str]) -> str:
-        """What measures these series as this run did."""
+        """The command that measures these series as this run did."""
         groups = self.groups(names)
         words = ["--only", ",".join(sorted(groups))]
         if "live" in groups and "live_seconds" in self.about:
@@ -65,7 +65,7 @@ class Record:
         return float(one["rows"] * one["body"] / GIB)
 
     def conditions(self, names: Sequence[str]) -> str:
-        """How often, and on what."""
+        """The number of timings and the machine."""
         counts = sorted({len(self.series[name].samples) for name in names})
         machine = self.about["machine"]
         times = "one run" if counts == [1] else f"medians of {' or '.join(map(str, counts))}"
@@ -93,7 +93,7 @@ def records(directory: Path = RECORD) -> tuple[Record, ...]:
 
 
 def age(record: Record) -> tuple[str, datetime, str]:
-    """What records are sorted by."""
+    """The sort key of records."""
     return record.name[:10], datetime.fromisoformat(record.about["commit_time"]), record.name
 
 

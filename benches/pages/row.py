@@ -61,7 +61,7 @@ class Row:
 
     @property
     def asked(self) -> list[dict[str, Any]]:
-        """What the run was asked of it, where that had a bound."""
+        """The goals of its series that have a bound."""
         rows = [self.record.row(self.names(label), self.kind) for label in self.labels]
         return [row for row in rows if row is not None and row["bound"] is not None]
 
@@ -72,7 +72,7 @@ class Row:
 
     @property
     def goal(self) -> str:
-        """What was wanted, and whether it was reached."""
+        """The goal and the verdict."""
         asked = self.asked
         if not asked:
             return ""

@@ -55,7 +55,6 @@ def circles(graph: Imports) -> list[set[Module]]:
 
 
 def count() -> int:
-    """How many circles there are in all crates."""
     return sum(len(circles(imports(source))) for source in crates().values())
 
 
@@ -105,7 +104,6 @@ def _paths(tree: str) -> Iterator[list[str]]:
 
 
 def _parts(text: str) -> Iterable[str]:
-    """What commas separate outside of braces."""
     depth, parts = 0, [""]
     for letter in text:
         depth += (letter == "{") - (letter == "}")
@@ -117,7 +115,7 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _absolute(module: Module, path: list[str], modules: set[Module]) -> Module | None:
-    """Where a path leads, from the crate's root; `None` where it leaves the crate."""
+    """A path from the crate's root; `None` if it leaves the crate."""
     start, *rest = [name for name in path if name != "self"] if path[0] != "self" else path
     match start:
         case "crate":

@@ -1,4 +1,4 @@
-"""What all builds of the extension have in common."""
+"""Settings that all builds of the extension share."""
 
 from __future__ import annotations
 

@@ -50,6 +50,6 @@ def test_a_class_that_is_cut_is_found() -> None:
         """Another one."""
 
     class Store(Exports):
-        """What both were cut from."""
+        """The class that both were cut from."""
 
     assert deep([Lookups, Exports, Store]) == {f"{__name__}.{Store.__qualname__}"}

@@ -1,4 +1,4 @@
-"""What `import rmqfast` gives, and what it does not do."""
+"""`import rmqfast`: its names, and the absence of side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ARCHITECTURE.md and docs/internals.md name is there, and ARCHITECTURE.md is short."""
+"""Paths in ARCHITECTURE.md and docs/internals.md exist, and ARCHITECTURE.md is short."""
 
 from __future__ import annotations
 

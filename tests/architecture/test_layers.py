@@ -37,7 +37,6 @@ def project(tmp_path: Path) -> Path:
 
 
 def lint(project: Path) -> str:
-    """What import-linter prints of a project that breaks its contracts."""
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"]
     environment = os.environ | {"PYTHONPATH": "python"}
     result = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)

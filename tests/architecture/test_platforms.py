@@ -1,4 +1,4 @@
-"""What operating systems do differently stands in one crate and in one module."""
+"""Differences between operating systems stand in one crate and in one module."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a stranger, or one client too many, can do to a broker: bounded programs, and one table of what came of them."""
+"""Attacks on a broker by a stranger or by too many clients, and one table of their results."""

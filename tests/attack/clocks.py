@@ -79,7 +79,6 @@ def clock_set(cluster: Cluster, _scale: Scale) -> list[Figure]:
 
 
 def _waits(wire: Wire, sent: dict[bytes, float]) -> list[float]:
-    """How long each of them took to come."""
     came: dict[bytes, float] = {}
 
     def have_come() -> bool:

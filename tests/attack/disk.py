@@ -1,4 +1,4 @@
-"""What the disk has to hold, and what a restart has to read."""
+"""Attacks on the disk, and on the time of a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attack measured, and the table of it."""
+"""The figures of an attack, and their table."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ class Figure:
         return self.value <= self.most
 
     def row(self) -> tuple[str, str, str, str]:
-        """What, value, goal, whether it is met; for the table."""
         verdict = "met" if self.is_met else "NOT MET"
         return self.what, f"{self.value:,.4g} {self.unit}", f"<= {self.most:,g}", verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is done.
+    """The amount of work.
 
     Attributes:
         groups: Groups, and as many topics of their retries.
@@ -80,7 +79,6 @@ def median_ms(work: Callable[[int], object], count: int) -> float:
 
 
 def milliseconds(work: Callable[[], object]) -> float:
-    """How long a call takes."""
     begun = time.perf_counter()
     work()
     return (time.perf_counter() - begun) * 1000

@@ -64,13 +64,12 @@ def send(client: RemotingClient, topic: str) -> None:
 
 
 def try_to_send(client: RemotingClient, topic: str) -> None:
-    """As `send`; no answer in time is none, and took that long."""
+    """Like `send`, but a missing answer is None after the timeout."""
     with suppress(RemotingTimeoutError):
         send(client, topic)
 
 
 def processor_seconds(cluster: Cluster) -> float:
-    """What the broker's process has used."""
     fields = Path(f"/proc/{cluster.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""What `make tables` writes is in the tree, and a figure that no record has is found."""
+"""The tree has the output of `make tables`, and a figure without a record is found."""
 
 from __future__ import annotations
 

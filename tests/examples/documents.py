@@ -1,4 +1,4 @@
-"""What the documents show: code that runs, and what it prints."""
+"""Runs the code of documents and compares its output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MASKS = (
 
 
 class Block(NamedTuple):
-    """What a document has the reader run, or write to a file."""
+    """A block of code, or of a file's text, in a document."""
 
     line: int
     language: str
@@ -165,7 +165,7 @@ def sources() -> str:
 
 
 def outputs() -> dict[str, str]:
-    """What `docs/examples.md` shows of each script."""
+    """The output of each script in `docs/examples.md`."""
     text = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     sections = (section for section in re.split(r"^(?=## )", text, flags=re.MULTILINE) if section.startswith("## "))
     return {match[1]: match[2] for section in sections if (match := _SECTION.search(section))}

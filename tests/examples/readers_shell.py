@@ -57,17 +57,16 @@ class ReadersShell:
         self._home, self._readers = home, readers
 
     def words(self, command: str) -> list[str]:
-        """What starts a command; signals reach the command itself."""
+        """The words that start a command; signals reach the command itself."""
         return ["bash", "-c", f"cd '{self._home}' && exec {with_readers(command, self._readers)}"]
 
     def run(self, command: str, *, code: int = 0) -> str:
-        """What a command prints; any other exit code is an error with all that it said."""
+        """The output of a command; another exit code raises an error with all its output."""
         # `jq` is not everywhere, and none of ours
         command = with_readers(command.partition(" | jq ")[0], self._readers)
         return self._done(["bash", "-c", command], code)
 
     def python(self, program: str) -> str:
-        """What a program prints."""
         return self._done([sys.executable, "-c", with_readers(program, self._readers)], 0)
 
     @contextmanager

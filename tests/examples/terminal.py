@@ -37,7 +37,7 @@ class Terminal:
         )
 
     def run(self, commands: str) -> str:
-        """What the commands print, until the last one of them has ended."""
+        """The output of the commands, once the last one has ended."""
         assert self._bash.stdin is not None
         assert self._bash.stdout is not None
         self._bash.stdin.write(f"{commands}\nprintf '%s %d\\n' '{_END}' $?\n")

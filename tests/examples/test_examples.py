@@ -22,7 +22,6 @@ OTHER_CLUSTERS = [pytest.param(name, marks=pytest.mark.timeout(900)) for name in
 
 
 def output_of(script: str, *words: object) -> str:
-    """What a script prints."""
     path = os.pathsep.join(filter(None, (str(Path(rmqfast.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / f"{script}.py"), *map(str, words)],
@@ -81,7 +80,7 @@ def test_a_script_prints_the_same_on_rocketmq(
 
 
 def with_nothing_in_memory(each_cluster: Cluster, script: str, *words: object) -> str:
-    """What it prints where the broker takes nothing to be in memory."""
+    """The output while the broker takes no message to be in memory."""
     with Admin(name_server=each_cluster.name_server, timeout=20) as admin:
         admin.brokers.update_config("broker-a", {"accessMessageInMemoryMaxRatio": 0})
         try:

@@ -69,7 +69,6 @@ def think_of_questions(store: Store, version: str) -> Iterator[Question]:
 
 
 def answer(store: Store, question: Question, version: str) -> dict[str, Any]:
-    """What the reference says."""
     topic, queue_id = question["topic"], question["queueId"]
     if "time" in question:
         if version.startswith("5."):

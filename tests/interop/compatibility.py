@@ -48,7 +48,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Result:
-    """What one outsider found: rows by cluster, or why it could not be installed."""
+    """The rows of one client by cluster, or the reason why it could not be installed."""
 
     outsider: Outsider
     rows: dict[str, Rows]
@@ -65,7 +65,7 @@ class Result:
         return told == self.expected(scenario) and not failed(told)
 
     def differences(self) -> Iterator[Difference]:
-        """What is different where, by what explains it."""
+        """The differences and their clusters, by explanation."""
         for cluster in self.rows:
             reasons: dict[str | None, list[str]] = {}
             for scenario in self.scenarios:
@@ -75,11 +75,11 @@ class Result:
                 yield Difference(cluster, tuple(scenarios), why)
 
     def told(self, cluster: str, scenario: str) -> Any:
-        """What a scenario tells on a cluster, without what differs from run to run."""
+        """The masked rows of a scenario on a cluster."""
         return self.outsider.comparable(scenario, self.rows[cluster].get(scenario, [{"failed": "was not run"}]))
 
     def expected(self, scenario: str) -> Any:
-        """What it tells on the oldest real cluster on which it does not fail; None where there is none."""
+        """The rows on the oldest RocketMQ cluster that can do it; None if there is none."""
         told = [self.told(cluster, scenario) for cluster in REAL if cluster in self.rows]
         return next((rows for rows in told if not failed(rows)), None)
 
@@ -100,7 +100,7 @@ def failed(rows: Sequence[Any]) -> bool:
 
 
 def examine(outsiders: Sequence[Outsider], clusters: Sequence[str] = CLUSTERS) -> list[Result]:
-    """What outsiders find on clusters; each pair has a cluster of its own."""
+    """The results of clients on clusters; each pair has its own cluster."""
     with ThreadPoolExecutor(TOGETHER) as pool:
         begun = [_begin(outsider, clusters, pool) for outsider in outsiders]
         return [Result(one, {name: rows.result() for name, rows in found.items()}, why) for one, found, why in begun]
@@ -148,7 +148,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def _told(result: Result) -> Iterator[str]:
-    """What is different, a line for each reason and the scenarios that have it."""
+    """The differences, a line for each reason with its scenarios."""
     where: dict[tuple[tuple[str, ...], str | None], list[str]] = {}
     for one in result.differences():
         name = "our broker" if one.cluster == OURS else f"RocketMQ {one.cluster}"

@@ -1,4 +1,4 @@
-"""What explains that an outsider tells something else of one broker than of the oldest real one that can do it."""
+"""Explanations of differences between a client's rows on a broker and on the oldest RocketMQ that can do it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What RocketMQ's own classes list of a store: line by line, and its messages as Arrow, however many there are."""
+"""Reads a store with RocketMQ's own classes: line by line, or the messages as Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long push consumers of the Java client wait for their first message, on our broker and on RocketMQ's in turn.
+"""Measures how long Java push consumers wait for their first message, on our broker and on RocketMQ's in turn.
 
 python -m tests.interop.first_message [--starts 300] [--queues 4] [--tag TAG]     (from the root of the project)
 
@@ -78,7 +78,6 @@ class Starts:
 
 
 def table(rows: dict[str, list[Any]]) -> str:
-    """What the rows of each broker tell, as Markdown."""
     quantiles = " / ".join(f"{at:.0%}" for at in QUANTILES)
     heads = ["broker", "starts", f"first message, ms: {quantiles}", *(f"> {seconds} s" for seconds in LATE)]
     heads += ["never", "refused", f"heartbeats, ms: {quantiles}"]

@@ -158,13 +158,11 @@ def _frames(source: socket.socket) -> Iterator[bytes]:
 
 
 def recorded() -> list[Row]:
-    """What is kept in the golden file."""
     with gzip.open(GOLDEN, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def record(outsider: Outsider) -> Iterator[Row]:
-    """What one client asked a real broker."""
     outsider.install()
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -189,7 +187,7 @@ def record(outsider: Outsider) -> Iterator[Row]:
 
 
 def written() -> Iterator[Row]:
-    """What the C# client would ask, as far as a real broker answers it with 0."""
+    """Requests of the C# client that a RocketMQ broker answers with 0."""
     with tempfile.TemporaryDirectory() as directory, RealCluster(VERSION, Path(directory) / "mq", SCENARIO) as cluster:
         connection = Connection(("127.0.0.1", cluster.broker_port))
         for number, frame in enumerate(_csharp()):

@@ -182,7 +182,7 @@ def java(
     seconds: float = 300,
     check: bool = True,
 ) -> str:
-    """What a main class of this directory prints.
+    """The output of a main class of this directory.
 
     Raises:
         RuntimeError: It ended with something else than 0 (but for `check=False`), or not in time.
@@ -225,7 +225,7 @@ def build(*versions: str) -> None:
 def _script(
     *words: object, seconds: float, stdin: str = "", environment: dict[str, str] | None = None, check: bool = True
 ) -> str:
-    """What a verb of the script prints; what it says of errors stands in the error, or goes to ours."""
+    """The output of a command of the script; an error has its standard error."""
     command, environment = [*NICE, str(SCRIPT), *map(str, words)], {**os.environ, **(environment or {})}
     what = " ".join(command[len(NICE) + 1 :][:4])
     try:
@@ -241,7 +241,7 @@ def _script(
 
 
 def _text(output: bytes | str | None) -> str:
-    """What had come of an output, which is not decoded where time ran out."""
+    """The output so far, which is bytes after a timeout."""
     return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
 
 

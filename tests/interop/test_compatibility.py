@@ -1,4 +1,4 @@
-"""What the page of compatibility says of rows, and the C++ client on both brokers."""
+"""The page of compatibility, and the C++ client on both brokers."""
 
 from __future__ import annotations
 

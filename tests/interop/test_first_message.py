@@ -1,4 +1,4 @@
-"""What the table of first messages counts, and that our broker refuses no pull of consumers of tags."""
+"""The table of first messages; our broker refuses no pull of consumers with tags."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def check(history: History) -> list[Violation]:
 
 
 def read_deliveries(files: Iterable[Path]) -> list[Delivery]:
-    """What members noted, in order of time; a last line that is not finished is none."""
+    """The notes of members in order of time, without an unfinished last line."""
     deliveries = []
     for path in files:
         text = path.read_text() if path.exists() else ""

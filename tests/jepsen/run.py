@@ -43,7 +43,7 @@ _CONFIG = (
 
 @dataclass
 class Run:
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
         faults: How often each fault was made.

@@ -28,7 +28,7 @@ _COUNTS = (0, -1, 1, 2, 3, 5, 100, 65_537, 2**31 - 1, 2**40, "x", None)
 
 
 class _Harmed(NamedTuple):
-    """What comes in place of an answer.
+    """The replacement of an answer.
 
     Attributes:
         late: What comes behind the next answer.
@@ -44,7 +44,7 @@ class _Harmed(NamedTuple):
 
 @dataclass
 class Answers:
-    """What is done to the answers of an attempt, however many connections they come over.
+    """Harms the answers of an attempt, over any number of connections.
 
     Attributes:
         chance: Decides what is done.
@@ -63,7 +63,7 @@ class Answers:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def harmed(self, code: int, answer: bytes) -> _Harmed | None:
-        """What becomes of the answer to a request of this code; None where it is as it was."""
+        """The harmed answer to a request of this code; None if it is unchanged."""
         harms = _HARMS.get(code)
         with self.lock:
             if harms is None or not self.left or self.chance.random() < 0.4:

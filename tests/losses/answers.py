@@ -117,7 +117,6 @@ class _Reading:
 
     @property
     def harm(self) -> str:
-        """What was done, in words."""
         return f"{', '.join(self._answers.harm) or 'no harm'}; {self._options}"
 
     def run(self) -> None:
@@ -180,8 +179,6 @@ class _Reading:
 
 
 class _Lost:
-    """What lines of a log say is lost."""
-
     def __init__(self, lines: list[str]) -> None:
         self._places = {
             (match["topic"], int(match["queue"]), int(match["offset"]))

@@ -23,7 +23,7 @@ class SilentLoss(AssertionError):
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one seed came to.
+    """The result of one seed.
 
     Args:
         harm: The mutation in words, for people: "flipped bit 3 of commitlog/00000000000000000000 at 1,234".

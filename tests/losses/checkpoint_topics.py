@@ -145,7 +145,7 @@ def _lived(broker: _Broker, name: str, life: str) -> Topic:
 
 
 def _positions(broker: _Broker, topic: Topic) -> list[str]:
-    """Where a stream is after each of its batches."""
+    """The position of a stream after each batch."""
     stream = SparkStream.of_topic(
         read_of(broker.cluster.name_server, topic.name, "topic stream", maxOffsetsPerTrigger=str(_BATCH))
     )

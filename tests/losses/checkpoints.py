@@ -109,7 +109,7 @@ class _Run:
         return Attempt(self.where, rows=len(rows), missing=missing, refused=False)
 
     def _positions(self, texts: Sequence[str]) -> list[_Position] | None:
-        """What the texts say; None where one of them is no checkpoint."""
+        """The positions in the texts; None if one is no checkpoint."""
         positions = [_parsed(text, self.topic.name) for text in texts]
         return None if None in positions else [position for position in positions if position is not None]
 
@@ -157,11 +157,10 @@ class _Run:
         return seen
 
     def _own(self, queue_id: int, told: Sequence[str]) -> list[str]:
-        """What is told of a queue."""
         return [line for line in told if re.search(rf"broker {_BROKER}, queue {queue_id}[:,]", line)]
 
     def _judge_queue(self, queue_id: int, positions: Sequence[_Position], seen: set[Place], told: Sequence[str]) -> int:
-        """How many messages of a queue are missing, and told."""
+        """The number of missing and of reported messages of a queue."""
         first, last = self.topic.bounds[queue_id]
         read = sorted(offset for of, offset in seen if of == queue_id)
         if read != list(range(last - len(read), last)):
@@ -241,7 +240,7 @@ class _Position:
 
 
 def _parsed(text: str, topic: str) -> _Position | None:
-    """What a careful reader makes of a text; None for one that is no checkpoint of the topic."""
+    """A careful reader's view of a text; None if it is no checkpoint of the topic."""
     try:
         value = json.loads(text)
         (name,) = value

@@ -1,4 +1,4 @@
-"""What a harmed store still holds: each record as it was, changed where nothing protects it, or broken."""
+"""The content of a harmed store: each record unchanged, changed without protection, or broken."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HarmedStore:
 
     @cached_property
     def changed(self) -> dict[int, Row | None]:
-        """What became of the records that are not as they were: by physical offset, the row that a reader may give.
+        """The changed records: by physical offset, the row that a reader may give.
 
         None where the harm shows: then the row must be missing, and told. No reader can tell a row whose other bytes
         were changed: `docs/damage.md`, "Bytes that nothing protects".
@@ -85,7 +85,7 @@ class HarmedStore:
 
     @cached_property
     def begin(self) -> int:
-        """Where the log begins: nothing tells a log whose oldest files are gone from one that retention has cleaned."""
+        """The start of the log; missing oldest files look like retention."""
         names = (path.name for path in (self.path / "commitlog").glob("*"))
         return min((int(name) for name in names if name.isdigit()), default=0)
 
@@ -182,7 +182,7 @@ def _content(path: Path) -> bytes:
 
 
 def _says_flushed_end(page: bytes) -> bool:
-    """As `rust/store/src/format/checkpoint.rs` has it."""
+    """The rule of `rust/store/src/format/checkpoint.rs`."""
     if len(page) < 4092 or page[4064:4068] != b"REND":
         return False
     return page[4076:4084] == page[:8] and page[4088:4092] == zlib.crc32(page[4064:4088]).to_bytes(4, "big")

@@ -67,7 +67,7 @@ class Altered(NamedTuple):
 
 
 class _Harmed(NamedTuple):
-    """What comes in place of a frame and the next one.
+    """The replacement of a frame and the next one.
 
     Attributes:
         altered: Bytes of the log, from and to, that are others at their place. Their record may prove itself all the

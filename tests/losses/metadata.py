@@ -137,7 +137,6 @@ class _Started:
 
 
 def _served(root: Path) -> State:
-    """What a broker serves that starts on a store."""
     with Broker(broker_config(root)) as broker:
         state = broker.state
         return state_of(
@@ -162,7 +161,7 @@ def _own(state: State) -> State:
 
 
 def _checked(where: str, root: Path) -> list[str] | None:
-    """What a check of the store says, which changes nothing; None where it is refused."""
+    """The report of a read-only check of the store; None if it is refused."""
     before = _contents(root)
     try:
         with rmqfast.open_store(root) as store:
@@ -181,7 +180,7 @@ def _contents(root: Path) -> dict[str, bytes]:
 
 
 def _check_report(where: str, checked: Sequence[str], told: Sequence[str]) -> None:
-    """What a start tells of the database is damage for a check."""
+    """Damage that a start reports is also damage for a check."""
     kinds = ("RocketMQ's files beside it are read instead", "changes, and had", "nothing tells whether")
     if any(kind in text for text in told for kind in kinds) and not any("metadata.db" in text for text in checked):
         raise SilentLoss(f"{where}: expected damage of metadata.db from a check, got {checked}; the start said {told}")
@@ -197,7 +196,7 @@ def _differences(first: dict[Any, Any], second: dict[Any, Any]) -> set[Any]:
 
 
 def _readable(root: Path, table: type[Any]) -> Iterator[Any]:
-    """What a person finds in a file and its backup, who knows of no checksum."""
+    """The entries of a file and its backup, read without checksums."""
     for name in (table.FILE_NAME, f"{table.FILE_NAME}.bak"):
         path = root / "config" / name
         try:

@@ -1,4 +1,4 @@
-"""What brokers left below `config/`, and all that was true there once."""
+"""Files that brokers left in `config/`, and every state that they once had."""
 
 from __future__ import annotations
 
@@ -49,12 +49,11 @@ class LeftBehind:
 
     @property
     def truth(self) -> State:
-        """What the broker knew last."""
         return self.states[-1]
 
 
 def loaded(root: Path) -> State:
-    """What a broker that starts on a store knows, by the class that keeps it."""
+    """The tables of a broker that starts on a store, by class."""
     with closing(Metadata(root)) as metadata:
         return state_of({table.FILE_NAME: metadata.load(table).to_json()[table.MEMBER] for table in TABLES})
 

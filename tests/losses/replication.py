@@ -132,7 +132,6 @@ class _Copy:
 
     @property
     def harm(self) -> str:
-        """What was done, in words."""
         harms = ", then ".join(passage.harm for passage in self._passages if passage.harm)
         return f"a copy of {', '.join(self._topics) or 'all topics'}; {harms or 'no harm'}"
 
@@ -282,5 +281,5 @@ def _rows(store: MessageStore, topic: str | None) -> list[Row]:
 
 
 def _marks(row: Row) -> set[object]:
-    """What tells a message from all others, whatever else of it is altered."""
+    """A mark that identifies a message even after other changes."""
     return {row["body"], row["keys"]} - {None}

@@ -219,7 +219,7 @@ def _read(where: str, log: _Log, texts: Sequence[str], *, is_strict: bool) -> It
 
 
 def _position(text: str) -> int | None:
-    """What a careful reader makes of a text; None for one that is no position."""
+    """A careful reader's view of a text; None if it is no position."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What rmqfast's log says while something harmed is read."""
+"""The log of rmqfast during a read of harmed data."""
 
 from __future__ import annotations
 

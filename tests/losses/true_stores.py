@@ -181,7 +181,7 @@ def _killed(path: Path) -> None:
 
 
 def _torn(path: Path) -> None:
-    """As left by a crash in the middle of an append."""
+    """A copy with a half-written append, as after a crash."""
     _killed(path)
     last = max((path / "commitlog").iterdir())
     end = len(last.read_bytes().rstrip(b"\0"))

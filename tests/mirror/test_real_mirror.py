@@ -279,6 +279,7 @@ def test_a_sync_master_without_a_slave_is_followed_where_its_sends_may_time_out(
         assert_same(master.store, status.directory)
 
 
+@pytest.mark.parametrize("master", ["4.9.4", "5.3.3"], indirect=True)  # not on each push: minutes
 def test_a_mirror_of_some_topics_that_is_killed_again_and_again_neither_loses_nor_doubles_a_message(
     master: RocketMQ, tmp_path: Path
 ) -> None:

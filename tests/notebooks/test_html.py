@@ -1,4 +1,4 @@
-"""What objects look like in a notebook: tables that are escaped, small, and cost no scan."""
+"""Objects in a notebook: small, escaped tables without a scan."""
 
 from __future__ import annotations
 

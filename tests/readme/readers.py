@@ -1,4 +1,4 @@
-"""What a reader of the README has: a store, a cluster with a topic, a directory."""
+"""The environment of a reader of the README: a store, a cluster with a topic, a directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOCUMENT = "../README.md"
 
 @contextmanager
 def readers_things(directory: Path) -> Iterator[dict[str, str]]:
-    """What stands for the addresses and paths of the README: the store has orders, and the cluster ten of them."""
+    """Replacements for the addresses and paths of the README; store and cluster have orders."""
     from rmqfast.cli.demo import make_store  # the environments of older PySparks are without the command line
 
     make_store(directory / "rocketmq", 1)

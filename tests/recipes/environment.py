@@ -31,7 +31,7 @@ def lay_out(page: str, directory: Path, readers: Mapping[str, str]) -> None:
 
 
 def run(*command: str | Path, directory: Path, **variables: str) -> str:
-    """What a command of the environment prints; that it fails is an error with all of it."""
+    """The output of a command of the environment; a failure raises an error with the output."""
     assert (_BIN.parent / ".editable").exists(), "`make test-recipes` makes the environment"
     program, *arguments = command
     done = subprocess.run(

@@ -24,13 +24,13 @@ PLACE = ["queue_id", "queue_offset"]
 
 @pytest.fixture
 def readers(tmp_path: Path) -> dict[str, str]:
-    """What stands for the paths of the pages: a store with messages of the last 24 hours."""
+    """Replacements for the paths of the pages: a store with messages of the last 24 hours."""
     make_store(tmp_path / "rocketmq", 1)
     return {"/data/rocketmq/store": f"{tmp_path}/rocketmq", "/data/": f"{tmp_path}/"}
 
 
 def places(store: str, **selected: Any) -> list[tuple[int, int]]:
-    """Where the messages of the store are, by queue and offset."""
+    """Queue and offset of the messages of the store."""
     with rmqfast.open_store(store) as opened:
         rows = opened.scan("orders", columns=PLACE, **selected).to_arrow().to_pylist()
     return sorted((row["queue_id"], row["queue_offset"]) for row in rows)

@@ -1,1 +1,1 @@
-"""What is released: whether it holds what it should, and works where nothing but Python is."""
+"""Checks of released files: their content, and their use on machines with nothing but Python."""

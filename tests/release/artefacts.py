@@ -1,4 +1,4 @@
-"""What an artefact holds: the names in a wheel, the libraries in it and in its jar, and what they need of a machine."""
+"""Checks the content of an artefact: names, libraries, and the symbols that they need of a machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ class Library(NamedTuple):
 
 
 def wheel_problems(path: Path) -> Iterator[str]:
-    """What is wrong with a wheel, in words."""
     match = _WHEEL.fullmatch(path.name)
     if match is None:
         yield f"name: expected {_WHEEL.pattern}, got {path.name}"
@@ -75,7 +74,7 @@ def is_free_threaded(path: Path) -> bool:
 
 
 def name_problems(names: list[str], extension: str = EXTENSION) -> Iterator[str]:
-    """What a wheel lacks, and what does not belong into it, by its names."""
+    """Missing and unexpected files of a wheel."""
     expected = ["rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", extension, JAR]
     for name in expected:
         if name not in names:
@@ -92,7 +91,7 @@ def name_problems(names: list[str], extension: str = EXTENSION) -> Iterator[str]
 
 
 def jar_problems(jar: bytes) -> Iterator[str]:
-    """What is wrong with a jar: a library is missing, of another processor, or asks for too new a machine."""
+    """Problems of a jar: a library is missing, is of another processor, or needs too new a system."""
     with zipfile.ZipFile(io.BytesIO(jar)) as archive:
         names = archive.namelist()
         for name, processor in LIBRARIES.items():
@@ -109,7 +108,7 @@ def jar_problems(jar: bytes) -> Iterator[str]:
 
 
 def sdist_problems(path: Path) -> Iterator[str]:
-    """What a source archive lacks that a build of the same wheel needs."""
+    """Files that a build needs and a source archive lacks."""
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = {"Cargo.lock", *NOTICES, "README.md", "pyproject.toml", "release/build_backend.py", "release/jar.py",

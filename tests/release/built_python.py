@@ -22,7 +22,7 @@ _HEADERS = ("zlib1g-dev", "libffi-dev", "libssl-dev", "libsqlite3-dev", "libbz2-
 
 
 class Compiler(NamedTuple):
-    """What a Python is compiled by, in the root where that happens.
+    """The compiler of a Python, in the root where it runs.
 
     Args:
         name: Part of the root's name.
@@ -134,7 +134,7 @@ def _fetch(package: str, suite: str, folder: Path) -> None:
 
 
 def _mirror() -> str:
-    """Where this machine gets its packages."""
+    """The package mirror of this machine."""
     command = ("apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages", "Origin: Debian")
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return next(line for line in lines if "security" not in line)

@@ -26,7 +26,7 @@ PATH=/root/reader/bin:$PATH PYTHONPATH=/asked python -m tests.release.typed_read
 
 
 def read(root: Root, home: Path, python: str, wheels: Path) -> str:
-    """What came of it: `passed: ` and what was typed, or `failed: ` and why.
+    """The result: `passed: ` and the commands, or `failed: ` and the reason.
 
     Args:
         root: The machine, with a Java.
@@ -64,7 +64,7 @@ def fetch(wheel: Path, options: Sequence[str], archives: Path, directory: Path) 
 
 
 def _installed_by_readme() -> str:
-    """What the README has pip install last, with the extras that its code needs: `rmqfast[spark,cli]`."""
+    """The last requirement that the README installs with pip: `rmqfast[spark,cli]`."""
     readme = (_ROOT / "README.md").read_text(encoding="utf-8")
     found: list[str] = re.findall(r"^pip install '([^']+)'", readme, re.MULTILINE)
     return found[-1]

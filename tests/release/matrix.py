@@ -153,7 +153,7 @@ class Asked(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """What is asked, and where.
+    """The checks and their machines.
 
     Args:
         directory: What `make wheels` made.
@@ -224,7 +224,7 @@ class Matrix(NamedTuple):
         return read
 
     def _install(self, machine: Machine, extra: str, site: Path) -> str:
-        """What went wrong."""
+        """The error, or nothing."""
         # by its path: an index may have one of the same version
         requirement = f"rmqfast{f'[{extra}]' if extra else ''} @ {self._wheel(machine).as_uri()}"
         source = ("--target", str(site), "--find-links", str(self._pyspark()))
@@ -263,7 +263,7 @@ class Matrix(NamedTuple):
 
 
 def installer(machine: Machine) -> tuple[str, ...]:
-    """What installs for another machine than this one, told which that is."""
+    """The command that installs for another machine."""
     # pip knows wheels for a free-threaded Python where there is none to ask
     return _pip(machine) if machine.is_free_threaded else _uv(machine)
 

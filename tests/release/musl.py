@@ -46,7 +46,7 @@ _FLAGS = "--build={triple} ac_cv_buggy_getaddrinfo=no ac_cv_func_preadv2=no ac_c
 
 
 def zig(processor: str) -> Compiler:
-    """What compiles for musl on a processor, as `aarch64`."""
+    """The compiler for musl on a processor, as `aarch64`."""
     triple = f"{processor}-linux-musl"
     cc, steps, flags = (text.format(triple=triple) for text in (_CC, _STEPS, _FLAGS))
     packages = (f"musl:{DEBIAN[processor]}", "binutils", "tcl")

@@ -42,7 +42,6 @@ class Root(NamedTuple):
         return [self.processor, *(name for name in DEBIAN if DEBIAN[name] in others and name != self.processor)]
 
     def path(self, home: Path) -> Path:
-        """Where it is."""
         return home / self.name
 
     def make(self, home: Path) -> Path:
@@ -104,7 +103,7 @@ class Root(NamedTuple):
 
 
 def missing_tools() -> str | None:
-    """What keeps this machine from making roots, and what to do about it; None where nothing does."""
+    """The tools that are missing to make roots, and how to get them; None if none is."""
     if os.geteuid() != 0:
         return "roots are made and entered by root: run this as root"
     lacking = [tool for tool in _NEEDED if shutil.which(tool) is None]
@@ -122,7 +121,7 @@ def _install(root: Root, path: Path) -> None:
 
 
 def _complete(path: Path) -> None:
-    """What scripts of packages would have made; they were not run, as they would have to run under emulation."""
+    """Makes the files that package scripts make; those would have to run under emulation."""
     for folder in ("proc", "tmp", "root", "etc", "usr/local/bin"):
         (path / folder).mkdir(parents=True, exist_ok=True)
     for folder in ("bin", "lib", "lib64", "sbin"):  # of a suite whose packages have all below /usr

@@ -1,4 +1,4 @@
-"""What an installed wheel is asked on a machine that has nothing else; it needs neither pytest nor this source tree.
+"""Checks of an installed wheel on a machine with nothing else; they need neither pytest nor this source tree.
 
     python smoke.py STORE WORKPLACE [EXTRA]
 
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 
 class Place(NamedTuple):
-    """Where a check finds what it reads, and where it may write."""
+    """The paths that a check reads from and writes to."""
 
     store: Path
     workplace: Path

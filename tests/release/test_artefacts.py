@@ -1,4 +1,4 @@
-"""What the checks of a release find in artefacts that are made up."""
+"""The checks of a release find the problems of invented artefacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build says where something is missing: a wheel without its jar is never made in silence."""
+"""Errors of a build with missing parts: no wheel is made without its jar."""
 
 from __future__ import annotations
 

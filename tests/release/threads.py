@@ -30,7 +30,7 @@ _PATIENCE = 120
 
 
 class Work:
-    """What threads do until the time is over, and how often they did."""
+    """Work that threads repeat until the time is over, with its counts."""
 
     def __init__(self, seconds: float) -> None:
         self._end = monotonic() + seconds
@@ -43,7 +43,7 @@ class Work:
             self._futures.append((name, self._pool.submit(self._repeat, step, thread, times)))
 
     def counts(self) -> Counter[str]:
-        """How often each was done; what went wrong in a thread is raised."""
+        """The count of each; raises the error of a thread."""
         done: Counter[str] = Counter()
         for name, future in self._futures:
             done[name] += future.result()

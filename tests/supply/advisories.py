@@ -27,7 +27,7 @@ _HURRY, _PATIENCE = 8, 300
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of some lock files.
+    """The known vulnerabilities of some lock files.
 
     Attributes:
         looked_at: The files.
@@ -73,7 +73,7 @@ def crate_advisories(seconds: int) -> list[Verdict]:
 
 
 def _read_cargo_deny(manifest: str, told: str, why_not: str) -> Verdict:
-    """What cargo-deny says in JSON; without a summary it did not come to look."""
+    """The verdict of cargo-deny's JSON; without a summary it did not check."""
     records: list[dict[str, Any]] = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
     if not any(record["type"] == "summary" for record in records):
         return Verdict(manifest, unchecked=_last_line(why_not) or _last_line(told))
@@ -111,7 +111,7 @@ def _read_pip_audit(lock: str, out: str) -> Verdict:
 
 
 def _run(command: Sequence[str], seconds: int) -> tuple[str, str]:
-    """What a tool printed on both ways; `timeout` ends what the tool has started, too."""
+    """The output of a tool on both streams; `timeout` also ends its child processes."""
     tool = Path(sys.executable).with_name(command[0])
     line = ("timeout", str(seconds), str(tool), *command[1:])
     done = subprocess.run(line, cwd=_ROOT, capture_output=True, text=True, check=False)

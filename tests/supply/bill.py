@@ -66,7 +66,7 @@ def crates(root: str, platforms: tuple[str, ...] = ()) -> dict[str, list[str]]:
 
 @cache
 def metadata(platforms: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What `cargo metadata` says of the workspace.
+    """The output of `cargo metadata` for the workspace.
 
     Args:
         platforms: Target triples, whose crates are resolved; none: this machine's.

@@ -1,4 +1,4 @@
-"""What is known against a dependency fails `make audit`; data that cannot be had is told, and never counts as sound."""
+"""`make audit` fails for known vulnerabilities; unavailable data is reported and never counts as sound."""
 
 from __future__ import annotations
 

@@ -125,7 +125,6 @@ def test_each_method_of_a_store_is_on_one_page(site: Path) -> None:
 
 
 def shown_by(page: Path, site: Path) -> list[object]:
-    """What a page of the reference has a section of."""
     html = (site / "reference" / ("" if page.stem == "index" else page.stem) / "index.html").read_text(encoding="utf-8")
     anchors = set(re.findall(r'id="?([\w.]+)', html))
     modules = [import_module(module) for module in SHOWN.findall(page.read_text(encoding="utf-8"))]

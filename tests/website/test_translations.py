@@ -41,7 +41,7 @@ def headings(text: str) -> list[str]:
 
 
 def links(text: str) -> list[str]:
-    """Where a page leads, in whatever language."""
+    """The targets of a page's links, without their language."""
     text = _BLOCK.sub("", text)
     return sorted(link.replace(".zh.md", ".md") for link in [*_LINK.findall(text), *_ADDRESS.findall(text)])
 

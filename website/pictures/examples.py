@@ -11,7 +11,7 @@ _WIDTH = 760
 
 
 def starting_points(output: str) -> str:
-    """Where a group begins in a queue of 100 messages, by starting point, for a new and a known group."""
+    """The first offset of a new and of a known group in a queue of 100 messages, by starting point."""
     tables = output.strip().split("\n\n")
     picture = Drawing("Where groups begin in a queue of 100 messages", _WIDTH, 60 + 130 * len(tables))
     left, scale = 250, 4.6

@@ -1,4 +1,4 @@
-"""What a broker and a name server of 5.3.3 answered that those of 4.9.4 answer otherwise, to the same requests."""
+"""Answers of RocketMQ 5.3.3 that differ from those of 4.9.4 to the same requests."""
 
 from __future__ import annotations
 

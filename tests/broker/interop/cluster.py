@@ -135,7 +135,6 @@ class OurCluster:
         return ("server", *ports, "--store", self.store)
 
     def _alone(self) -> tuple[str, ...]:
-        """What a broker without a name server of its own finds in its configuration."""
         return (f"listenPort={self.broker_port}", f"storePathRootDir={self.store}", "brokerName=broker-b")
 
     def _free_ports(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What RocketMQ's Go client does with a cluster, as rows.
+"""Runs RocketMQ's Go client on a cluster and returns its actions as rows.
 
 python -m tests.broker.interop.go_client CLUSTER     (ours or 4.9.4)
 """
@@ -32,7 +32,7 @@ def build() -> Path:
 
 
 def rows(cluster: Cluster) -> dict[str, list[Any]]:
-    """What a producer, a push consumer and an orderly one tell, each in order of its text."""
+    """The rows of a producer, a push consumer and an orderly consumer, each sorted."""
     made = ("-n", cluster.name_server, "-c", "DefaultCluster", "-t", "go", "-r", 4, "-w", 4)
     java("4.9.4", "Admin", "updateTopic", *made)
     steps = {

@@ -12,7 +12,6 @@ GOLDEN = ROOT / "tests/golden/broker"
 
 
 def golden(name: str) -> Any:
-    """What was recorded under a name."""
     with gzip.open(GOLDEN / f"{name}.json.gz", "rt") as file:
         return json.load(file)
 

@@ -30,8 +30,6 @@ Place = tuple[int, int]  # queue, offset
 
 @dataclass
 class Outcome:
-    """What the clients saw, by the name of a message."""
-
     acknowledged: dict[str, Place] = field(default_factory=dict)
     failed: int = 0
     consumed: set[str] = field(default_factory=set)

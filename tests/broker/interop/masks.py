@@ -1,4 +1,4 @@
-"""What is not compared between runs on RocketMQ and on rmqfast: times, addresses, ids, and what follows from them."""
+"""Masks for values that differ between runs on RocketMQ and on rmqfast: times, addresses, ids."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ QUEUE_OFFSET = "tranStateTableOffset"
 
 
 class MovedOffsets:
-    """Where each message that was sent is now."""
+    """The new physical offset of each message that was sent."""
 
     def __init__(self) -> None:
         self._now: dict[str, tuple[str, str]] = {}

@@ -43,7 +43,6 @@ class Admin:
     name_server: str
 
     def __call__(self, words: list[str]) -> str:
-        """What a command prints."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([*words, "-n", self.name_server]) + "\n")
@@ -57,7 +56,7 @@ class Admin:
 
 
 class Play:
-    """What happens beside mqadmin: messages, a consumer that has left, and a consumer and a producer that stay."""
+    """The clients beside mqadmin: a consumer that has left, a consumer and a producer that stay."""
 
     def __init__(self, cluster: Cluster, stack: ExitStack, admin: Admin) -> None:
         self.cluster, self.stack, self.admin = cluster, stack, admin
@@ -115,7 +114,7 @@ class Play:
         until(lambda: "not exist" not in self.admin(asked), "the producer is known", patience=CLIENTS_PATIENCE)
 
     def end(self) -> None:
-        """Nothing more."""
+        """Does nothing."""
 
     def _has_told(self, group: str, diff: int | None = None) -> bool:
         """Whether the broker has a group's offsets, that of its retry queue, too, and so many messages are left."""

@@ -94,7 +94,7 @@ def broker(kind: str, directory: Path, properties: tuple[str, ...], names: Names
 
 
 def end_of(address: str) -> int:
-    """Where a broker's log ends; -1 where it does not say: 4.9.4 does not for some seconds after its start."""
+    """The end of a broker's log; -1 while 4.9.4 does not answer, some seconds after its start."""
     with suppress(RmqError), RemotingClient(address, timeout=5) as client:
         table = decode(client.ask(RequestCode.GET_BROKER_RUNTIME_INFO, {}).body)["table"]
         return int(table["commitLogMaxOffset"])
@@ -129,8 +129,6 @@ def load(pair: Pair) -> Iterator[list[bytes]]:
 
 @dataclass
 class Consumed:
-    """What a consumer got."""
-
     bodies: set[bytes] = field(default_factory=set)
 
     def __call__(

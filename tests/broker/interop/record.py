@@ -18,7 +18,6 @@ from .tag_conflict import conflict
 
 
 def on(version: str, ask: Callable[[RealCluster], Any], properties: tuple[str, ...] = SCENARIO) -> Any:
-    """What a fresh cluster of that version answers."""
     with (
         tempfile.TemporaryDirectory() as directory,
         RealCluster(version, Path(directory) / "mq", properties) as cluster,
@@ -56,7 +55,7 @@ def record_go_client() -> None:
 
 
 def record_replay() -> None:
-    """What clients of 5.3.3 asked a 5.3.3, asked again of a 4.9.4."""
+    """Requests of 5.3.3 clients to a 5.3.3 broker, replayed at a 4.9.4 broker."""
     keep("replay-5.3.3", on("4.9.4", lambda cluster: replay_answers.answers("5.3.3", cluster), replay.PROPERTIES))
 
 

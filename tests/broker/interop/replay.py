@@ -196,7 +196,6 @@ class Replay:
         return bool(row["code"] != END_TRANSACTION or row["requestHeader"]["extFields"]["commitOrRollback"] != PENDING)
 
     def _size(self, place: tuple[str, str]) -> int:
-        """How many messages a queue has had."""
         fields = dict(zip(("topic", "queueId"), place, strict=True))
         header = {"code": MAX_OFFSET, "flag": 0, "language": "JAVA", "opaque": 1, "version": VERSION}
         connection = Connection(("127.0.0.1", self.cluster.broker_port))
@@ -285,20 +284,20 @@ def from_server(row: Row) -> bool:
 
 
 def recorded_frame(row: Row) -> Frame | None:
-    """What the server sent: an answer, or a request of its own."""
+    """A frame that the server sent: an answer, or a request of its own."""
     data = row["request"] if from_server(row) else row.get("response")
     return Frame.read(bytes.fromhex(data)) if data else None
 
 
 def expected(version: str) -> list[Frame | None] | None:
-    """What a 4.9.4 answers to the clients of another version; None where the recording itself says so."""
+    """The answers of 4.9.4 to clients of another version; None if the recording has them."""
     if version == "4.9.4":
         return None
     return [row and Frame(row[0], row[1], bytes.fromhex(row[2])) for row in golden(f"replay-{version}")]
 
 
 def replay(version: str, cluster: Cluster) -> list[Difference]:
-    """What a cluster answers otherwise than was recorded."""
+    """Differences between a cluster's answers and the recorded ones."""
     run = Replay(recording(version), cluster, expected(version))
     try:
         return list(run.run())

@@ -1,4 +1,4 @@
-"""What a real 4.9.4 answers to recorded requests of newer clients, who asked a broker of their own version.
+"""Answers of RocketMQ 4.9.4 to recorded requests of newer clients to a broker of their version.
 
 Made by `python -m tests.broker.interop.record replay`. Two codes of 5.x are answered by rmqfast's broker and not by
 4.9.4: 361 as 11 is, and so 4.9.4 is asked for 11; 351 as 5.3.3 answered it, but for the version.
@@ -48,7 +48,7 @@ class Answers(Replay):
         yield from super().compare(number, got)
 
     def kept(self, number: int) -> list[Any] | None:
-        """What came for a row: serialization, header, body; None where nothing did."""
+        """The answer of a row: serialization, header, body; None without one."""
         frame = of_5(self.rows[number]) if self.rows[number]["code"] == TOPIC_CONFIG else self.got.get(number)
         if frame is None:
             return None
@@ -57,13 +57,12 @@ class Answers(Replay):
 
 
 def of_5(row: Row) -> Frame | None:
-    """What a broker of 5.x answered to what 4.9.4 does not know."""
+    """Answers of 5.x to requests that 4.9.4 does not know."""
     frame = recorded_frame(row)
     return frame and replace(frame, header=frame.header | {"version": VERSION})
 
 
 def answers(version: str, cluster: Cluster) -> list[list[Any] | None]:
-    """What a cluster answers to each row of a recording."""
     run = Answers(version, cluster)
     list(run.run())
     return [run.kept(number) for number in range(len(run.rows))]

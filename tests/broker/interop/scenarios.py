@@ -1,4 +1,4 @@
-"""What RocketMQ's own clients do with a cluster, as rows without what differs from run to run.
+"""Runs RocketMQ's own clients on a cluster; their masked rows can be compared between runs.
 
 python -m tests.broker.interop.scenarios CLUSTER CLIENT [NAME ...]     (CLUSTER: ours, 4.9.4, 5.3.3 or 5.5.0)
 """

@@ -22,7 +22,7 @@ MOMENTS = ("first", "last")
 
 
 def conflict(cluster: Cluster) -> dict[str, Any]:
-    """What is seen of eight messages of the tag that the broker kept: once its consumer has its own, and in the end.
+    """Plays eight messages of the tag that the broker kept: the state once its consumer has its own, and at the end.
 
     Which consumer's subscription it kept is a matter of milliseconds; queues are told apart by their owner.
     """
@@ -59,12 +59,11 @@ def conflict(cluster: Cluster) -> dict[str, Any]:
 
 
 def offset(one: dict[str, int], role: str, moment: str) -> str:
-    """Where the group stands in a queue, of how many; a consumer that consumes tells so every five seconds only."""
+    """The group's offset in a queue and the queue's length; consumers report theirs every five seconds."""
     return "on the way" if role == "kept" and moment == "first" else f"{one['consumer']} of {one['broker']}"
 
 
 def track(text: str, role: str, moment: str) -> str:
-    """What mqadmin says of a message."""
     found = re.search(r"trackType=(\w+)", text)
     return "on the way" if role == "kept" and moment == "first" else found[1] if found else text
 

@@ -1,4 +1,4 @@
-"""What the masks of the interop tests cover, and what they leave to be compared."""
+"""The masks of the interop tests: covered and compared values."""
 
 from __future__ import annotations
 

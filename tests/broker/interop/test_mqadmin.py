@@ -16,7 +16,6 @@ COMMANDS = [line for line in SEQUENCE.strip().splitlines() if not line.startswit
 
 @pytest.fixture(scope="module")
 def printed(cluster: OurCluster) -> list[tuple[str, str]]:
-    """What each command of the sequence printed."""
     return list(ask_all(cluster))
 
 

@@ -1,4 +1,4 @@
-"""What clients and suites of others tell of rmqfast's broker is what they tell of RocketMQ's, or it is explained."""
+"""Other clients and suites behave on rmqfast's broker as on RocketMQ's, or the difference is explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a recorded answer is not compared: what is made anew, and what follows from what the recording left out."""
+"""Masks for recorded answers: values that every run makes anew, or that depend on requests not recorded."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def fields(frame: Frame) -> dict[str, str]:
 
 
 def runtime(body: bytes) -> dict[str, str]:
-    """What a broker tells about itself: the names, and the values that are no figures.
+    """A broker's runtime information: its names, and the values that are not numbers.
 
     Which delay levels have delivered something depends on what was sent back; a path is the name of one entry.
     """

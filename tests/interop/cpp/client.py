@@ -1,4 +1,4 @@
-"""What RocketMQ's C++ client does with a cluster, told in rows, one JSON line each; runs in an environment of its own.
+"""Runs RocketMQ's C++ client on a cluster and prints its actions as JSON lines; runs in its own environment.
 
 client.py NAMESRV     (topics `cpp_NAME` with two queues are there)
 
@@ -139,7 +139,7 @@ class Routed:
 
 
 def subscribe(consumer: Any, topic: str, listen: Callable[[Any], int], expression: str) -> None:
-    """As the wrapper's own method, whose callback raises what the listener raised: ctypes makes that a success."""
+    """Like the wrapper's method, but errors of the listener are not lost: ctypes turns them into a success."""
     dll.Subscribe(consumer._handle, topic.encode(), expression.encode())  # noqa: SLF001 - the wrapper has no other way
     consumer._register_callback(  # noqa: SLF001 - as above
         lambda _, message: listen(RecvMessage(message))
@@ -215,7 +215,7 @@ def retry(stage: Stage) -> None:
 
 
 def broadcast(stage: Stage) -> None:
-    """Who receives a broadcast for the first time begins at the end: messages are sent until one came."""
+    """A first broadcast consumer begins at the end: sends messages until one arrives."""
     producer, came = stage.producer(), threading.Event()
     consumer = PushConsumer(stage.group, message_model=MessageModel.BROADCASTING)
     consumer.set_namesrv_addr(stage.name_server)

@@ -42,7 +42,7 @@ def ask(cluster: Cluster) -> Rows:
 
 
 def printed(command: str, texts: Any) -> Any:
-    """What a command printed, without what differs from run to run."""
+    """The masked output of a command."""
     return [masks.comparable(command, text)[1] for text in texts]
 
 

@@ -145,7 +145,7 @@ class Grammar:
         return f"{negated}{self.random.choice(NAMES)}" if kind == 10 else self.random.choice(WORDS)
 
     def number(self) -> str:
-        """What may stand beside `>`, but for one time in twenty."""
+        """An operand of `>`; one of twenty is not a number."""
         kind = self.random.randrange(20)
         if kind < 11:
             return self.random.choice(NAMES)
