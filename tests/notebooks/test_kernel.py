@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from tests.golden_stores import PathOf
 
@@ -23,6 +21,10 @@ CELLS = (
 # Jupyter's client makes an event loop of its own where none runs
 @pytest.mark.filterwarnings("ignore:There is no current event loop:DeprecationWarning")
 def test_a_notebook_shows_tables(golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # seconds, which each collection of tests would take otherwise
+    import nbformat
+    from nbclient import NotebookClient
+
     for variable in ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(variable, str(tmp_path / variable))  # whatever kernels the machine has
     made: Any = nbformat.v4  # untyped
