@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 RUSTSEC = "https://github.com/RustSec/advisory-db"
 #: Nobody listens there.
