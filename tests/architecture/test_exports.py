@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -49,3 +50,17 @@ def test_packages_are_attributes_without_an_import_of_their_own() -> None:
     look = f"import rmqfast; print({same})"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout == "True True\n"
+
+
+def test_what_users_import_has_docstrings() -> None:
+    classes = {name: value for name in rmqfast.__all__ if isinstance(value := getattr(rmqfast, name), type)}
+    members = {
+        f"{name}.{member}": getattr(value, member)
+        for name, value in classes.items()
+        for member, own in vars(value).items()
+        if not member.startswith("_") and (callable(own) or isinstance(own, property))
+        if not value.__module__.startswith("rmqfast._native")  # the stub documents these
+    }
+    documented = classes | {name: getattr(rmqfast, name) for name in rmqfast.__all__ if name not in classes} | members
+    callables = {name: value for name, value in documented.items() if callable(value) or isinstance(value, property)}
+    assert [name for name, value in callables.items() if not inspect.getdoc(value)] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -20,7 +19,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import RmqError
 from tests.broker.interop.cluster import OurCluster
 from tests.client.instance.gate import Gate
-from tests.client.interop.processes import python
+from tests.client.interop.processes import MemberProcess
 from tests.waiting import until
 
 from .history import END, GROUPS, TOPIC, Commit, Delivery, History, Violation, check, read_deliveries
@@ -59,50 +58,13 @@ class Run:
     seconds: float = 0.0
 
 
-class Member:
-    """`member.py`, as it runs."""
-
-    def __init__(self, name_server: str, broker: str, file: Path, seed: int) -> None:
-        self.file = file
-        words = (name_server, broker, file, file.name, seed)
-        self._child = python("tests.jepsen.member", *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def wait_ready(self) -> None:
-        """Waits until its consumers have started."""
-        assert self._child.stdout is not None
-        assert self._child.stdout.readline() == "ready\n"
-
-    def leave(self) -> None:
-        """Ends it as one should."""
-        assert self._child.stdin is not None
-        self._child.stdin.close()
-        assert self._child.wait(120) == 0
-        self._close()
-
-    def kill(self) -> None:
-        """Ends it at once."""
-        self._child.kill()
-        self._child.wait(30)
-        self._close()
-
-    def signal(self, number: signal.Signals) -> None:
-        """Sends it a signal."""
-        self._child.send_signal(number)
-
-    def _close(self) -> None:
-        for end in (self._child.stdin, self._child.stdout):
-            if end is not None:
-                with suppress(OSError):
-                    end.close()
-
-
 class Nemesis:
     """Breaks one thing after the other, by chance, and mends it."""
 
     def __init__(self, cluster: OurCluster, gates: dict[str, Gate], directory: Path, seed: int) -> None:
         self._cluster, self._gates, self._directory, self._seed = cluster, gates, directory, seed
         self._chance = random.Random(seed)
-        self.members: list[Member] = []
+        self.members: list[MemberProcess] = []
         #: Files of all members that ever were.
         self.files: list[Path] = []
         self.faults: Counter[str] = Counter()
@@ -125,7 +87,8 @@ class Nemesis:
             return
         file = self._directory / f"member-{len(self.files)}"
         self.files.append(file)
-        self.members.append(Member(self._gates["name server"].address, self._gates["broker"].address, file, self._seed))
+        addresses = [self._gates[name].address for name in ("name server", "broker")]
+        self.members.append(MemberProcess("tests.jepsen.member", file, *addresses, file, file.name, self._seed))
         self.members[-1].wait_ready()
 
     def act(self) -> None:
@@ -151,7 +114,7 @@ class Nemesis:
         for member in self.members:
             member.kill()
 
-    def _one(self) -> Member:
+    def _one(self) -> MemberProcess:
         return self._chance.choice(self.members)
 
     def _kill_member(self) -> None:

@@ -1,6 +1,6 @@
 """`Admin` for asyncio: the subjects of the blocking one, awaited.
 
-Source: `DefaultMQAdminExt`.
+Source: RocketMQ's `DefaultMQAdminExt`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ class Admin:
         >>> with rmqfast.EmbeddedCluster() as cluster:
         ...     asyncio.run(main(cluster.name_server))
         [0, 1]
-
-    Source: `DefaultMQAdminExt`.
     """
 
     @with_signature_of(blocking.Admin)

@@ -136,10 +136,6 @@ WATCH = LoopWatch()
 class Calls:
     """Runs the calls of an asyncio client to its blocking twin.
 
-    Args:
-        client: The client; errors and threads have the name of its class.
-        twin: Its blocking twin.
-
     Attributes:
         loop: The loop that the client belongs to, once it was used.
     """
@@ -246,13 +242,7 @@ class Calls:
         wait: Callable[[OnEnd[T]], object],
         threads: ThreadPoolExecutor | None = None,
     ) -> T:
-        """Starts an operation that ends with a callback, and awaits its result.
-
-        Args:
-            begin: Starts it if that does not block; returns whether it did.
-            wait: Starts it otherwise, on a thread.
-            threads: The threads for `wait`; by default those of all other calls.
-        """
+        """Starts an operation that ends with a callback, and awaits its result."""
         future: asyncio.Future[T] = self.here().create_future()
         on_end = partial(self._results.put, future)
         try:

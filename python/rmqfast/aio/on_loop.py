@@ -18,11 +18,6 @@ class OnLoop:
     A plain function runs on the calling thread. The coroutine of an `async def` runs on the loop, and the calling
     thread blocks until its result or error is there; it gets a `CancelledError` if the loop is closed first.
 
-    Args:
-        function: The application's.
-        loop: The loop.
-        on_closed: Called before the error if the loop is closed.
-
     Example:
         >>> async def double(number):
         ...     return 2 * number
@@ -73,12 +68,7 @@ async def _coroutine_of(awaitable: Awaitable[Any]) -> Any:
 def call_on(
     get_loop: Callable[[], asyncio.AbstractEventLoop | None], listener: Callable[..., object] | None
 ) -> Callable[..., None] | None:
-    """Returns a function for any thread that schedules a listener on the loop, and does not wait for it.
-
-    Args:
-        get_loop: Returns the loop; calls are dropped while there is none.
-        listener: A plain function or an `async def`; its errors are the loop's to report.
-    """
+    """Returns a function for any thread that schedules a listener on the loop, and does not wait for it."""
     if listener is None:
         return None
     tasks: set[asyncio.Task[Any]] = set()

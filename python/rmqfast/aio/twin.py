@@ -24,9 +24,6 @@ def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
 
     A task that is cancelled stops waiting at once; the call itself may still be carried out.
 
-    Args:
-        method: A method of the blocking client.
-
     Example:
         >>> import asyncio
         >>> from types import SimpleNamespace
@@ -73,10 +70,6 @@ def with_signature_of(client: Callable[P, Any]) -> Callable[[Callable[..., None]
 
 class ForwardedProperty(property, Generic[T]):
     """A property whose value is that of the blocking client; reading it does not wait.
-
-    Args:
-        client: The class of the blocking client.
-        get: Returns the value of an instance of that class.
 
     Example:
         >>> class Clock:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from rmqfast.client.consumer import PullRequest, Rebalance
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
 from rmqfast.client.instance import ClientInstance
-from rmqfast.client.instance.members import ConsumeType, MessageModel
+from rmqfast.client.instance.members import MessageModel
 from rmqfast.client.instance.routes import FoundBroker
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -111,20 +111,14 @@ class FakeRebalance(Rebalance[FakeProcessQueue]):
         *,
         message_model: MessageModel = "CLUSTERING",
         strategy: AllocateMessageQueueStrategy | None = None,
-        consume_type: ConsumeType = "CONSUME_PASSIVELY",
     ) -> None:
         strategy = strategy or AllocateMessageQueueAveragely()
         super().__init__(instance.as_instance, "g", message_model, strategy, offset_store)
-        self._consume_type: ConsumeType = consume_type
         self.may_remove = True
         self.begin: Callable[[MessageQueue], int] = lambda _: 0
         self.removed: list[MessageQueue] = []
         self.dispatched: list[list[PullRequest[FakeProcessQueue]]] = []
         self.changes: list[tuple[str, frozenset[MessageQueue], frozenset[MessageQueue]]] = []
-
-    @property
-    def consume_type(self) -> ConsumeType:
-        return self._consume_type
 
     def new_process_queue(self, queue: MessageQueue) -> FakeProcessQueue:
         return FakeProcessQueue()

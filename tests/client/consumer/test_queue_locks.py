@@ -77,7 +77,7 @@ def test_a_broker_that_does_not_answer_takes_no_lock_away(
     instance.api.lock_error = RemotingTimeoutError("t")
     locks.lock_all()
     assert not locks.lock(A0)
-    locks.unlock_all()
+    locks.unlock(A0, oneway=False)
     assert all(process_queue.is_locked for process_queue in process_queues.values())
     assert "does not lock queues" in caplog.text
     assert "does not unlock queues" in caplog.text
@@ -98,12 +98,9 @@ def test_locks_are_given_up(instance: FakeInstance, locks: QueueLocks, process_q
     locks.unlock(A0)
     assert instance.api.asked == [("unlock", "a:0", "g", "c1", frozenset([A0]), True, 1.0)]
     assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, True, True]
-    locks.unlock_all()
-    assert [(row[1], row[4], row[5]) for row in instance.api.asked[1:]] == [
-        ("a:0", frozenset([A0, A1]), False),
-        ("b:0", frozenset([B0]), False),
-    ]
-    assert not any(process_queue.is_locked for process_queue in process_queues.values())
+    locks.unlock(B0, oneway=False)
+    assert [(row[1], row[4], row[5]) for row in instance.api.asked[1:]] == [("b:0", frozenset([B0]), False)]
+    assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, True, False]
 
 
 def test_what_is_given_up_is_unlocked_later_unless_it_is_locked_anew(instance: FakeInstance, locks: QueueLocks) -> None:

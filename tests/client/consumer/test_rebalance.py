@@ -120,18 +120,6 @@ def test_a_queue_that_is_stuck_and_must_be_kept_is_not_taken_anew(rebalance: Fak
     assert dispatched(rebalance) == []
 
 
-def test_whoever_pulls_by_itself_may_pause_as_long_as_it_likes(instance: FakeInstance) -> None:
-    rebalance = rebalance_of(instance, consume_type="CONSUME_ACTIVELY")
-    rebalance.subscribed(*Q)
-    rebalance.do_rebalance()
-    rebalance.process_queues[Q[3]].is_expired = True
-    rebalance.do_rebalance()
-    assert rebalance.removed == []
-    instance.members = ["c1", "c2"]
-    rebalance.do_rebalance()
-    assert rebalance.removed == Q[4:], "what is another's is given up all the same"
-
-
 def test_what_was_known_of_a_queue_is_forgotten_before_it_is_asked_where_to_begin(
     instance: FakeInstance, rebalance: FakeRebalance
 ) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rmqfast.client.consumer import NO_OFFSET, UNREACHABLE, ReadOffsetType, RemoteBrokerOffsetStore
-from rmqfast.client.consumer.offset_store import OffsetTable
 from rmqfast.errors import ClientError, RemotingConnectError, RemotingTimeoutError, ResponseError
 from rmqfast.message import MessageQueue
 from tests.client.consumer.doubles import FakeInstance
@@ -194,10 +193,9 @@ class Interrupted(dict[MessageQueue, int]):
         return found
 
 
-def test_an_offset_does_not_shrink_although_two_threads_raise_it_at_once() -> None:
-    table = OffsetTable()
-    other = threading.Thread(target=lambda: table.update(Q0, 20, increase_only=True))
-    table._offsets = Interrupted(other)  # noqa: SLF001 - the other thread comes between two lines
-    table.update(Q0, 10, increase_only=True)
+def test_an_offset_does_not_shrink_although_two_threads_raise_it_at_once(store: RemoteBrokerOffsetStore) -> None:
+    other = threading.Thread(target=lambda: store.update_offset(Q0, 20, increase_only=True))
+    store._offsets = Interrupted(other)  # noqa: SLF001 - the other thread comes between two lines
+    store.update_offset(Q0, 10, increase_only=True)
     other.join(5)
-    assert table.get(Q0) == 20
+    assert store.read_offset(Q0, MEMORY) == 20

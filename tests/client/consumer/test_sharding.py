@@ -113,7 +113,8 @@ class Member(FakeRebalance):
     def leaves(self) -> None:
         self.persists()
         if self.is_ordered:
-            self.locks.unlock_all()
+            for queue in list(self.process_queues):
+                self.locks.unlock(queue, oneway=False)
         self.drop_all()
         self.broker.forgets(self.instance.client_id)
 

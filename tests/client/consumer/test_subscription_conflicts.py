@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -130,6 +130,7 @@ class Group:
         self.routes = RouteTable()
         self.routes.put("t", TopicRouteData(broker_datas=(BrokerData("c", "b", {0: "h:1"}),), queue_datas=()))
         self.api = self
+        self.as_instance: Any = self
 
     def ask(self, address: str, code: int, ext_fields: dict[str, object], *, timeout: float | None = None) -> Response:
         assert address == "h:1"
@@ -153,7 +154,9 @@ class Group:
 
     def watcher(self, heard: list[SubscriptionConflict] | None = None) -> SubscriptionWatcher:
         told = None if heard is None else heard.append
-        return SubscriptionWatcher(self, GROUP, lambda: [wanted for wanted in [self.members["c1"]] if wanted], told)
+        return SubscriptionWatcher(
+            self.as_instance, GROUP, lambda: [wanted for wanted in [self.members["c1"]] if wanted], told
+        )
 
 
 def test_members_are_asked_once_while_nothing_changes() -> None:
@@ -262,7 +265,7 @@ def test_a_listener_that_fails_keeps_nobody_from_hearing(caplog: pytest.LogCaptu
     def failing(_: SubscriptionConflict) -> None:
         raise ZeroDivisionError
 
-    watcher = SubscriptionWatcher(group, GROUP, lambda: [wants("A"), wants("A", topic="u")], failing)
+    watcher = SubscriptionWatcher(group.as_instance, GROUP, lambda: [wants("A"), wants("A", topic="u")], failing)
     assert len(watcher.look()) == 2
     assert watcher.warnings == 2
     assert caplog.text.count("who is told of conflicts fails") == 2
@@ -272,7 +275,7 @@ def test_before_its_own_heartbeat_has_come_a_member_says_nothing() -> None:
     group = Group()
     group.members = {"c2": wants("B", 2)}
     group.table = wants("B", 2)
-    watcher = SubscriptionWatcher(group, GROUP, lambda: [wants("A")])
+    watcher = SubscriptionWatcher(group.as_instance, GROUP, lambda: [wants("A")])
     assert watcher.look() == ()
     assert group.counts == (1, 0)
     group.members["c1"] = wants("A")
@@ -315,7 +318,7 @@ def test_a_look_that_is_under_way_when_it_is_stopped_tells_nobody(caplog: pytest
         watcher.stop()  # meanwhile, as a consumer that shuts down
         return [wants("A")]
 
-    watcher = SubscriptionWatcher(group, GROUP, mine, heard.append)
+    watcher = SubscriptionWatcher(group.as_instance, GROUP, mine, heard.append)
     assert len(watcher.look()) == 1
     assert (heard, watcher.warnings, caplog.text) == ([], 0, "")
 

@@ -10,7 +10,7 @@ from tests.effort import effort
 
 from .member import GROUPS
 from .notes import Noted, Notes
-from .processes import MemberProcess, Sending
+from .processes import MEMBER, MemberProcess, Sending
 from .scene import Scene, until
 
 _QUEUES, _MEMBERS = 16, range(2, 6)
@@ -29,8 +29,8 @@ def nothing_is_lost_while_members_come_and_go_or_are_killed(scene: Scene) -> Non
 
     def join() -> None:
         name = f"member-{len(members) + len(gone)}"
-        members.append(MemberProcess(scene.name_server, topic, scene.directory / name, name))
-        members[-1].ready()
+        members.append(MemberProcess(MEMBER, file := scene.directory / name, scene.name_server, topic, file, name))
+        members[-1].wait_ready()
 
     try:
         with Sending(scene.producer, queues, _RATE) as sending:

@@ -22,7 +22,7 @@ from tests.effort import effort
 from .exiting import WAYS
 from .member import GROUPS, group_of
 from .notes import Notes
-from .processes import MemberProcess, Sending, python
+from .processes import MEMBER, MemberProcess, Sending, python
 from .scene import FIRST, Scene, Seen, scene, until
 
 _EXITS = effort("RMQFAST_EXITS", 20, 1000)
@@ -79,10 +79,10 @@ def a_member_that_stood_still_goes_on(scene_: Scene) -> None:
     topic = "stands_still"
     queues = scene_.topic(topic, 8)
     files, notes = [scene_.directory / f"still-{number}" for number in range(2)], Notes()
-    members = [MemberProcess(scene_.name_server, topic, file, file.name) for file in files]
+    members = [MemberProcess(MEMBER, file, scene_.name_server, topic, file, file.name) for file in files]
     try:
         for member in members:
-            member.ready()
+            member.wait_ready()
         groups = [group_of(name, topic) for name in GROUPS]
         until(lambda: all(scene_.is_shared(group, queues, 2) for group in groups), "both have queues")
         with Sending(scene_.producer, queues, 50) as sending:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from rmqfast.errors import RmqError
 
 ROOT = Path(__file__).parents[3]
 Place = tuple[int, int]
+MEMBER = "tests.client.interop.member"
 
 
 def python(module: str, *words: object, **more: Any) -> subprocess.Popen[str]:
@@ -29,37 +31,43 @@ def python(module: str, *words: object, **more: Any) -> subprocess.Popen[str]:
 
 
 class MemberProcess:
-    """`member.py`, as it runs."""
+    """A module of members as a process; it prints `ready`, and ends with its standard input.
 
-    def __init__(self, name_server: str, topic: str, file: Path, name: str) -> None:
-        self.file, self.pipe = file, subprocess.PIPE
-        module = "tests.client.interop.member"
-        self.child = python(module, name_server, topic, file, name, stdin=self.pipe, stdout=self.pipe)
+    Attributes:
+        file: Its notes, which other processes read.
+    """
 
-    def ready(self) -> None:
+    def __init__(self, module: str, file: Path, *words: object) -> None:
+        self.file = file
+        self._child = python(module, *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def wait_ready(self) -> None:
         """Waits until its consumers have started."""
-        assert self.child.stdout is not None
-        assert self.child.stdout.readline() == "ready\n"
+        assert self._child.stdout is not None
+        assert self._child.stdout.readline() == "ready\n"
 
     def leave(self) -> None:
         """Ends it as one should."""
-        assert self.child.stdin is not None
-        assert self.child.stdout is not None
-        self.child.stdin.close()
-        assert self.child.wait(90) == 0
-        self.child.stdout.close()
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        assert self._child.wait(120) == 0
+        self._close()
 
     def kill(self) -> None:
         """Ends it at once."""
-        self.child.kill()
-        self.child.wait(30)
-        for end in (self.child.stdin, self.child.stdout):
-            assert end is not None
-            end.close()
+        self._child.kill()
+        self._child.wait(30)
+        self._close()
 
     def signal(self, number: int) -> None:
         """Sends it a signal."""
-        self.child.send_signal(number)
+        self._child.send_signal(number)
+
+    def _close(self) -> None:
+        for end in (self._child.stdin, self._child.stdout):
+            if end is not None:
+                with suppress(OSError):
+                    end.close()
 
 
 class Sending:

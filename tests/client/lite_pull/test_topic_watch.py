@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqfast import MessageQueue
-from rmqfast.client.lite_pull.topic_watch import TopicWatch
+from rmqfast.client.lite_pull.lite_pull_member import TopicWatch
 from rmqfast.errors import ClientError
 
 A, B = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-b", 1)

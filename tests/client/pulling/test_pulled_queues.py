@@ -67,7 +67,7 @@ class World:
         self.subscription: SubscriptionData | None = build_subscription_data("t", "*")
         self.on_find: Callable[[], object] = lambda: None
         self.queues: PulledQueues[None] = PulledQueues(
-            self, subscription=lambda _topic: self.subscription, begin=self._begin
+            self.later, subscription=lambda _topic: self.subscription, begin=self._begin
         )
         self.puller = Puller(consumer_group="g", suspend=0.0, retry=0.01)
         self.queues.open(self.puller, BrokerChoice(self._find, lambda _topic: None))

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from rmqfast.client.push.orderly_process_queue import OrderlyProcessQueue
-from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.process_queue import OrderlyProcessQueue, ProcessQueue
 
 from .messages import messages
 
@@ -155,7 +154,7 @@ def test_in_order_what_comes_back_is_first_again() -> None:
     queue.rollback()
     assert [m.queue_offset for m in queue.take(9)] == list(range(8))
     assert queue.commit() == 8
-    assert (queue.count, queue.size, queue.has_messages()) == (0, 0, False)
+    assert (queue.count, queue.size, queue.offsets()) == (0, 0, (0, 0))
 
 
 def test_in_order_messages_that_are_there_already_are_left_out() -> None:

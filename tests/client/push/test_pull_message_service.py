@@ -55,7 +55,9 @@ class Scene:
         self.receiver, self.process_queue = Receiver(), ProcessQueue()
         self._threads = Scheduler("test", 1)
         self.queues: PulledQueues[ProcessQueue] = PulledQueues(
-            self._threads, subscription=lambda topic: build_subscription_data(topic, "*", now=7), begin=lambda _: 0
+            self._threads.later,
+            subscription=lambda topic: build_subscription_data(topic, "*", now=7),
+            begin=lambda _: 0,
         )
         wanted = PushOptions(pull_suspend_millis=0, **options)
         puller = make_puller("g", wanted, ClientConfig(name_server="127.0.0.1:1"), in_order=in_order)
@@ -102,7 +104,7 @@ def test_messages_are_consumed_and_offsets_corrected_only_where_nothing_is_left_
     assert scene.receiver.told == [("consume", 1)], "there is a message: nothing is corrected"
     ((run, index),) = [scene.process_queue.first() or pytest.fail("no message")]
     scene.process_queue.remove(run, [index])
-    scene.service.done(scene.process_queue)
+    scene.service.on_consumed(scene.process_queue)
     until(lambda: ("correct", FIRST + 1) in scene.receiver.told)
     scene.close()
 

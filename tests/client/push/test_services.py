@@ -14,9 +14,8 @@ from rmqfast.client.consumer.hooks import ConsumeHooks
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushOptions, PushTimings
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService, ConsumeRequest
 from rmqfast.client.push.counters import ConsumeCounters
-from rmqfast.client.push.orderly_process_queue import OrderlyProcessQueue
 from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService, OrderlyRequest
-from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.process_queue import OrderlyProcessQueue, ProcessQueue
 from rmqfast.message import MessageQueue
 
 from .messages import messages
@@ -139,7 +138,7 @@ class Scene:
             offsets=self.offsets,
             send_back=self.broker,
             counters=self.counters,
-            scheduler=self.time,
+            run_later=self.time.later,
             clock=lambda: self.time.now,
             hooks=self.hooks,
             on_done=self.done.append,

@@ -1,4 +1,4 @@
-"""What consumers share: subscriptions, offsets, and how queues are shared out."""
+"""Parts that all consumers share: subscriptions, offsets, rebalance, hooks."""
 
 from rmqfast._native import MessageView
 from rmqfast.client.consumer.consume_from_where import (
@@ -16,7 +16,8 @@ from rmqfast.client.consumer.offset_store import (
     ReadOffsetType,
     RemoteBrokerOffsetStore,
 )
-from rmqfast.client.consumer.rebalance import ProcessQueueLike, PullRequest, Rebalance
+from rmqfast.client.consumer.queue_locks import ProcessQueueLike
+from rmqfast.client.consumer.rebalance import PullRequest, Rebalance
 from rmqfast.client.consumer.subscription import MessageSelector, build_subscription_data
 from rmqfast.client.trace import ConsumeReturnType
 

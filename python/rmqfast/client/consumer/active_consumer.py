@@ -1,6 +1,7 @@
-"""Consumers that pull by themselves: what both kinds do besides pulling. They start, know queues and offsets, and end.
+"""The public side of consumers that pull: start, shutdown, offsets.
 
-Source: `DefaultMQPullConsumer`, `DefaultLitePullConsumer`.
+Source: RocketMQ's `DefaultMQPullConsumer`, `DefaultLitePullConsumer`, `DefaultMQPullConsumerImpl`,
+`DefaultLitePullConsumerImpl`, `MQAdminImpl`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ M = TypeVar("M", bound=ActiveMember)
 
 
 class ActiveConsumer(Generic[M]):
-    """The application's side of a consumer that pulls: its member runs, and does not refer to it."""
+    """The object of the application; its member runs, and does not refer to it."""
 
     def __init__(self, member: M) -> None:
         self._member = member
@@ -41,12 +42,12 @@ class ActiveConsumer(Generic[M]):
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and did not end."""
+        """Whether it was started and not shut down."""
         return self._member.is_running
 
     @property
     def offset_store(self) -> OffsetStore:
-        """Where its offsets are kept; queues stand there with the namespace of their topics.
+        """The store of its offsets; topics of queues have their namespace there.
 
         Raises:
             ClientError: It is not running.
@@ -55,83 +56,62 @@ class ActiveConsumer(Generic[M]):
         return self._member.offsets
 
     def start(self) -> None:
-        """Starts it: brokers will know it.
+        """Starts it, and registers it at brokers.
 
         Raises:
             ClientError: It was started before, the group is not allowed or has a consumer in this instance, no name
                 server is known, or the offsets on this machine cannot be read.
-
-        Source: `DefaultMQPullConsumerImpl.start`, `DefaultLitePullConsumerImpl.start`.
         """
         self._member.start()
 
     def shutdown(self) -> None:
-        """Ends it: offsets are stored, brokers are told. Once more is nothing.
-
-        Source: `DefaultMQPullConsumerImpl.shutdown`, `DefaultLitePullConsumerImpl.shutdown`.
-        """
+        """Stores offsets, unregisters and closes; a second call does nothing."""
         self._member.shutdown()
 
     def register_consume_hook(self, hook: ConsumeHook) -> None:
-        """Has a hook told of the messages that the application gets from now on.
-
-        Source: `DefaultMQPullConsumerImpl.registerConsumeMessageHook`.
-        """
+        """Registers a hook that is called for each message that the application gets."""
         self.hooks.add(hook)
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """The offset behind a queue's last message.
+        """The offset after a queue's last message.
 
         Raises:
             ClientError: It is not running, or the broker is not known or does not answer.
-
-        Source: `MQAdminImpl.maxOffset`.
         """
         self._member.check_running()
-        return self._member.admin.max_offset(self._member.wrapped(queue))
+        return self._member.admin.max_offset(self._member.with_namespace(queue))
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """The offset of a queue's first message that is still there.
+        """The offset of a queue's first message that still exists.
 
         Raises:
             ClientError: As `max_offset`.
-
-        Source: `MQAdminImpl.minOffset`.
         """
         self._member.check_running()
-        return self._member.admin.min_offset(self._member.wrapped(queue))
+        return self._member.admin.min_offset(self._member.with_namespace(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp: Time) -> int:
-        """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
-
-        Args:
-            queue: The queue.
-            timestamp: A time as of `MessageStore.scan`, such as a datetime or milliseconds since 1970.
+        """The offset of the message stored nearest to a time, with 4.9; of the first one not before it, with 5.
 
         Raises:
             ClientError: As `max_offset`.
-
-        Source: `MQAdminImpl.searchOffset`.
         """
         self._member.check_running()
-        return self._member.admin.search_offset(self._member.wrapped(queue), milliseconds_of("timestamp", timestamp))
+        return self._member.admin.search_offset(
+            self._member.with_namespace(queue), milliseconds_of("timestamp", timestamp)
+        )
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
-        """When a queue's first message was stored, in milliseconds since 1970; -1 for an empty queue.
+        """The store time of a queue's first message, in milliseconds since 1970; -1 for an empty queue.
 
         Raises:
             ClientError: As `max_offset`.
-
-        Source: `MQAdminImpl.earliestMsgStoreTime`.
         """
         self._member.check_running()
-        return self._member.admin.earliest_store_time(self._member.wrapped(queue))
+        return self._member.admin.earliest_store_time(self._member.with_namespace(queue))
 
     def running_info(self) -> dict[str, Any]:
-        """The state that administrators are shown.
-
-        Source: `DefaultLitePullConsumerImpl.consumerRunningInfo`.
-        """
+        """The state that administrators are shown."""
         return self._member.running_info()
 
     def __enter__(self) -> Self:

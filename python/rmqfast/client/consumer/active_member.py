@@ -1,6 +1,6 @@
-"""A consumer that pulls by itself, while it runs: a member of its group, for its client instance.
+"""The running side of consumers that pull: members of their group.
 
-Source: `DefaultMQPullConsumerImpl`, `DefaultLitePullConsumerImpl`.
+Source: RocketMQ's `DefaultMQPullConsumerImpl`, `DefaultLitePullConsumerImpl`, `MQClientInstance`.
 """
 
 from __future__ import annotations
@@ -52,32 +52,26 @@ class ActiveMember(ABC):
 
     @property
     def group(self) -> str:
-        """The consumer group, with its namespace."""
         return wrap(self.config.namespace, self._bare_group)
 
     @property
     def consume_type(self) -> Literal["CONSUME_ACTIVELY"]:
-        """The application pulls."""
         return "CONSUME_ACTIVELY"
 
     @property
     def message_model(self) -> MessageModel:
-        """Whether members share the messages."""
         return self._active.message_model
 
     @property
     def consume_from_where(self) -> str:
-        """The place in a queue at which a new group begins."""
         return "CONSUME_FROM_LAST_OFFSET"
 
     @property
     def is_unit_mode(self) -> bool:
-        """Whether it is of a unit."""
         return self.config.is_unit_mode
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and did not end."""
         return self.state is ServiceState.RUNNING
 
     def start(self) -> None:
@@ -85,8 +79,6 @@ class ActiveMember(ABC):
 
         Raises:
             ClientError: As `ActiveConsumer.start`.
-
-        Source: `DefaultMQPullConsumerImpl.start`, `DefaultLitePullConsumerImpl.start`.
         """
         with self.lock:
             if self.state is not ServiceState.CREATE_JUST:
@@ -100,14 +92,10 @@ class ActiveMember(ABC):
             config = self.config.with_pid_instance_name() if shared else self.config
             self._start_on(ClientInstance.of(config, config.client_id(is_stream=True)))
         self._began = int(time.time() * 1000)
-        self._started()
+        self._on_start()
         _log.info("the consumer [%s] start OK", self.group)
 
     def shutdown(self) -> None:
-        """Ends it: offsets are stored, brokers are told. Once more is nothing.
-
-        Source: `DefaultMQPullConsumerImpl.shutdown`, `DefaultLitePullConsumerImpl.shutdown`.
-        """
         if os.getpid() != self.pid:
             return  # a fork of the process has none of its threads, and perhaps its locks for ever
         with self.lock:
@@ -116,40 +104,32 @@ class ActiveMember(ABC):
             # while it counts as running: afterwards nothing is stored
             self.persist_consumer_offset()
             self.state = ServiceState.SHUTDOWN_ALREADY
-        self._ended()
+        self._on_shutdown()
         self.instance.unregister_consumer(self.group)
         self.instance.release()
         self.rebalance.drop_all()
         _log.info("the consumer [%s] shutdown OK", self.group)
 
     @abstractmethod
-    def subscriptions(self) -> Sequence[SubscriptionData]:
-        """The subscriptions that heartbeats tell."""
+    def subscriptions(self) -> Sequence[SubscriptionData]: ...
 
     def do_rebalance(self) -> None:
-        """Shares the queues of its topics out anew."""
         if self.is_running:
             self.rebalance.do_rebalance()
 
     def persist_consumer_offset(self) -> None:
-        """Stores the offsets of the queues that it has."""
         if self.is_running:
             self.offsets.persist_all(self._owned_queues())
 
     def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
-        """Takes the queues of a topic that it wants."""
         if topic in self.wanted:
             self.rebalance.subscribe_info[topic] = frozenset(queues)
 
     def is_subscribe_topic_need_update(self, topic: str) -> bool:
-        """Whether it wants a topic and knows no queues of it."""
         return topic in self.wanted and topic not in self.rebalance.subscribe_info
 
     def running_info(self) -> dict[str, Any]:
-        """The state that administrators are shown.
-
-        Source: `DefaultLitePullConsumerImpl.consumerRunningInfo`.
-        """
+        """The state that administrators see."""
         properties = {"consumerGroup": self.group, "PROP_CONSUMER_START_TIMESTAMP": str(self._began)}
         return {
             "mqTable": {},
@@ -159,42 +139,34 @@ class ActiveMember(ABC):
         }
 
     def reset_offset(self, topic: str, _offsets: Mapping[MessageQueue, int]) -> None:
-        """Does nothing, as Java's: only consumers that are given messages go elsewhere when an administrator says so.
-
-        Source: `MQClientInstance.resetOffset`.
-        """
+        """Does nothing, as Java's: administrators reset only push consumers."""
         _log.warning("offsets of group %s and topic %s are not reset: the group pulls, use seek", self.group, topic)
 
     def consume_message_directly(self, _message: Any, _broker_name: str | None) -> dict[str, Any]:
-        """Has no listener that a message could be given to.
+        """Raises: there is no listener that could take the message.
 
         Raises:
             ResponseError: Always.
-
-        Source: `MQClientInstance.consumeMessageDirectly`.
         """
         remark = f"The Consumer Group <{self.group}> not exist in this consumer"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
     def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
-        """The offsets of a topic that are in memory."""
         return self.offsets.clone(topic)
 
     def check_running(self) -> None:
-        """Whether it may be used.
+        """Raises unless it may be used.
 
         Raises:
             ClientError: It was not started, or has ended.
             ForkError: It was started in another process.
-
-        Source: `DefaultMQPullConsumerImpl.isRunning`.
         """
         if self.state is not ServiceState.RUNNING:
             raise self.not_running()
         self.check_process()
 
     def check_process(self) -> None:
-        """Whether it is used in the process that started it.
+        """Raises in a fork of the process that started it.
 
         Raises:
             ForkError: It runs in another one.
@@ -206,35 +178,31 @@ class ActiveMember(ABC):
             )
 
     def not_running(self) -> ClientError:
-        """The error of a consumer that was not started, or has ended."""
         return ClientError(
             f"The consumer is not in running status, {self.state}",
             next_step="start it once, by start() or with; after shutdown() make another one",
         )
 
-    def wrapped(self, queue: MessageQueue) -> MessageQueue:
-        """A queue as brokers know it."""
+    def with_namespace(self, queue: MessageQueue) -> MessageQueue:
+        """The queue, its topic with the namespace."""
         namespace = self.config.namespace
         return replace(queue, topic=wrap(namespace, queue.topic)) if namespace else queue
 
-    def shown(self, queue: MessageQueue) -> MessageQueue:
-        """A queue as its user knows it."""
+    def without_namespace(self, queue: MessageQueue) -> MessageQueue:
         namespace = self.config.namespace
         return replace(queue, topic=unwrap(namespace, queue.topic)) if namespace else queue
 
     @abstractmethod
-    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> Rebalance[Any]:
-        """The rebalance that shares queues out."""
+    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> Rebalance[Any]: ...
 
     @abstractmethod
-    def _owned_queues(self) -> Iterable[MessageQueue]:
-        """The queues whose offsets are stored."""
+    def _owned_queues(self) -> Iterable[MessageQueue]: ...
 
-    def _started(self) -> None:  # noqa: B027 - there may be nothing
-        """Does the rest of a start, once it runs."""
+    def _on_start(self) -> None:  # noqa: B027 - there may be nothing
+        ...
 
-    def _ended(self) -> None:  # noqa: B027 - as above
-        """Ends the rest, once it counts as ended."""
+    def _on_shutdown(self) -> None:  # noqa: B027 - as above
+        ...
 
     def _start_on(self, instance: ClientInstance) -> None:
         try:

@@ -1,6 +1,6 @@
 """The options that pull and lite pull consumers share.
 
-Source: `DefaultMQPullConsumer`, `DefaultLitePullConsumer`.
+Source: RocketMQ's `DefaultMQPullConsumer`, `DefaultLitePullConsumer`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ActiveOptions:
     def as_properties(self) -> dict[str, str]:
         """The options as text, for administrators."""
         names: list[str] = list(self.__dataclass_fields__)
-        return {name: _shown(getattr(self, name)) for name in names if getattr(self, name) is not None}
+        return {name: _text(getattr(self, name)) for name in names if getattr(self, name) is not None}
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
@@ -72,5 +72,5 @@ def check_range(name: str, value: float, least: float, most: float) -> None:
         raise ArgumentError(f"{name}: expected {least} to {most}, got {value!r}")
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return str(value) if isinstance(value, str | int | float) else type(value).__name__

@@ -1,6 +1,6 @@
 """Computes the offset at which a member begins in a queue that it has got.
 
-Source: `ConsumeFromWhere`, `RebalancePushImpl.computePullFromWhereWithException`, `RebalanceLitePullImpl`.
+Source: RocketMQ's `ConsumeFromWhere`, `RebalancePushImpl`, `RebalanceLitePullImpl`, `UtilAll`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIGITS = 14
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a new group begins.
+    """The start position of a new group.
 
     The three values that RocketMQ has deprecated mean `CONSUME_FROM_LAST_OFFSET`.
 
@@ -33,8 +33,6 @@ class ConsumeFromWhere(StrEnum):
         ...         consumer.subscribe("orders", "*")
         ...         [message.body for message in consumer.poll(timeout=60)]
         [b'sent before the group was there']
-
-    Source: `ConsumeFromWhere`.
     """
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
@@ -101,8 +99,6 @@ def parse_consume_timestamp(text: str) -> int:
         >>> from rmqfast.client.consumer import parse_consume_timestamp
         >>> parse_consume_timestamp("20261121120000") == datetime(2026, 11, 21, 12).timestamp() * 1000
         True
-
-    Source: `UtilAll.parseDate`.
     """
     if len(text) != _DIGITS:
         raise _invalid(text)

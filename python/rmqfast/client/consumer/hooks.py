@@ -1,6 +1,7 @@
-"""Calls the hooks of a consumer: around each consumption, and on each answer of a pull.
+"""Hooks of consumers: around each consumption, and on each answer of a pull.
 
-Source: `ConsumeMessageHook`, `ConsumeMessageContext`, `ConsumeMessageTraceHookImpl`, `FilterMessageHook`.
+Source: RocketMQ's `ConsumeMessageHook`, `ConsumeMessageContext`, `ConsumeMessageTraceHookImpl`, `FilterMessageHook`,
+`DefaultLitePullConsumerImpl`, `DefaultMQPullConsumerImpl`, `FilterMessageContext`, `PullAPIWrapper`.
 """
 
 from __future__ import annotations
@@ -41,8 +42,6 @@ class ConsumeContext:
         props: `ConsumeContextType` after, where a listener was called: the name of a `ConsumeReturnType`.
         error: What the listener raised.
         notes: What a hook stores in `before` for `after`.
-
-    Source: `ConsumeMessageContext`.
     """
 
     consumer_group: str
@@ -83,19 +82,17 @@ class ConsumeHook(Protocol):
         ...         messages = consumer.poll(timeout=60)
         >>> counter.count
         1
-
-    Source: `ConsumeMessageHook`.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in logs."""
+        """The name in logs."""
 
     def before(self, context: ConsumeContext) -> None:
-        """Messages are about to be consumed."""
+        """Called before messages are consumed."""
 
     def after(self, context: ConsumeContext) -> None:
-        """They were consumed, or are to come again."""
+        """Called after messages were consumed, successfully or not."""
 
 
 class ConsumeHooks:
@@ -108,12 +105,10 @@ class ConsumeHooks:
         return bool(self._hooks)
 
     def add(self, hook: ConsumeHook) -> None:
-        """Adds a hook; it is called last."""
         self._hooks = (*self._hooks, hook)
         _log.info("register consumeMessageHook Hook, %s", hook.name)
 
     def before(self, context: ConsumeContext) -> None:
-        """Calls all hooks before messages are consumed."""
         for hook in self._hooks:
             try:
                 hook.before(context)
@@ -121,18 +116,13 @@ class ConsumeHooks:
                 _log.exception("consumeMessageHook %s executeHookBefore exception", hook.name)
 
     def after(self, context: ConsumeContext) -> None:
-        """Calls all hooks after messages were consumed."""
         for hook in self._hooks:
             try:
                 hook.after(context)
             except Exception:  # noqa: BLE001 - as above
                 _log.exception("consumeMessageHook %s executeHookAfter exception", hook.name)
 
-    def pulled(self, group: str, messages: Sequence[MessageView], queue: MessageQueue, namespace: str) -> None:
-        """Calls all hooks for messages that an application pulls: these count as consumed.
-
-        Source: `DefaultLitePullConsumerImpl.pullSyncImpl`, `DefaultMQPullConsumerImpl.pullSyncImpl`.
-        """
+    def on_pull(self, group: str, messages: Sequence[MessageView], queue: MessageQueue, namespace: str) -> None:
         if not self._hooks or not messages:
             return
         context = ConsumeContext(group, messages, queue, namespace)
@@ -142,10 +132,7 @@ class ConsumeHooks:
 
 
 class ConsumeTraceHook:
-    """Traces the messages that are consumed; a `ConsumeHook`.
-
-    Source: `ConsumeMessageTraceHookImpl`.
-    """
+    """Traces the messages that are consumed; a `ConsumeHook`."""
 
     name = "ConsumeMessageTraceHook"
 
@@ -153,7 +140,6 @@ class ConsumeTraceHook:
         self._dispatcher = dispatcher
 
     def before(self, context: ConsumeContext) -> None:
-        """Messages are about to be consumed."""
         if without_namespace(context.queue.topic) == self._dispatcher.topic:
             return  # a consumer of traces must not trace what it consumes, endlessly
         traced = [message for message in context.messages if message.property("TRACE_ON") != "false"]
@@ -171,7 +157,6 @@ class ConsumeTraceHook:
         self._dispatcher.append(begun)
 
     def after(self, context: ConsumeContext) -> None:
-        """They were consumed, or are to come again."""
         begun = context.notes.get(_NOTE)
         if begun is None:
             return
@@ -214,8 +199,6 @@ class FilterContext:
         queue: Their queue, its topic with its namespace.
         messages: Those of the subscription; the consumer does not see what a hook removes.
         is_unit_mode: Whether the client is of a unit.
-
-    Source: `FilterMessageContext`, of which Java fills the last two.
     """
 
     consumer_group: str
@@ -225,14 +208,11 @@ class FilterContext:
 
 
 class FilterHook(Protocol):
-    """Filters the messages of a pull; exceptions are logged.
-
-    Source: `FilterMessageHook`.
-    """
+    """Filters the messages of a pull; exceptions are logged."""
 
     @property
     def name(self) -> str:
-        """What it is called in logs."""
+        """The name in logs."""
 
     def filter(self, context: FilterContext) -> None:
         """Removes messages from `context.messages`: these count as consumed."""
@@ -248,15 +228,10 @@ class FilterHooks:
         return bool(self._hooks)
 
     def add(self, hook: FilterHook) -> None:
-        """Adds a hook; it is called last."""
         self._hooks = (*self._hooks, hook)
         _log.info("register FilterMessageHook Hook, %s", hook.name)
 
     def filter(self, context: FilterContext) -> list[MessageView]:
-        """Returns the messages that all hooks keep.
-
-        Source: `PullAPIWrapper.executeHook`.
-        """
         for hook in self._hooks:
             try:
                 hook.filter(context)

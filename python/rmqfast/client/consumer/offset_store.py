@@ -1,11 +1,12 @@
-"""Keeps how far a consumer is in each queue: in memory, and at the brokers or in a file of this machine.
+"""Stores of consumer offsets: in memory, and at the brokers or in a file of this machine.
 
-Source: `OffsetStore`, `ReadOffsetType`, `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`.
+Source: RocketMQ's `OffsetStore`, `ReadOffsetType`, `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`, `MixAll`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
@@ -32,7 +33,7 @@ _MOST_QUEUES = 1_000_000
 
 
 class ReadOffsetType(Enum):
-    """Where to look for an offset."""
+    """Sources of an offset."""
 
     READ_FROM_MEMORY = "READ_FROM_MEMORY"
     READ_FROM_STORE = "READ_FROM_STORE"
@@ -67,100 +68,84 @@ class OffsetStore(Protocol):
         """Commits an offset to the broker, whatever is in memory."""
 
 
-class OffsetTable:
+class _OffsetTable(ABC):
     """Offsets in memory, by queue; thread-safe."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
         self._lock = new_lock()
 
-    def update(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
-        """Sets an offset; with `increase_only` never to a lower one."""
+    def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
+        """Sets an offset in memory; with `increase_only` never to a lower one."""
         with self._lock:  # several threads consume one queue's messages
             before = self._offsets.get(queue)
             if before is None or offset > before or not increase_only:
                 self._offsets[queue] = offset
 
-    def get(self, queue: MessageQueue) -> int | None:
-        """The offset of a queue."""
-        return self._offsets.get(queue)
-
-    def read(self, queue: MessageQueue, kind: ReadOffsetType, stored: Callable[[MessageQueue], int]) -> int:
-        """The offset of a queue, in memory or as `stored` says; what that says is in memory from then on."""
+    def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
+        """The offset of a queue; one that is read from the store is in memory from then on."""
         if kind is not ReadOffsetType.READ_FROM_STORE:
-            offset = self.get(queue)
+            offset = self._offsets.get(queue)
             if offset is not None:
                 return offset
             if kind is ReadOffsetType.READ_FROM_MEMORY:
                 return NO_OFFSET
-        offset = stored(queue)
+        offset = self._read_stored(queue)
         if offset not in {NO_OFFSET, UNREACHABLE}:
-            self.update(queue, offset, increase_only=False)
+            self.update_offset(queue, offset)
         return offset
 
-    def put_all(self, offsets: dict[MessageQueue, int]) -> None:
-        """Takes offsets read from a file."""
-        with self._lock:
-            self._offsets.update(offsets)
-
-    def remove(self, queue: MessageQueue) -> None:
-        """Forgets a queue."""
-        self._offsets.pop(queue, None)
-
-    def forget(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Drops queues whose offset is still this one: one that changed has been assigned anew meanwhile."""
-        with self._lock:
-            for queue, offset in offsets.items():
-                if self._offsets.get(queue) == offset:
-                    del self._offsets[queue]
-
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """A copy, of one topic or of all."""
+        """The offsets in memory, of one topic or of all."""
         return {queue: offset for queue, offset in self._offsets.copy().items() if topic in {None, queue.topic}}
 
+    @abstractmethod
+    def _read_stored(self, queue: MessageQueue) -> int: ...
 
-class RemoteBrokerOffsetStore:
+
+class RemoteBrokerOffsetStore(_OffsetTable):
     """Keeps offsets in memory, and commits them to brokers regularly; for `CLUSTERING`."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
+        super().__init__()
         self._instance, self._group = instance, group
-        self._table = OffsetTable()
         # held while an offset is read and sent: an older one never follows a newer one
         self._sending = QuietLock()
 
     def load(self) -> None:
-        """Nothing is kept on this machine."""
-
-    def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Notes where to go on."""
-        self._table.update(queue, offset, increase_only=increase_only)
-
-    def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """The offset of a queue; the broker's is kept in memory, too."""
-        return self._table.read(queue, kind, self._asked)
+        """Does nothing: this machine keeps no offsets."""
 
     def persist(self, queue: MessageQueue) -> None:
         """Commits the offset of one queue; does not wait for an answer."""
-        self._told(queue)
+        with self._sending:
+            offset = self._offsets.get(queue)
+            if offset is None:
+                return
+            try:
+                self.update_to_broker(queue, offset)
+            except (ClientError, RemotingError) as error:
+                _log.warning(
+                    "group %s: the broker does not get the offset %d of %s: %s", self._group, offset, queue, error
+                )
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Commits the offsets of these queues, and drops all others; nothing if there are none."""
+        """Commits the offsets of these queues, and drops all others; does nothing if there are none."""
         # in this order: an offset that was in memory before `queues` was read, and is not among them, was given up
-        others, mine = self._table.clone(), list(queues)
+        others, mine = self.clone(), list(queues)
         if not mine:
             return
         for queue in mine:
             others.pop(queue, None)
-            self._told(queue)
-        self._table.forget(others)
+            self.persist(queue)
+        with self._lock:
+            for queue, offset in others.items():
+                # one that changed was assigned anew meanwhile
+                if self._offsets.get(queue) == offset:
+                    del self._offsets[queue]
 
     def remove_offset(self, queue: MessageQueue) -> None:
         """Drops a queue from memory; the broker keeps its offset."""
-        self._table.remove(queue)
-
-    def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """What is in memory."""
-        return self._table.clone(topic)
+        self._offsets.pop(queue, None)
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
         """Commits an offset.
@@ -173,7 +158,7 @@ class RemoteBrokerOffsetStore:
             self._address(queue), self._group, queue, offset, oneway=oneway, timeout=_TIMEOUT
         )
 
-    def _asked(self, queue: MessageQueue) -> int:
+    def _read_stored(self, queue: MessageQueue) -> int:
         try:
             address = self._address(queue)
             offset = self._instance.api.query_consumer_offset(address, self._group, queue, timeout=_TIMEOUT)
@@ -182,18 +167,6 @@ class RemoteBrokerOffsetStore:
             _log.warning("group %s: the offset of %s cannot be read: %s", self._group, queue, error)
             return UNREACHABLE
         return NO_OFFSET if offset is None else offset
-
-    def _told(self, queue: MessageQueue) -> None:
-        with self._sending:
-            offset = self._table.get(queue)
-            if offset is None:
-                return
-            try:
-                self.update_to_broker(queue, offset)
-            except (ClientError, RemotingError) as error:
-                _log.warning(
-                    "group %s: the broker does not get the offset %d of %s: %s", self._group, offset, queue, error
-                )
 
     def _address(self, queue: MessageQueue) -> str:
         broker = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)
@@ -205,7 +178,7 @@ class RemoteBrokerOffsetStore:
         return broker.address
 
 
-class LocalFileOffsetStore:
+class LocalFileOffsetStore(_OffsetTable):
     """Keeps offsets in memory, and regularly in one file that Java's clients read, too; for `BROADCASTING`.
 
     Raises:
@@ -222,13 +195,14 @@ class LocalFileOffsetStore:
     """
 
     def __init__(self, directory: Path, client_id: str, group: str) -> None:
+        super().__init__()
         # an id with a separator is a directory in another one, as for Java
         for kind, name in (("client id, which has instance_name in it", client_id), ("group", group)):
             path = Path(name)
             if not name or "\0" in name or path.anchor or ".." in path.parts:
                 raise ArgumentError(f"{kind}: expected a path below {directory}, where offsets are kept, got {name!r}")
         self.path: Final = directory / client_id / group / "offsets.json"
-        self._table, self._writing = OffsetTable(), new_lock()
+        self._writing = new_lock()
 
     def load(self) -> None:
         """Reads the file, or its backup.
@@ -236,25 +210,19 @@ class LocalFileOffsetStore:
         Raises:
             ClientError: Neither can be read.
         """
-        self._table.put_all(self._read())
-
-    def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Notes where to go on."""
-        self._table.update(queue, offset, increase_only=increase_only)
-
-    def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """The offset of a queue; `READ_FROM_STORE` reads the file again."""
-        return self._table.read(queue, kind, self._stored)
+        offsets = self._read()
+        with self._lock:
+            self._offsets.update(offsets)
 
     def persist(self, queue: MessageQueue) -> None:
-        """Nothing: the file is written as a whole."""
+        """Does nothing: `persist_all` writes the file as a whole."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Writes the file with the offsets of these queues; nothing if there are none."""
+        """Writes the file with the offsets of these queues; does nothing if there are none."""
         mine = set(queues)
         if not mine:
             return
-        text = _text({queue: offset for queue, offset in self._table.clone().items() if queue in mine})
+        text = _text({queue: offset for queue, offset in self.clone().items() if queue in mine})
         try:
             with self._writing:
                 self._write(text)
@@ -262,16 +230,12 @@ class LocalFileOffsetStore:
             _log.error("offsets cannot be stored in %s: %s", self.path, error)
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Nothing: a queue that is assigned again continues at its offset."""
-
-    def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """What is in memory."""
-        return self._table.clone(topic)
+        """Does nothing: a queue that is assigned again continues at its offset."""
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Nothing: brokers do not keep these offsets."""
+        """Does nothing: brokers do not keep these offsets."""
 
-    def _stored(self, queue: MessageQueue) -> int:
+    def _read_stored(self, queue: MessageQueue) -> int:
         try:
             return self._read().get(queue, NO_OFFSET)
         except ClientError as error:
@@ -280,14 +244,14 @@ class LocalFileOffsetStore:
 
     def _read(self) -> dict[MessageQueue, int]:
         try:
-            offsets = _in_file(self.path)
+            offsets = _read_file(self.path)
         except RemotingProtocolError as error:
             _log.warning("%s is of no use, the file before it is read: %s", self.path, error)
             offsets = None
         if offsets is not None:
             return offsets
         try:
-            return _in_file(self._backup) or {}
+            return _read_file(self._backup) or {}
         except RemotingProtocolError as error:
             raise ClientError(
                 f"{self._backup}: expected the offsets of a group, got what cannot be read: {error}",
@@ -295,10 +259,7 @@ class LocalFileOffsetStore:
             ) from error
 
     def _write(self, text: bytes) -> None:
-        """Replaces the file, and keeps the old one as backup: after a crash one of both is whole.
-
-        Source: `MixAll.string2File`.
-        """
+        # the old file is kept as backup: after a crash one of both is whole
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_name("offsets.json.tmp")
         new.write_bytes(text)
@@ -312,13 +273,8 @@ class LocalFileOffsetStore:
         return self.path.with_name("offsets.json.bak")
 
 
-def _in_file(path: Path) -> dict[MessageQueue, int] | None:
-    """The offsets of a file; `None` if it is empty or not there.
-
-    Raises:
-        RemotingProtocolError: It does not contain offsets.
-        ClientError: It cannot be read.
-    """
+def _read_file(path: Path) -> dict[MessageQueue, int] | None:
+    """Returns the offsets of a file; `None` if it is empty or not there."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
@@ -336,7 +292,7 @@ def _unreadable(path: Path, reason: str) -> ClientError:
 
 
 def _text(offsets: Mapping[MessageQueue, int]) -> bytes:
-    """The file in fastjson's pretty format."""
+    # fastjson's pretty format
     rows = [_row(queue, offset) for queue, offset in sorted(offsets.items())]
     # fastjson begins no line before a key that is an object
     table = "{" + ",".join(rows) + "\n\t}" if rows else "{}"

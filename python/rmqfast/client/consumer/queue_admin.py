@@ -1,6 +1,6 @@
 """Asks brokers and name servers about the queues of a topic and their offsets.
 
-Source: `MQAdminImpl`.
+Source: RocketMQ's `MQAdminImpl`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ _NEXT_STEP = "create the topic, or see that its brokers are connected to this na
 
 
 class QueueAdmin:
-    """Asks masters and name servers; topics have their namespace in arguments and results.
-
-    Source: `MQAdminImpl`.
-    """
+    """Asks masters and name servers; topics have their namespace in arguments and results."""
 
     def __init__(self, instance: ClientInstance) -> None:
         self._instance = instance
@@ -31,8 +28,6 @@ class QueueAdmin:
 
         Raises:
             ClientError: The topic is unknown, has no such queues, or no name server answers.
-
-        Source: `MQAdminImpl.fetchSubscribeMessageQueues`.
         """
         try:
             queues = subscribe_queues_of(topic, self._instance.api.topic_route(topic, timeout=_TIMEOUT))
@@ -48,44 +43,36 @@ class QueueAdmin:
 
         Raises:
             ClientError: The broker is unknown, or does not answer.
-
-        Source: `MQAdminImpl.maxOffset`.
         """
-        return self._asked(queue, lambda address: self._instance.api.max_offset(address, queue, timeout=_TIMEOUT))
+        return self._ask_master(queue, lambda address: self._instance.api.max_offset(address, queue, timeout=_TIMEOUT))
 
     def min_offset(self, queue: MessageQueue) -> int:
         """The offset of the first message that the broker still has.
 
         Raises:
             ClientError: As `max_offset`.
-
-        Source: `MQAdminImpl.minOffset`.
         """
-        return self._asked(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
+        return self._ask_master(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """The offset of the message stored nearest to a time; with brokers of 5.x the first one at or after it.
 
         Raises:
             ClientError: As `max_offset`.
-
-        Source: `MQAdminImpl.searchOffset`.
         """
         api = self._instance.api
-        return self._asked(queue, lambda address: api.search_offset(address, queue, timestamp, timeout=_TIMEOUT))
+        return self._ask_master(queue, lambda address: api.search_offset(address, queue, timestamp, timeout=_TIMEOUT))
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
         """When a queue's first message was stored, in milliseconds since 1970; -1 for an empty queue.
 
         Raises:
             ClientError: As `max_offset`.
-
-        Source: `MQAdminImpl.earliestMsgStoreTime`.
         """
         api = self._instance.api
-        return self._asked(queue, lambda address: api.earliest_store_time(address, queue, timeout=_TIMEOUT))
+        return self._ask_master(queue, lambda address: api.earliest_store_time(address, queue, timeout=_TIMEOUT))
 
-    def _asked(self, queue: MessageQueue, ask: Callable[[str], int]) -> int:
+    def _ask_master(self, queue: MessageQueue, ask: Callable[[str], int]) -> int:
         address = self._instance.publish_address(queue.broker_name)
         if address is None:
             self._instance.update_route(queue.topic)

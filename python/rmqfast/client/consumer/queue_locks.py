@@ -1,6 +1,6 @@
 """Locks queues at their brokers, so that one member of an orderly group consumes each.
 
-Source: `RebalanceImpl.lock`, `lockAll`, `unlock`, `unlockAll`.
+Source: RocketMQ's `RebalanceImpl`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ _log = logger_of(__name__)
 _TIMEOUT = 1.0
 
 
-class Lockable(Protocol):
-    """The process queue of a locked queue.
+class ProcessQueueLike(Protocol):
+    """A queue that this member owns: its locks, and whether it has to be assigned anew.
 
     Attributes:
+        is_dropped: Whether the queue is another member's by now.
         is_locked: Whether this member holds the lock, as far as it knows.
-        last_lock: When the lock was last renewed, by `time.monotonic`.
+        last_lock: The time of the lock's last renewal, by `time.monotonic`.
     """
 
+    is_dropped: bool
     is_locked: bool
     last_lock: float
+
+    def is_pull_expired(self) -> bool:
+        """Whether pulls of the queue have stopped, so that the queue has to be assigned anew."""
 
 
 class QueueLocks:
@@ -39,7 +44,9 @@ class QueueLocks:
         on_changed: Called with a queue whose lock was gained or lost.
     """
 
-    def __init__(self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, Lockable]) -> None:
+    def __init__(
+        self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, ProcessQueueLike]
+    ) -> None:
         self._instance, self._group, self._process_queues = instance, group, process_queues
         self.on_changed: Callable[[MessageQueue], object] = lambda _queue: None
         self._given_up: set[MessageQueue] = set()
@@ -52,27 +59,25 @@ class QueueLocks:
         with self._unlocking:
             self._given_up.discard(queue)
             self._unlocked_here.discard(queue)
-        return queue in self._locked(queue.broker_name, [queue])
+        return queue in self._lock_batch(queue.broker_name, [queue])
 
     def lock_all(self) -> None:
-        """Locks all queues of this member, or renews their locks."""
         with self._unlocking:
             mine = [queue for queue in list(self._process_queues) if queue not in self._unlocked_here]
         for broker_name, queues in _by_broker(mine).items():
-            self._locked(broker_name, queues)
+            self._lock_batch(broker_name, queues)
         with self._unlocking:
             # a queue unlocked meanwhile may be locked again by this request, and would be nobody's for a minute
             for queue in self._unlocked_here.intersection(mine):
                 self.unlock(queue)
 
     def unlock(self, queue: MessageQueue, *, oneway: bool = True) -> None:
-        """Unlocks a queue."""
         with self._unlocking:
             self._unlocked_here.add(queue)
             if oneway:
-                self._unlocked(queue.broker_name, [queue], oneway=True)
+                self._unlock_batch(queue.broker_name, [queue], oneway=True)
                 return
-        self._unlocked(queue.broker_name, [queue], oneway=False)
+        self._unlock_batch(queue.broker_name, [queue], oneway=False)
 
     def give_up(self, queue: MessageQueue) -> None:
         """Marks a queue for `unlock_given_up`, unless it is locked again before."""
@@ -87,12 +92,7 @@ class QueueLocks:
             for queue in sorted(due):
                 self.unlock(queue)
 
-    def unlock_all(self, *, oneway: bool = False) -> None:
-        """Unlocks all queues of this member."""
-        for broker_name, queues in _by_broker(list(self._process_queues)).items():
-            self._unlocked(broker_name, queues, oneway=oneway)
-
-    def _locked(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue]:
+    def _lock_batch(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue]:
         address = self._instance.publish_address(broker_name)
         if address is None:
             return set()
@@ -118,7 +118,7 @@ class QueueLocks:
         if is_locked:
             process_queue.last_lock = monotonic()
 
-    def _unlocked(self, broker_name: str, queues: list[MessageQueue], *, oneway: bool) -> None:
+    def _unlock_batch(self, broker_name: str, queues: list[MessageQueue], *, oneway: bool) -> None:
         address = self._instance.publish_address(broker_name)
         if address is None:
             return

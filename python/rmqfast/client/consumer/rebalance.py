@@ -1,6 +1,6 @@
-"""Sharing the queues of a group's topics out among its members, each of whom works out the same by itself.
+"""Divides the queues of a group's topics among its members; each member computes the same result by itself.
 
-Source: `RebalanceImpl`.
+Source: RocketMQ's `RebalanceImpl`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from rmqfast.client.consumer.offset_store import OffsetStore
-from rmqfast.client.consumer.queue_locks import QueueLocks
+from rmqfast.client.consumer.queue_locks import ProcessQueueLike, QueueLocks
 from rmqfast.client.consumer.strategies import AllocateMessageQueueStrategy
-from rmqfast.client.instance import ClientInstance, ConsumeType, MessageModel
+from rmqfast.client.instance import ClientInstance, MessageModel
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
@@ -24,26 +24,15 @@ from rmqfast.threads import new_lock
 _log = logger_of(__name__)
 
 
-class ProcessQueueLike(Protocol):
-    """What rebalance needs of the messages that wait in a queue's name."""
-
-    is_dropped: bool
-    is_locked: bool
-    last_lock: float
-
-    def is_pull_expired(self) -> bool:
-        """Whether nobody has pulled for it for two minutes."""
-
-
 class OwnedQueue:
-    """A queue that this member has, where the application pulls: a mark in place of a process queue."""
+    """A queue that the application pulls by itself: it has no process queue."""
 
     def __init__(self) -> None:
         self.is_dropped = self.is_locked = False
         self.last_lock: float = monotonic()
 
     def is_pull_expired(self) -> bool:
-        """Never: the application pulls when it wants."""
+        """Returns False: the application pulls when it wants."""
         return False
 
 
@@ -52,7 +41,7 @@ Q = TypeVar("Q", bound=ProcessQueueLike)
 
 @dataclass(slots=True)
 class PullRequest(Generic[Q]):
-    """What to pull next of a queue."""
+    """The next pull of a queue."""
 
     queue: MessageQueue
     process_queue: Q
@@ -60,7 +49,7 @@ class PullRequest(Generic[Q]):
 
 
 class Rebalance(ABC, Generic[Q]):
-    """The queues that a member has, and how it comes to have them."""
+    """The queues of a member: takes and gives up queues as the group changes."""
 
     def __init__(
         self,
@@ -81,35 +70,30 @@ class Rebalance(ABC, Generic[Q]):
         self._lock, self._is_ended = new_lock(), False
         self.locks: Final = QueueLocks(instance, group, self.process_queues)
 
-    @property
-    @abstractmethod
-    def consume_type(self) -> ConsumeType:
-        """Whether the application pulls, or is given messages."""
-
     @abstractmethod
     def new_process_queue(self, queue: MessageQueue) -> Q:
-        """Where messages of a queue go that this member gets."""
+        """Makes the process queue of a queue that is taken."""
 
     @abstractmethod
     def remove_unnecessary(self, queue: MessageQueue, process_queue: Q) -> bool:
-        """Stores what is known of a queue that is given up; False where it must be kept for now."""
+        """Stores the offset of a queue that is given up; returns False if it must be kept for now."""
 
     @abstractmethod
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
-        """Where to begin in a queue; negative where that cannot be told now."""
+        """Returns the start offset of a queue; a negative number if it is not known now."""
 
     @abstractmethod
     def dispatch(self, requests: Sequence[PullRequest[Q]]) -> None:
-        """Begins to pull."""
+        """Starts pulling the queues that were taken."""
 
     @abstractmethod
     def message_queue_changed(
         self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
     ) -> None:
-        """Called when this member has got or given up queues."""
+        """Called when this member took or gave up queues."""
 
     def do_rebalance(self, *, is_ordered: bool = False) -> None:
-        """Shares the queues of all topics out anew; a topic that fails is logged, and keeps what it has.
+        """Rebalances all topics; a topic that fails is logged, and keeps its queues.
 
         Args:
             is_ordered: Whether a queue must be locked at its broker before it is taken.
@@ -123,14 +107,9 @@ class Rebalance(ABC, Generic[Q]):
         self._truncate_queues_of_other_topics()
 
     def update_process_queue_table(self, topic: str, mine: Iterable[MessageQueue], *, is_ordered: bool = False) -> bool:
-        """Gives up queues that are another's now, and takes those that are this member's.
+        """Gives up the queues of other members, takes this member's, and returns whether anything changed.
 
-        A queue that cannot be locked, or of which nobody can tell where to begin, is left for the next time.
-
-        Returns:
-            Whether anything changed.
-
-        Source: `RebalanceImpl.updateProcessQueueTableInRebalance`.
+        A queue that cannot be locked, or whose start offset is not known, waits for the next rebalance.
         """
         share = frozenset(mine)
         changed = self._give_up(topic, share)
@@ -138,13 +117,13 @@ class Rebalance(ABC, Generic[Q]):
             request
             for queue in sorted(share)
             if queue not in self.process_queues
-            if (request := self._taken(queue, is_ordered=is_ordered)) is not None
+            if (request := self._take(queue, is_ordered=is_ordered)) is not None
         ]
         self.dispatch(requests)
         return changed or bool(requests)
 
     def drop_all(self) -> None:
-        """Gives all queues up, as a consumer that ends does: nothing is stored."""
+        """Gives up all queues at the end of a consumer, without storing offsets."""
         with self._lock:
             self._is_ended = True
             dropped = list(self.process_queues.values())
@@ -153,10 +132,7 @@ class Rebalance(ABC, Generic[Q]):
             process_queue.is_dropped = True
 
     def remove_process_queue(self, queue: MessageQueue) -> None:
-        """Gives one queue up, whoever it is shared out to: the next rebalance takes it anew.
-
-        Source: `RebalanceImpl.removeProcessQueue`.
-        """
+        """Gives up one queue; the next rebalance takes it anew."""
         process_queue = self.process_queues.pop(queue, None)
         if process_queue is not None:
             process_queue.is_dropped = True
@@ -173,7 +149,6 @@ class Rebalance(ABC, Generic[Q]):
             self.message_queue_changed(topic, queues, mine)
 
     def _share(self, topic: str, queues: frozenset[MessageQueue] | None) -> frozenset[MessageQueue] | None:
-        """This member's share; nothing where it cannot be told now, and what it has stays."""
         client_ids = self.instance.find_consumer_ids(topic, self.group)
         if queues is None:
             return None  # find_consumer_ids looked for the route; the caller warns that there is none
@@ -195,7 +170,7 @@ class Rebalance(ABC, Generic[Q]):
         for queue, process_queue in self.process_queues.copy().items():
             if queue.topic != topic:
                 continue
-            stuck = queue in share and self.consume_type == "CONSUME_PASSIVELY" and process_queue.is_pull_expired()
+            stuck = queue in share and process_queue.is_pull_expired()
             if queue in share and not stuck:
                 continue
             process_queue.is_dropped = True
@@ -205,7 +180,7 @@ class Rebalance(ABC, Generic[Q]):
                 _log.info("group %s: gave up %s%s", self.group, queue, ", which was stuck" if stuck else "")
         return changed
 
-    def _taken(self, queue: MessageQueue, *, is_ordered: bool) -> PullRequest[Q] | None:
+    def _take(self, queue: MessageQueue, *, is_ordered: bool) -> PullRequest[Q] | None:
         if is_ordered and not self.locks.lock(queue):
             _log.info("group %s: %s is locked by another member", self.group, queue)
             return None
@@ -228,7 +203,6 @@ class Rebalance(ABC, Generic[Q]):
         return PullRequest(queue, process_queue, offset)
 
     def _truncate_queues_of_other_topics(self) -> None:
-        """Source: `RebalanceImpl.truncateMessageQueueNotMyTopic`."""
         for queue in self.process_queues.copy():
             if queue.topic not in self.subscriptions:
                 # as Java: nothing is stored, and nothing unlocked
@@ -239,12 +213,10 @@ class Rebalance(ABC, Generic[Q]):
 
 
 def java_order(text: str) -> bytes:
-    """What texts are compared by in Java: UTF-16.
+    """Returns the sort key of a text in Java's order, by UTF-16 units.
 
     Example:
         >>> sorted(["\uffff", "\U0001f600", "B", "a", "9"], key=java_order)
         ['9', 'B', 'a', '😀', '\uffff']
-
-    Source: `String.compareTo`.
     """
     return text.encode("utf-16-be", "surrogatepass")

@@ -1,7 +1,6 @@
-"""Messages that are to come once more go back to their broker, or by the inner producer to the group's retry topic.
+"""Sends messages that failed back to their broker, or by the inner producer to the group's retry topic.
 
-Source: `DefaultMQPushConsumerImpl.sendMessageBack`, `DefaultMQPullConsumerImpl.sendMessageBack`,
-`ConsumeMessageOrderlyService.sendMessageBack`.
+Source: RocketMQ's `DefaultMQPushConsumerImpl`, `DefaultMQPullConsumerImpl`, `ConsumeMessageOrderlyService`.
 """
 
 from __future__ import annotations
@@ -29,26 +28,14 @@ _NOT_KEPT = ("TRAN_MSG", "DELAY", "MIN_OFFSET", "MAX_OFFSET", "WAIT")
 
 
 class SendBack:
-    """Gives messages of one group back.
-
-    Args:
-        instance: Knows brokers, and has the inner producer.
-        group: The group, with its namespace.
-        max_reconsume_times: After how many times a message is a dead letter.
-        timeout: How long to wait for the broker, in seconds.
-    """
+    """Sends back messages of one group."""
 
     def __init__(self, instance: ClientInstance, group: str, max_reconsume_times: int, *, timeout: float = 5.0) -> None:
         self._instance, self._group, self._timeout = instance, group, timeout
         self._max_reconsume_times = max_reconsume_times
 
     def send(self, message: MessageView, delay_level: int, broker_name: str | None = None) -> None:
-        """Has a message come once more; where its broker does not take it, another one with the retry topic does.
-
-        Args:
-            message: With the topic that the application knows.
-            delay_level: -1 for the dead letters, 0 for a level that grows, above 0 for that one.
-            broker_name: Who has it; without, it goes to where it was stored.
+        """Has a message redelivered: by its broker, or else by a new message of the retry topic.
 
         Raises:
             ClientError: Nobody takes it.
@@ -61,23 +48,17 @@ class SendBack:
             self._send_anew(message, message.reconsume_times + 1)
 
     def is_sent(self, message: MessageView, delay_level: int, broker_name: str | None) -> bool:
-        """As `send`; whether somebody took it, what is in the way is logged."""
+        """Calls `send`, logs its errors, and returns whether it succeeded."""
         return self._is_taken(message, lambda: self.send(message, delay_level, broker_name))
 
     def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
-        """Sends a message anew to the group's retry topic, of which the broker makes a dead letter; whether it did.
-
-        One whose body does not decompress cannot be sent: the broker makes a dead letter of what it stores.
-
-        Args:
-            message: With the topic that the application knows.
-            reconsume_times: How often it was consumed in vain, which is enough.
-        """
+        """Has the broker make a message a dead letter, by the group's retry topic; returns whether that succeeded."""
 
         def end() -> None:
             try:
                 self._send_anew(message, reconsume_times)
             except CorruptError:
+                # a body that does not decompress cannot be sent: the broker takes the stored message
                 self._to_broker(message, _DEAD, None)
 
         return self._is_taken(message, end)

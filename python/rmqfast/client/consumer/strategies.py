@@ -1,6 +1,8 @@
-"""Share the queues of a topic out among the members of a group.
+"""Strategies that allocate the queues of a topic to the members of a group.
 
-Source: `AllocateMessageQueueStrategy` and the classes that implement it, `ConsistentHashRouter`.
+Source: RocketMQ's `AllocateMessageQueueStrategy`, `ConsistentHashRouter`, `AllocateMessageQueueAveragely`,
+`AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig`, `AllocateMessageQueueByMachineRoom`,
+`AllocateMachineRoomNearby`, `AllocateMessageQueueConsistentHash`, `MessageQueue`.
 """
 
 from __future__ import annotations
@@ -23,18 +25,12 @@ class AllocateMessageQueueStrategy(Protocol):
 
     @property
     def name(self) -> str:
-        """As RocketMQ calls it."""
+        """The name that RocketMQ has for it."""
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """Returns the queues of one member.
-
-        Args:
-            group: The group.
-            client_id: The member.
-            queues: All queues, in their order.
-            client_ids: All members, in the order of their names.
 
         Raises:
             ArgumentError: No queues, no members, or a member without a name.
@@ -50,8 +46,6 @@ class AllocateMessageQueueAveragely:
         >>> members = ["a", "b", "c"]
         >>> [[q.queue_id for q in AllocateMessageQueueAveragely().allocate("g", m, queues, members)] for m in members]
         [[0, 1, 2], [3, 4, 5], [6, 7]]
-
-    Source: `AllocateMessageQueueAveragely`.
     """
 
     name: str = "AVG"
@@ -59,7 +53,6 @@ class AllocateMessageQueueAveragely:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See `AllocateMessageQueueStrategy`."""
         index = index_of(group, client_id, queues, client_ids)
         if index is None:
             return []
@@ -76,8 +69,6 @@ class AllocateMessageQueueAveragelyByCircle:
         >>> queues = [MessageQueue("t", "b", n) for n in range(5)]
         >>> [q.queue_id for q in AllocateMessageQueueAveragelyByCircle().allocate("g", "a", queues, ["a", "b"])]
         [0, 2, 4]
-
-    Source: `AllocateMessageQueueAveragelyByCircle`.
     """
 
     name: str = "AVG_BY_CIRCLE"
@@ -85,7 +76,6 @@ class AllocateMessageQueueAveragelyByCircle:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See `AllocateMessageQueueStrategy`."""
         index = index_of(group, client_id, queues, client_ids)
         return [] if index is None else list(queues[index :: len(client_ids)])
 
@@ -96,8 +86,6 @@ class AllocateMessageQueueByConfig:
 
     Attributes:
         message_queues: The queues of this member.
-
-    Source: `AllocateMessageQueueByConfig`.
     """
 
     message_queues: tuple[MessageQueue, ...] = ()
@@ -110,7 +98,6 @@ class AllocateMessageQueueByConfig:
         queues: Sequence[MessageQueue],  # noqa: ARG002
         client_ids: Sequence[str],  # noqa: ARG002
     ) -> list[MessageQueue]:
-        """See `AllocateMessageQueueStrategy`."""
         return list(self.message_queues)
 
 
@@ -120,8 +107,6 @@ class AllocateMessageQueueByMachineRoom:
 
     Attributes:
         consumer_idcs: The rooms.
-
-    Source: `AllocateMessageQueueByMachineRoom`.
     """
 
     consumer_idcs: frozenset[str]
@@ -130,7 +115,6 @@ class AllocateMessageQueueByMachineRoom:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See `AllocateMessageQueueStrategy`."""
         index = index_of(group, client_id, queues, client_ids)
         if index is None:
             return []
@@ -153,8 +137,6 @@ class AllocateMachineRoomNearby:
         inner: Allocates the queues of one room.
         broker_deploy_in: The room of a queue.
         consumer_deploy_in: The room of a member.
-
-    Source: `AllocateMachineRoomNearby`.
     """
 
     inner: AllocateMessageQueueStrategy
@@ -163,7 +145,7 @@ class AllocateMachineRoomNearby:
 
     @property
     def name(self) -> str:
-        """As RocketMQ calls it."""
+        """The name that RocketMQ has for it."""
         return f"MACHINE_ROOM_NEARBY-{self.inner.name}"
 
     def allocate(
@@ -209,8 +191,6 @@ class AllocateMessageQueueConsistentHash:
         >>> ring = AllocateMessageQueueConsistentHash()
         >>> [[q.queue_id for q in ring.allocate("g", m, queues, members)] for m in members]
         [[5, 6, 7], [2, 4], [0, 1, 3]]
-
-    Source: `AllocateMessageQueueConsistentHash`.
     """
 
     virtual_node_count: int = 10
@@ -224,7 +204,6 @@ class AllocateMessageQueueConsistentHash:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See `AllocateMessageQueueStrategy`."""
         if index_of(group, client_id, queues, client_ids) is None:
             return []
         place = self.custom_hash or ring_hash
@@ -239,10 +218,6 @@ class AllocateMessageQueueConsistentHash:
         return [queue for queue in queues if owner(queue) == client_id]
 
     def _ring(self, client_ids: Sequence[str], place: Callable[[str], int]) -> dict[int, str]:
-        """Members by hash; a member that is listed twice has twice as many nodes.
-
-        Source: `ConsistentHashRouter.addNode`.
-        """
         ring: dict[int, str] = {}
         seen: set[str] = set()
         for member in client_ids:
@@ -277,7 +252,6 @@ class AllocateMessageQueueSticky:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See `AllocateMessageQueueStrategy`."""
         if index_of(group, client_id, queues, client_ids) is None:
             return []
         # a member listed twice gets one share: a second one would belong to nobody
@@ -300,15 +274,11 @@ class AllocateMessageQueueSticky:
 
 
 def queue_text(queue: MessageQueue) -> str:
-    """The text of a queue in hashes and errors.
-
-    Source: `MessageQueue.toString`.
-    """
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
 
 
 def index_of(group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
-    """The index of a member; `None`, which is logged, if it is not in the group.
+    """Returns the index of a member; `None`, which is logged, if it is not in the group.
 
     Raises:
         ArgumentError: As `AllocateMessageQueueStrategy.allocate`.
@@ -332,10 +302,6 @@ def _room(room: str | None, whose: str) -> str:
 
 
 def ring_hash(key: str) -> int:
-    """Where on the ring a text is: the first four bytes of its MD5.
-
-    Source: `ConsistentHashRouter.MD5Hash`.
-    """
     return int.from_bytes(md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
 
 

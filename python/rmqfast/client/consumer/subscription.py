@@ -1,6 +1,6 @@
 """Builds subscriptions, and compares those of a group's members.
 
-Source: RocketMQ's `FilterAPI`, `MessageSelector`, `ConsumerRunningInfo.analyzeSubscription`.
+Source: RocketMQ's `FilterAPI`, `MessageSelector`, `ConsumerRunningInfo`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class MessageSelector:
 
     @classmethod
     def by_sql(cls, expression: str) -> Self:
-        """Messages whose properties match the expression; whether it is one says the broker.
+        """Messages whose properties match the expression, which the broker parses.
 
         Warns:
             ExpressionWarning: It names a column of the row, as `queue_offset`, which it does not see.
@@ -112,10 +112,6 @@ class SubscriptionConflict:
 def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData]]) -> list[SubscriptionConflict]:
     """Finds the topics to which the members of a group subscribe differently, by name.
 
-    Args:
-        group: The group.
-        members: The subscriptions of each client id, by topic; retry topics do not count.
-
     Example:
         >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
         >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
@@ -144,13 +140,6 @@ def subscription_conflicts(
 ) -> list[SubscriptionConflict]:
     """Finds conflicts from the view of one member, if some others do not answer.
 
-    Args:
-        group: The group.
-        client_id: This member.
-        mine: Its subscriptions.
-        group_table: The broker's subscriptions of the group, by topic.
-        others: The subscriptions of each other member, by topic; `None` if it did not answer.
-
     Example:
         >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
         >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
@@ -162,7 +151,7 @@ def subscription_conflicts(
     conflicts = conflicts_of(group, {client_id: own, **answers})
     if len(answers) < len(others):
         named = {conflict.topic for conflict in conflicts}
-        conflicts += [c for c in _unexplained(group, client_id, own, group_table) if c.topic not in named]
+        conflicts += [c for c in _find_unexplained(group, client_id, own, group_table) if c.topic not in named]
     return sorted(conflicts, key=lambda conflict: conflict.topic)
 
 
@@ -180,7 +169,7 @@ def expression_of(subscription: SubscriptionData | None) -> str:
 
 
 def meaning_of(subscription: SubscriptionData | None) -> object:
-    """A value that is equal for equal subscriptions: the order of tags does not count."""
+    """Returns a value that is equal for equal subscriptions: the order of tags does not count."""
     if subscription is None:
         return None
     if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
@@ -188,10 +177,10 @@ def meaning_of(subscription: SubscriptionData | None) -> object:
     return subscription.expression_type, subscription.sub_string.strip()
 
 
-def _unexplained(
+def _find_unexplained(
     group: str, client_id: str, mine: Mapping[str, SubscriptionData], group_table: Mapping[str, SubscriptionData]
 ) -> list[SubscriptionConflict]:
-    """Topics for which the broker has a subscription that is not this member's, nor older than it.
+    """Topics for which the broker has a subscription that is not this member's, nor older.
 
     A topic that the broker does not have yet proves nothing: the heartbeat may be in flight.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
 from rmqfast.client.consumer.subscription import (
     SOMEBODY,
@@ -11,11 +10,11 @@ from rmqfast.client.consumer.subscription import (
     meaning_of,
     subscription_conflicts,
 )
-from rmqfast.client.instance import RouteTable
+from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.scheduler import Handle, Scheduler
 from rmqfast.errors import ResponseError, RmqError
 from rmqfast.logs import logger_of
-from rmqfast.remoting import RequestCode, Response, ResponseCode
+from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -33,29 +32,6 @@ ATTEMPTS = 3
 MOST_ASKED = 32
 
 
-class WatcherApi(Protocol):
-    """Sends requests to brokers."""
-
-    def ask(self, address: str, code: int, ext_fields: dict[str, object], *, timeout: float | None = None) -> Response:
-        """Sends a request, and waits for the answer."""
-
-
-class WatcherInstance(Protocol):
-    """The client instance interface that a watcher uses."""
-
-    @property
-    def client_id(self) -> str:
-        """This member."""
-
-    @property
-    def api(self) -> WatcherApi:
-        """Sends requests to brokers."""
-
-    @property
-    def routes(self) -> RouteTable:
-        """Where brokers are."""
-
-
 class SubscriptionWatcher:
     """Compares the subscriptions of this member with those of the others.
 
@@ -69,7 +45,7 @@ class SubscriptionWatcher:
 
     def __init__(
         self,
-        instance: WatcherInstance,
+        instance: ClientInstance,
         group: str,
         subscriptions: Callable[[], Iterable[SubscriptionData]],
         on_conflict: Callable[[SubscriptionConflict], None] | None = None,
@@ -88,19 +64,17 @@ class SubscriptionWatcher:
         self._is_looking = self._is_stopped = False
 
     def start(self, scheduler: Scheduler, interval: float) -> None:
-        """Looks after each heartbeat from now on; nothing if it does already."""
         if self._handle is None:
             self._handle = scheduler.every(min(LATER, interval), interval, self.look_soon)
 
     def stop(self) -> None:
-        """Stops looking; a look in flight reports no conflict."""
         self._is_stopped = True
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
     def look_soon(self) -> None:
-        """Looks on a thread of its own, as silent members take their time; nothing if a look is in flight."""
+        """Looks on another thread, as silent members take their time; does nothing if a look is in progress."""
         if not self._is_looking:
             new_thread(self.look, name="rmqfast-subscriptions").start()
 
@@ -122,10 +96,9 @@ class SubscriptionWatcher:
         return self.conflicts
 
     def _look(self) -> list[SubscriptionConflict]:
-        """The conflicts that were not there at the last look."""
         mine = list(self._subscriptions())
         address = next(filter(None, (self._instance.routes.any_address(each.topic) for each in mine)), None)
-        group = None if address is None else self._known(address)
+        group = None if address is None else self._fetch_group(address)
         if address is None or group is None:
             return []
         if self._instance.client_id not in group.client_ids:
@@ -141,8 +114,7 @@ class SubscriptionWatcher:
             sorted([*conflicts, *self._given_away_before(conflicts)], key=lambda conflict: conflict.topic)
         )
 
-    def _known(self, address: str) -> ConsumerConnection | None:
-        """The group; `None` before the first heartbeat of any member."""
+    def _fetch_group(self, address: str) -> ConsumerConnection | None:
         fields: dict[str, object] = {"consumerGroup": self._group}
         code = RequestCode.GET_CONSUMER_CONNECTION_LIST
         try:
@@ -156,7 +128,7 @@ class SubscriptionWatcher:
     def _note_changes(
         self, group: ConsumerConnection, mine: Iterable[SubscriptionData], others: frozenset[str]
     ) -> None:
-        """Forgets who has left; where anything is new, all are asked again, and what they said counts until then."""
+        """Forgets members that left; after a change asks all again, and uses their last answers until then."""
         table = frozenset((topic, each.sub_version, meaning_of(each)) for topic, each in group.subscriptions.items())
         seen = frozenset(group.client_ids), table, frozenset((each.topic, meaning_of(each)) for each in mine)
         self._said = {client_id: said for client_id, said in self._said.items() if client_id in others}
@@ -165,7 +137,6 @@ class SubscriptionWatcher:
             self._attempts.clear()
 
     def _ask(self, address: str, others: frozenset[str]) -> None:
-        """Asks some of those who are to be asked: whoever was never asked first, then whoever was asked longest ago."""
         in_turn = [*sorted(others - self._said.keys()), *self._said]
         due = [name for name in in_turn if name in self._stale and self._attempts.get(name, 0) < ATTEMPTS]
         for client_id in sorted(due, key=lambda client_id: self._attempts.get(client_id, 0))[:MOST_ASKED]:
@@ -176,7 +147,6 @@ class SubscriptionWatcher:
                 self._stale.discard(client_id)
 
     def _wishes(self, address: str, client_id: str) -> Mapping[str, SubscriptionData] | None:
-        """What a member says; `None` where it does not answer."""
         fields: dict[str, object] = {"consumerGroup": self._group, "clientId": client_id, "jstackEnable": False}
         try:
             answer = self._instance.api.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, timeout=TIMEOUT)
@@ -186,7 +156,7 @@ class SubscriptionWatcher:
             return None
 
     def _given_away_before(self, conflicts: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
-        """Conflicts with a silent member: the broker has what that wants only now and then, in turn with others'."""
+        """Conflicts with a silent member: the broker has its subscription only at times, in turn with others."""
         if None not in self._said.values():
             return []
         topics, present = {conflict.topic for conflict in conflicts}, {*self._said, self._instance.client_id, SOMEBODY}
@@ -199,7 +169,6 @@ class SubscriptionWatcher:
         ]
 
     def _note(self, conflicts: list[SubscriptionConflict]) -> list[SubscriptionConflict]:
-        """Keeps the conflicts of a look; returns the new ones."""
         before, self.conflicts = self.conflicts, tuple(conflicts)
         for conflict in before:
             if conflict.topic not in {other.topic for other in conflicts}:

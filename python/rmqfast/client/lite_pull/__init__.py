@@ -2,8 +2,8 @@
 
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull.lite_pull_consumer import LitePullConsumer
+from rmqfast.client.lite_pull.lite_pull_member import TopicMessageQueueChangeListener
 from rmqfast.client.lite_pull.options import LitePullOptions, MessageQueueListener
-from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener
 
 __all__ = [
     "ConsumeFromWhere",

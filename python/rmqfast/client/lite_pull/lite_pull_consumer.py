@@ -1,6 +1,6 @@
-"""Pulls in the background, and gives what came when it is asked.
+"""A lite pull consumer.
 
-Source: `DefaultLitePullConsumer`.
+Source: RocketMQ's `DefaultLitePullConsumer`, `AssignedMessageQueue`, `DefaultLitePullConsumerImpl`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from rmqfast.client.consumer import UNREACHABLE, MessageSelector, ReadOffsetType
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.consumer.hooks import ConsumeTraceHook
 from rmqfast.client.instance import ServiceState, TracedClientArguments
-from rmqfast.client.lite_pull.lite_pull_member import LitePullMember, SubscriptionType
+from rmqfast.client.lite_pull.lite_pull_member import LitePullMember, SubscriptionType, TopicMessageQueueChangeListener
 from rmqfast.client.lite_pull.options import LitePullOptions
-from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener
 from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
 from rmqfast.client.pulling.pulled_queues import PulledQueue, messages_of
 from rmqfast.client.trace.dispatcher import config_and_trace
@@ -29,18 +28,17 @@ from rmqfast.system import monotonic
 _MOST_ROWS = 8192
 _MOST_BYTES = 768 << 10
 
-Taken: TypeAlias = tuple[PulledQueue[None], Fetched]
+PulledAnswer: TypeAlias = tuple[PulledQueue[None], Fetched]
 
 
 @suggests_names
 @not_picklable("make one in each process")
 class LitePullConsumer(ActiveConsumer[LitePullMember]):
-    """Pulls in the background, and gives what came when it is asked.
+    """Pulls in the background; `poll` returns the messages.
 
-    What `poll` returns counts as consumed from then on. Where that is, is noted by the next `poll` (every five seconds,
-    unless `auto_commit` is off) or by `commit_sync`, and stored every five seconds, at the end, and when a queue is
-    given up. So what the last `poll` returned comes once more after the end, unless it was committed; and messages
-    that an expression leaves out behind the last one that it lets through are passed over once more.
+    `poll` marks what it returns as consumed. The next `poll` records the position (every 5 s unless `auto_commit` is
+    off), as does `commit_sync`; it is stored every 5 s, on shutdown and when a queue is revoked. The messages of the
+    last `poll` are redelivered after a shutdown, unless they were committed.
 
     Args:
         group: The consumer group.
@@ -60,8 +58,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         ...         consumer.subscribe("orders", "paid || sent")
         ...         [message.body for message in consumer.poll(timeout=10.0)]
         [b'paid']
-
-    Source: `DefaultLitePullConsumer`.
     """
 
     def __init__(
@@ -80,7 +76,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
     @property
     def auto_commit(self) -> bool:
-        """Whether `poll` notes now and then what it gave before."""
+        """Whether `poll` records the positions of earlier messages."""
         return self._auto_commit
 
     @auto_commit.setter
@@ -88,16 +84,14 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._auto_commit = is_on
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None = "*") -> None:
-        """Wants messages of a topic, whose queues are shared out among the members of the group.
+        """Subscribes to a topic, whose queues are divided among the members of the group.
 
         Args:
-            topic: The topic; one that it wants already is wanted with the new expression from now on.
+            topic: The topic; a second call for it changes the expression.
             expression: Tags joined by `||`, `*` for all, or a `MessageSelector`.
 
         Raises:
             ClientError: There is no topic, the expression is none, or queues are assigned.
-
-        Source: `DefaultLitePullConsumer.subscribe`.
         """
         try:
             if not topic:
@@ -107,38 +101,33 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             raise ClientError(f"subscribe exception: {error}") from error
 
     def unsubscribe(self, topic: str) -> None:
-        """Wants messages of a topic no more; their backlog is thrown away.
-
-        Source: `DefaultLitePullConsumer.unsubscribe`.
-        """
+        """Unsubscribes; discards the backlog."""
         self._member.unsubscribe(topic)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Wants the messages of these queues, whoever else has them, and no others.
+        """Pulls these queues and no others, without a rebalance.
 
         Raises:
             ArgumentError: There are none.
             ClientError: Topics are subscribed to.
-
-        Source: `DefaultLitePullConsumer.assign`.
         """
-        assigned = [self._member.wrapped(queue) for queue in queues or ()]
+        assigned = [self._member.with_namespace(queue) for queue in queues or ()]
         if not assigned:
             raise ArgumentError("Message queues can not be null or empty.")
         self._member.assign(assigned)
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that it has now."""
-        return [self._member.shown(pulled.queue) for pulled in self._member.queues.queues()]
+        """The queues that it pulls now."""
+        return [self._member.without_namespace(pulled.queue) for pulled in self._member.queues.queues()]
 
     @property
     def backlog(self) -> int:
-        """Messages that came and wait for `poll`."""
+        """The number of messages that wait for `poll`."""
         return self._member.queues.backlog
 
     def poll(self, timeout: Duration | None = None) -> list[MessageView]:
-        """What came with one pull of one queue; nothing where nothing came in time.
+        """Returns the messages of one pull of one queue; an empty list after the timeout.
 
         Args:
             timeout: How long to wait, in seconds; that of the options unless given.
@@ -146,63 +135,59 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         Raises:
             ClientError: It is not running.
             ArgumentError: A timeout below 0.
-
-        Source: `DefaultLitePullConsumer.poll`.
         """
         deadline = monotonic() + self._before_poll(timeout)
-        while (taken := self._member.queues.take(max(0.0, deadline - monotonic()))) is not None:
-            for pulled, fetched in taken:
+        while (answers := self._member.queues.take(max(0.0, deadline - monotonic()))) is not None:
+            for pulled, fetched in answers:
                 if self._has_messages(pulled, fetched) and (messages := self._messages(pulled, fetched)):
                     return messages
         return []
 
     def poll_arrow(self, timeout: Duration | None = None, columns: Sequence[str] | None = None) -> Any:
-        """What came, as one Arrow batch, without an object for each message.
+        """Returns messages as one Arrow batch, without an object for each message.
 
         Args:
             timeout: How long to wait for the first message, in seconds; that of the options unless given.
             columns: Of the row, and in which order; all unless given.
 
         Returns:
-            An object with `__arrow_c_array__`, for `pyarrow.record_batch` and others: as much as waits of one broker's
-            queues, up to about 8,192 messages or 1 MiB of records; `None` where nothing came in time.
+            An object with `__arrow_c_array__`, for `pyarrow.record_batch` and others: the backlog of one broker's
+            queues, up to about 8,192 messages or 1 MiB of records; `None` after the timeout.
 
         Raises:
             ClientError: It is not running.
             ArgumentError: A timeout below 0.
-            UnknownColumnError: A column that the row does not have; nothing is lost by it.
+            UnknownColumnError: A column that the row does not have; no message is lost.
         """
         deadline = monotonic() + self._before_poll(timeout)
         names = None if columns is None else list(columns)
         if names is not None:
-            messages_to_arrow([], names)  # whether there are such columns
-        while taken := self._gathered(deadline):
-            batch = self._arrow(taken, names)
+            messages_to_arrow([], names)  # raises for unknown columns before messages are taken
+        while answers := self._gather(deadline):
+            batch = self._arrow(answers, names)
             if batch is not None:
                 return batch
         return None
 
     def __iter__(self) -> Iterator[MessageView]:
-        """The messages, one by one, for as long as it runs; commits as `poll` does, whole batches."""
+        """Yields messages until it is shut down; commits whole batches, as `poll` does."""
         while self.is_running:
             try:
                 messages = self.poll()
             except ClientError:
                 if self._member.state is ServiceState.SHUTDOWN_ALREADY:
-                    return  # another thread has ended it
+                    return  # another thread has shut it down
                 raise
             yield from messages
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Goes on elsewhere in a queue; its backlog is thrown away.
+        """Seeks to an offset of a queue; discards its backlog.
 
         Raises:
             ClientError: It does not have the queue, the queue does not have the offset, or its broker does not answer.
-
-        Source: `DefaultLitePullConsumer.seek`.
         """
         self._member.check_running()
-        wrapped = self._member.wrapped(queue)
+        wrapped = self._member.with_namespace(queue)
         self._check_assigned(wrapped)
         least, most = self._member.admin.min_offset(wrapped), self._member.admin.max_offset(wrapped)
         # the end itself is a place: the next message will be there
@@ -212,27 +197,23 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             self._check_assigned(wrapped)
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Goes on at a queue's first message that is still there.
+        """Seeks to the first message of the queue.
 
         Raises:
             ClientError: As `seek`.
-
-        Source: `DefaultLitePullConsumer.seekToBegin`.
         """
         self.seek(queue, self.min_offset(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
-        """Goes on behind a queue's last message.
+        """Seeks to the end of the queue.
 
         Raises:
             ClientError: As `seek`.
-
-        Source: `DefaultLitePullConsumer.seekToEnd`.
         """
         self.seek(queue, self.max_offset(queue))
 
     def seek_to_time(self, queue: MessageQueue, timestamp: Time) -> None:
-        """Goes on at the message of a time: `seek` to `offset_for_timestamp`.
+        """Seeks to the message of a time: to `offset_for_timestamp`.
 
         Args:
             queue: The queue.
@@ -244,66 +225,52 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self.seek(queue, self.offset_for_timestamp(queue, timestamp))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Wants nothing new of queues; their backlog still comes. Those that it does not have are passed over.
-
-        Source: `DefaultLitePullConsumer.pause`.
-        """
-        self._member.queues.pause(map(self._member.wrapped, queues), is_paused=True)
+        """Pauses pulls of queues; `poll` still returns their backlog. Queues that it does not have are ignored."""
+        self._member.queues.pause(map(self._member.with_namespace, queues), is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Wants messages of queues again.
-
-        Source: `DefaultLitePullConsumer.resume`.
-        """
-        self._member.queues.pause(map(self._member.wrapped, queues), is_paused=False)
+        """Resumes pulls of queues."""
+        self._member.queues.pause(map(self._member.with_namespace, queues), is_paused=False)
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether nothing new is wanted of a queue, as of one that it does not have.
-
-        Source: `AssignedMessageQueue.isPaused`.
-        """
-        pulled = self._member.queues.get(self._member.wrapped(queue))
+        """Whether pulls of a queue are paused; True for a queue that it does not have."""
+        pulled = self._member.queues.get(self._member.with_namespace(queue))
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
-        """Notes in memory where it is in all its queues; brokers are told every five seconds, and at the end.
-
-        Source: `DefaultLitePullConsumer.commitSync`.
-        """
+        """Records the positions in all its queues; stored every five seconds, and on shutdown."""
         self._member.check_process()
         self._commit()
 
     def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
-        """Notes in memory where it is in its queues; brokers are told every five seconds, and at the end.
+        """Records the positions in its queues; stored every five seconds, and on shutdown.
 
         Args:
-            queues: Only these; those that it does not have are passed over.
-            persist: Whether to store at once, too, what is noted of all its queues.
+            queues: Only these; queues that it does not have are ignored.
+            persist: Whether to store the positions of all its queues at once.
 
         Raises:
             ClientError: It is not running.
-
-        Source: `DefaultLitePullConsumer.commit`.
         """
         self._member.check_running()
-        wrapped = None if queues is None else list(map(self._member.wrapped, queues))
+        wrapped = None if queues is None else list(map(self._member.with_namespace, queues))
         if wrapped == []:
             return
         self._commit(wrapped)
         if persist:
-            # Java stores these queues alone, and thereby forgets what is noted of the others
+            # Java stores these queues alone, and thereby forgets the positions of the others
             self._member.persist_consumer_offset()
 
     def committed(self, queue: MessageQueue) -> int:
-        """Where the group goes on in a queue: what is noted, else what is stored; -1 where there is nothing.
+        """Returns the committed offset of a queue: the recorded or else the stored one; -1 for none.
 
         Raises:
             ClientError: It is not running, or the broker does not answer.
-
-        Source: `DefaultLitePullConsumer.committed`.
         """
         self._member.check_running()
-        offset = self._member.offsets.read_offset(self._member.wrapped(queue), ReadOffsetType.MEMORY_FIRST_THEN_STORE)
+        offset = self._member.offsets.read_offset(
+            self._member.with_namespace(queue), ReadOffsetType.MEMORY_FIRST_THEN_STORE
+        )
         if offset == UNREACHABLE:
             raise ClientError(
                 f"the broker {queue.broker_name} does not tell an offset", next_step="a warning in the log says why"
@@ -319,8 +286,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
         Raises:
             ClientError: It is not running, or the broker is not known or does not answer.
-
-        Source: `DefaultLitePullConsumer.offsetForTimestamp`.
         """
         return self.search_offset(queue, timestamp)
 
@@ -329,8 +294,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
         Raises:
             ClientError: It is not running, nobody has the topic, or no name server answers.
-
-        Source: `DefaultLitePullConsumer.fetchMessageQueues`.
         """
         self._member.check_running()
         return sorted(self._member.fetch_queues(topic))
@@ -338,7 +301,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
     def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Has a listener told when a topic has got other queues; that is looked at every 30 seconds.
+        """Registers a listener for changed queues of a topic; checked every 30 seconds.
 
         Args:
             topic: The topic.
@@ -346,8 +309,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
         Raises:
             ClientError: There is no topic or no listener.
-
-        Source: `DefaultLitePullConsumer.registerTopicMessageQueueChangeListener`.
         """
         if not topic or listener is None:
             raise ClientError("Topic or listener is null")
@@ -364,10 +325,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._member.on_arrival = callback
 
     def _commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Notes in memory where the application is.
-
-        Source: `DefaultLitePullConsumerImpl.commitAll`, `commit`.
-        """
         pulled = self._member.queues.queues() if queues is None else filter(None, map(self._member.queues.get, queues))
         for each in pulled:
             if each.consume_offset >= 0:
@@ -388,7 +345,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             raise ClientError(f"The message queue is not in assigned list{maybe}, message queue: {queue}")
 
     def _has_messages(self, pulled: PulledQueue[None], fetched: Fetched) -> bool:
-        """Whether an answer has messages: the application has them from now on."""
         if fetched.status == "OFFSET_ILLEGAL":
             self._member.queues.go_on_at(pulled, offset_to_go_on_at(self._member.instance.api, pulled, fetched))
         if fetched.offsets is None:
@@ -397,26 +353,26 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         pulled.consume_offset = fetched.offsets[1] + 1
         return True
 
-    def _gathered(self, deadline: float) -> list[Taken]:
-        """As much as waits of the broker that comes first; what others have is taken later."""
-        taken, others = list[Taken](), list[Taken]()
+    def _gather(self, deadline: float) -> list[PulledAnswer]:
+        # a batch has one broker: messages of others go back to the queues
+        answers, others = list[PulledAnswer](), list[PulledAnswer]()
         rows = size = 0
         while rows < _MOST_ROWS and size < _MOST_BYTES:
-            wait = 0.0 if taken else max(0.0, deadline - monotonic())
-            came = self._member.queues.take(wait)
-            if came is None:
+            wait = 0.0 if answers else max(0.0, deadline - monotonic())
+            new = self._member.queues.take(wait)
+            if new is None:
                 break
-            for pulled, fetched in came:
+            for pulled, fetched in new:
                 if not self._has_messages(pulled, fetched):
                     continue
-                is_other = taken and pulled.queue.broker_name != taken[0][0].queue.broker_name
-                (others if is_other else taken).append((pulled, fetched))
+                is_other = answers and pulled.queue.broker_name != answers[0][0].queue.broker_name
+                (others if is_other else answers).append((pulled, fetched))
                 rows, size = rows + len(fetched), size + fetched.size
         self._give_back(others)
-        return taken
+        return answers
 
-    def _give_back(self, taken: list[Taken]) -> None:
-        for pulled, fetched in reversed(taken):
+    def _give_back(self, answers: list[PulledAnswer]) -> None:
+        for pulled, fetched in reversed(answers):
             pulled.consume_offset = fetched.offsets[0] if fetched.offsets else pulled.consume_offset
             self._member.queues.give_back(fetched)
 
@@ -424,19 +380,19 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         namespace = self._member.config.namespace
         messages = messages_of(fetched, namespace)
         if self.hooks:
-            self.hooks.pulled(self.group, messages, pulled.queue, namespace)
+            self.hooks.on_pull(self.group, messages, pulled.queue, namespace)
         return messages
 
-    def _arrow(self, taken: list[Taken], columns: list[str] | None) -> Any:
-        """One batch of as many of these as fit into one; the others wait again."""
+    def _arrow(self, answers: list[PulledAnswer], columns: list[str] | None) -> Any:
         while not (self._member.config.namespace or self.hooks):
-            made = fetched_to_arrow([fetched for _, fetched in taken], columns)
-            if len(made) <= 1:
-                return made[0] if made else None
-            if len(taken) == 1:
+            batches = fetched_to_arrow([fetched for _, fetched in answers], columns)
+            if len(batches) <= 1:
+                return batches[0] if batches else None
+            if len(answers) == 1:
                 break
-            half = len(taken) // 2
-            self._give_back(taken[half:])
-            del taken[half:]
-        messages = [message for each in taken for message in self._messages(*each)]
+            # decompressed, they need more than one batch: half of them wait again
+            half = len(answers) // 2
+            self._give_back(answers[half:])
+            del answers[half:]
+        messages = [message for each in answers for message in self._messages(*each)]
         return messages_to_arrow(messages, columns) if messages else None

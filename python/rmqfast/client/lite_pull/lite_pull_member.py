@@ -1,6 +1,6 @@
-"""A lite pull consumer while it runs: its queues are pulled, and shared out with the other members of its group.
+"""The running side of a lite pull consumer.
 
-Source: `DefaultLitePullConsumerImpl`.
+Source: RocketMQ's `DefaultLitePullConsumerImpl`, `RebalanceLitePullImpl`.
 """
 
 from __future__ import annotations
@@ -8,29 +8,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 from rmqfast._native import Puller
-from rmqfast.client.consumer import MessageSelector, OffsetStore, build_subscription_data
+from rmqfast.client.consumer import (
+    MessageSelector,
+    OffsetStore,
+    PullRequest,
+    ReadOffsetType,
+    Rebalance,
+    build_subscription_data,
+    compute_pull_from_where,
+)
 from rmqfast.client.consumer.active_member import ActiveMember
+from rmqfast.client.consumer.queue_admin import QueueAdmin
+from rmqfast.client.consumer.rebalance import OwnedQueue
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientConfig, ClientInstance, Handle
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.instance.scheduler import Scheduler
-from rmqfast.client.lite_pull.options import LitePullOptions
-from rmqfast.client.lite_pull.rebalance_lite_pull import RebalanceLitePull
-from rmqfast.client.lite_pull.topic_watch import TopicWatch
+from rmqfast.client.lite_pull.options import LitePullOptions, MessageQueueListener
 from rmqfast.client.producer import Producer
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
 from rmqfast.client.trace import AsyncTraceDispatcher
-from rmqfast.errors import ClientError
+from rmqfast.errors import ClientError, RmqError
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.credentials import STREAM_FIELDS
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.system import monotonic
+from rmqfast.threads import new_lock
 
 _log = logger_of(__name__)
 
@@ -42,11 +51,119 @@ _PATIENCE = 1.0
 
 
 class SubscriptionType(Enum):
-    """Whether the group's members share the queues, or the application says which it wants."""
+    """The way to get queues: by rebalance, or assigned by the application."""
 
     NONE = "NONE"
     SUBSCRIBE = "SUBSCRIBE"
     ASSIGN = "ASSIGN"
+
+
+class RebalanceLitePull(Rebalance[OwnedQueue]):
+    """The queues of a lite pull consumer."""
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        options: LitePullOptions,
+        offset_store: OffsetStore,
+        *,
+        queues: PulledQueues[None],
+        on_changed: MessageQueueListener,
+    ) -> None:
+        super().__init__(instance, group, options.message_model, options.strategy, offset_store)
+        self._options, self._queues, self._on_changed = options, queues, on_changed
+        admin = QueueAdmin(instance)
+        self._max_offset: Callable[[MessageQueue], int] = admin.max_offset
+        self._search_offset: Callable[[MessageQueue, int], int] = admin.search_offset
+
+    def new_process_queue(self, _queue: MessageQueue) -> OwnedQueue:
+        return OwnedQueue()
+
+    def remove_unnecessary(self, queue: MessageQueue, _process_queue: OwnedQueue) -> bool:
+        self._queues.stop([queue])  # nobody gets its messages once its offset is stored
+        self.offset_store.persist(queue)
+        self.offset_store.remove_offset(queue)
+        return True
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        return compute_pull_from_where(
+            self._options.consume_from_where,
+            queue,
+            self.offset_store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE),
+            max_offset=self._max_offset,
+            search_offset=self._search_offset,
+            consume_timestamp=self._options.consume_timestamp,
+        )
+
+    def dispatch(self, requests: Sequence[PullRequest[OwnedQueue]]) -> None:
+        for request in requests:
+            self._queues.start(PulledQueue(request.queue, None, request.next_offset))
+
+    def message_queue_changed(
+        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
+    ) -> None:
+        self._on_changed(topic, all_queues, mine)
+
+
+#: Called with the topic and its queues. Source: `TopicMessageQueueChangeListener`.
+TopicMessageQueueChangeListener: TypeAlias = Callable[[str, frozenset[MessageQueue]], object]
+
+
+class TopicWatch:
+    """Checks topics for changed queues, and calls listeners."""
+
+    def __init__(self, fetch: Callable[[str], frozenset[MessageQueue]]) -> None:
+        self._fetch = fetch
+        self._lock = new_lock()
+        self._listeners: dict[str, TopicMessageQueueChangeListener] = {}
+        self._queues: dict[str, frozenset[MessageQueue]] = {}
+
+    def register(self, topic: str, listener: TopicMessageQueueChangeListener) -> None:
+        with self._lock:
+            is_another = topic in self._listeners
+            self._listeners[topic] = listener
+        if is_another:
+            _log.warning("Topic %s had been registered, new listener will overwrite the old one", topic)
+
+    def fetch_all(self) -> None:
+        for topic in self._topics():
+            self.fetch(topic)
+
+    def fetch(self, topic: str) -> None:
+        queues = self._fetch_queues(topic)
+        if queues is not None:
+            with self._lock:
+                self._queues[topic] = queues
+
+    def compare(self) -> None:
+        for topic in self._topics():
+            queues = self._fetch_queues(topic)
+            if queues is None:
+                continue
+            with self._lock:
+                before, self._queues[topic] = self._queues.get(topic), queues
+                listener = self._listeners.get(topic)
+            if listener is not None and (before != queues or not queues):
+                _tell(listener, topic, queues)
+
+    def _topics(self) -> list[str]:
+        with self._lock:
+            return list(self._listeners)
+
+    def _fetch_queues(self, topic: str) -> frozenset[MessageQueue] | None:
+        try:
+            return self._fetch(topic)
+        except RmqError as error:
+            _log.warning("the queues of topic %s cannot be looked up: %s", topic, error)
+            return None
+
+
+def _tell(listener: TopicMessageQueueChangeListener, topic: str, queues: frozenset[MessageQueue]) -> None:
+    try:
+        listener(topic, queues)
+    except Exception:  # noqa: BLE001 - the application's, on a thread that others need
+        _log.exception("the listener of topic %s failed", topic)
 
 
 class LitePullMember(ActiveMember):
@@ -69,7 +186,7 @@ class LitePullMember(ActiveMember):
         self.type: SubscriptionType = SubscriptionType.NONE
         self._threads = Scheduler("rmqfast-lite-pull", options.pull_threads)
         self.queues: Final[PulledQueues[None]] = PulledQueues(
-            self._threads, subscription=self._subscription, begin=self._begin
+            self._threads.later, subscription=self._subscription, begin=self._begin
         )
         self.watch: Final = TopicWatch(self.fetch_queues)
         self.on_arrival: Callable[[], object] | None = None
@@ -78,11 +195,10 @@ class LitePullMember(ActiveMember):
 
     @property
     def consume_from_where(self) -> str:
-        """Where a new group begins."""
         return str(self._options.consume_from_where)
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None) -> None:
-        """Wants messages of a topic.
+        """Subscribes to a topic.
 
         Raises:
             ClientError: The expression is none, or queues are assigned.
@@ -97,14 +213,13 @@ class LitePullMember(ActiveMember):
                 self._join()
 
     def unsubscribe(self, topic: str) -> None:
-        """Wants messages of a topic no more; their backlog is thrown away."""
         with self.lock:
             wrapped = wrap(self.config.namespace, topic)
             self.wanted.pop(wrapped, None)
             self.queues.stop(pulled.queue for pulled in self.queues.queues() if pulled.queue.topic == wrapped)
 
     def assign(self, assigned: Sequence[MessageQueue]) -> None:
-        """Wants the messages of these queues, and no others.
+        """Pulls these queues, and no others.
 
         Raises:
             ClientError: Topics are subscribed to.
@@ -123,19 +238,17 @@ class LitePullMember(ActiveMember):
             ClientError: Nobody has the topic, or no name server answers.
         """
         queues = self.admin.fetch_subscribe_message_queues(wrap(self.config.namespace, topic))
-        return frozenset(map(self.shown, queues))
+        return frozenset(map(self.without_namespace, queues))
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """The subscriptions that heartbeats tell; none where queues are assigned."""
+        """The subscriptions for heartbeats; none with assigned queues."""
         return list(self.wanted.values())
 
     def end_at_exit(self, deadline: float) -> None:
-        """Pulls no more, as the interpreter ends."""
         self.queues.close()
         self._threads.stop(max(0.0, deadline - monotonic()))
 
     def not_running(self) -> ClientError:
-        """The error of a consumer that was not started, or has ended."""
         return ClientError(
             "The consumer not running, please start it first.",
             next_step=f"it is {self.state}: start it once, by start() or with; after shutdown() make another one",
@@ -147,13 +260,11 @@ class LitePullMember(ActiveMember):
         )
 
     def _owned_queues(self) -> Iterable[MessageQueue]:
-        """Source: `DefaultLitePullConsumerImpl.persistConsumerOffset`."""
         if self.type is SubscriptionType.ASSIGN:
             return [pulled.queue for pulled in self.queues.queues()]
         return self.rebalance.process_queues.copy()
 
-    def _started(self) -> None:
-        """Source: `DefaultLitePullConsumerImpl.operateAfterRunning`."""
+    def _on_start(self) -> None:
         instance = self.instance
         self.queues.open(self._make_puller(), BrokerChoice(instance.subscribe_address, instance.update_route))
         EXITS.add(self)
@@ -169,7 +280,7 @@ class LitePullMember(ActiveMember):
         if self._trace is not None:
             self._trace.start(Producer, instance.config)
 
-    def _ended(self) -> None:
+    def _on_shutdown(self) -> None:
         EXITS.remove(self)
         if self._watcher is not None:
             self._watcher.stop()
@@ -202,7 +313,6 @@ class LitePullMember(ActiveMember):
         )
 
     def _set_type(self, wanted: SubscriptionType) -> None:
-        """Source: `DefaultLitePullConsumerImpl.setSubscriptionType`."""
         if self.type not in {SubscriptionType.NONE, wanted}:
             raise ClientError(
                 "Subscribe and assign are mutually exclusive.", next_step="make another consumer for the other one"
@@ -210,26 +320,20 @@ class LitePullMember(ActiveMember):
         self.type = wanted
 
     def _join(self) -> None:
-        """Tells the brokers what it wants, and takes its queues; Java's waits up to a second for a heartbeat."""
         if self.type is SubscriptionType.SUBSCRIBE:
             self.instance.send_heartbeats()
             self.instance.rebalance_immediately()
 
     def _queues_changed(self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]) -> None:
-        """The rebalance has given it queues, or taken some away.
-
-        Source: `DefaultLitePullConsumerImpl.MessageQueueListenerImpl`.
-        """
         listener = self._options.message_queue_listener
         if listener is not None:
-            shown = (frozenset(map(self.shown, queues)) for queues in (all_queues, mine))
+            shown = (frozenset(map(self.without_namespace, queues)) for queues in (all_queues, mine))
             try:
                 listener(unwrap(self.config.namespace, topic), *shown)
             except Exception:  # noqa: BLE001 - the application's, on a thread that others need
                 _log.exception("group %s: messageQueueChanged exception", self.group)
 
     def _subscription(self, topic: str) -> SubscriptionData | None:
-        """Source: `DefaultLitePullConsumerImpl.PullTaskImpl.run`."""
         if self.type is SubscriptionType.ASSIGN:
             return SubscriptionData(topic=topic, sub_version=0)
         subscription = self.wanted.get(topic)
@@ -240,7 +344,6 @@ class LitePullMember(ActiveMember):
         return self.rebalance.compute_pull_from_where(queue)
 
     def _update_routes(self) -> None:
-        """Source: `DefaultLitePullConsumerImpl.updateTopicSubscribeInfoWhenSubscriptionChanged`."""
         for topic in list(self.wanted):
             self.instance.update_route(topic)
 

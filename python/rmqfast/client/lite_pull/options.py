@@ -1,6 +1,6 @@
-"""How a lite pull consumer pulls.
+"""Options of lite pull consumers.
 
-Source: `DefaultLitePullConsumer`.
+Source: RocketMQ's `DefaultLitePullConsumer`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DAY = 86_400.0
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LitePullOptions(ActiveOptions):
-    """How a lite pull consumer pulls; times are seconds.
+    """Options of a lite pull consumer; times are seconds.
 
     Once as much of a queue, or of all queues, is there as a threshold says, no more is pulled until half of the
     messages are gone. What is in flight counts with what it may bring, so that of a queue never more than the threshold
@@ -65,8 +65,6 @@ class LitePullOptions(ActiveOptions):
         >>> consumer = LitePullConsumer("billing", name_server="127.0.0.1:9876", options=options)
         >>> options.pull_batch_size
         10
-
-    Source: `DefaultLitePullConsumer`.
     """
 
     auto_commit: bool = True

@@ -1,6 +1,6 @@
-"""How a consumer pulls by hand.
+"""Options of pull consumers.
 
-Source: `DefaultMQPullConsumer`.
+Source: RocketMQ's `DefaultMQPullConsumer`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozen
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PullOptions(ActiveOptions):
-    """How a consumer pulls by hand; times are seconds.
+    """Options of a pull consumer; times are seconds.
 
     Attributes:
         max_reconsume_times: Failed consumptions after which a message that is sent back becomes a dead letter.
@@ -36,8 +36,6 @@ class PullOptions(ActiveOptions):
         >>> consumer = PullConsumer("books", name_server="127.0.0.1:9876", options=options)
         >>> options.message_model
         'BROADCASTING'
-
-    Source: `DefaultMQPullConsumer`.
     """
 
     max_reconsume_times: int = 16

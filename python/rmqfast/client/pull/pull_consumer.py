@@ -1,6 +1,6 @@
-"""Pulls queue by queue, from where its application says.
+"""A pull consumer.
 
-Source: `DefaultMQPullConsumer`.
+Source: RocketMQ's `DefaultMQPullConsumer`, `PullCallback`, `DefaultMQPullConsumerImpl`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import cached_property
-from typing import Final, TypeAlias, Unpack, overload
+from typing import Final, TypeAlias, Unpack
 
 from rmqfast._native import MessageView
 from rmqfast.arguments import Duration, seconds, suggests_names
@@ -39,11 +39,11 @@ _LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
 @suggests_names
 @not_picklable("make one in each process")
 class PullConsumer(ActiveConsumer[PullMember]):
-    """Pulls queue by queue, from where its application says; threads may share it.
+    """Pulls from queues and offsets that its application chooses; threads may share it.
 
-    The application keeps the offsets: nothing is noted of what was pulled. `update_consume_offset` notes one in memory;
-    every five seconds those of queues are stored that the rebalance gave to this member, and the others forgotten. Who
-    drives queues by hand calls `offset_store.update_to_broker(queue, offset, oneway=False)`.
+    The application keeps the offsets. `update_consume_offset` records one in memory; every 5 s those of queues that the
+    rebalance assigned to this member are stored, and others dropped. To store the offset of a queue chosen by hand,
+    call `offset_store.update_to_broker(queue, offset, oneway=False)`.
 
     Args:
         group: The consumer group.
@@ -63,8 +63,6 @@ class PullConsumer(ActiveConsumer[PullMember]):
         ...         result = consumer.pull(queue, "paid || sent", 0, 32)
         >>> result.status.value, result.next_begin_offset, [message.body for message in result.messages]
         ('FOUND', 1, [b'paid'])
-
-    Source: `DefaultMQPullConsumer`.
     """
 
     def __init__(self, group: str, *, options: PullOptions | None = None, **arguments: Unpack[ClientArguments]) -> None:
@@ -74,12 +72,12 @@ class PullConsumer(ActiveConsumer[PullMember]):
 
     @property
     def register_topics(self) -> frozenset[str]:
-        """The topics whose queues are shared out among the members of the group."""
+        """The topics whose queues are divided among the members of the group."""
         return frozenset(self._member.registered)
 
     @register_topics.setter
     def register_topics(self, topics: Iterable[str]) -> None:
-        """Before the start.
+        """Sets the topics, before the start.
 
         Raises:
             ClientError: It is running, or a topic has no such name.
@@ -96,12 +94,10 @@ class PullConsumer(ActiveConsumer[PullMember]):
 
         Raises:
             ClientError: It is not running, nobody has the topic, or no name server answers.
-
-        Source: `DefaultMQPullConsumer.fetchSubscribeMessageQueues`.
         """
         self._member.check_running()
         queues = self._member.admin.fetch_subscribe_message_queues(wrap(self._member.config.namespace, topic))
-        return [self._member.shown(queue) for queue in queues]
+        return [self._member.without_namespace(queue) for queue in queues]
 
     def fetch_message_queues_in_balance(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that the rebalance gave to this member.
@@ -109,15 +105,13 @@ class PullConsumer(ActiveConsumer[PullMember]):
         Raises:
             ClientError: It is not running.
             ArgumentError: There is no topic.
-
-        Source: `DefaultMQPullConsumer.fetchMessageQueuesInBalance`.
         """
         self._member.check_running()
         if topic is None:
             raise ArgumentError("topic is null")
         full_topic = wrap(self._member.config.namespace, topic)
         return sorted(
-            self._member.shown(queue)
+            self._member.without_namespace(queue)
             for queue in self._member.rebalance.process_queues.copy()
             if queue.topic == full_topic
         )
@@ -130,7 +124,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
         max_messages: int,
         timeout: Duration | None = None,
     ) -> PullResult:
-        """Pulls, and waits for the answer; where there is nothing, that is the answer.
+        """Pulls without long polling: an empty queue is answered at once.
 
         Args:
             queue: Where from.
@@ -143,46 +137,20 @@ class PullConsumer(ActiveConsumer[PullMember]):
             ClientError: It is not running, an argument is not such as brokers take, or the broker is not known.
             ResponseError: The broker refused.
             RemotingError: There is no answer.
-
-        Source: `DefaultMQPullConsumer.pull`.
         """
-        return self._pulled(self._checked(queue, expression, offset, max_messages), self._timeout(timeout))
+        return self._pull(self._new_pull(queue, expression, offset, max_messages), self._timeout(timeout))
 
     def pull_block_if_not_found(
         self, queue: MessageQueue, expression: str | MessageSelector | None, offset: int, max_messages: int
     ) -> PullResult:
-        """As `pull`, but where there is nothing, the broker waits for messages: for `broker_suspend` seconds or so.
+        """Pulls with long polling: the broker waits for messages for about `broker_suspend` seconds.
 
         Raises:
             ClientError: As `pull`.
             RemotingError: As `pull`.
-
-        Source: `DefaultMQPullConsumer.pullBlockIfNotFound`.
         """
-        pull = self._checked(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
-        return self._pulled(pull, self.options.suspend_timeout)
-
-    @overload
-    def pull_async(
-        self,
-        queue: MessageQueue,
-        expression: str | MessageSelector | None,
-        offset: int,
-        max_messages: int,
-        callback: None = None,
-        timeout: Duration | None = None,
-    ) -> Future[PullResult]: ...
-
-    @overload
-    def pull_async(
-        self,
-        queue: MessageQueue,
-        expression: str | MessageSelector | None,
-        offset: int,
-        max_messages: int,
-        callback: PullCallback,
-        timeout: Duration | None = None,
-    ) -> None: ...
+        pull = self._new_pull(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
+        return self._pull(pull, self.options.suspend_timeout)
 
     def pull_async(  # noqa: PLR0917 - as Java has them
         self,
@@ -192,40 +160,15 @@ class PullConsumer(ActiveConsumer[PullMember]):
         max_messages: int,
         callback: PullCallback | None = None,
         timeout: Duration | None = None,
-    ) -> Future[PullResult] | None:
-        """As `pull`, without waiting.
-
-        A callback is called once with the result or the error, on one of the client's threads; without one, a `Future`
-        is returned.
+    ) -> Future[PullResult]:
+        """Starts `pull` and returns its `Future`; a callback gets the result or error on a thread of the client.
 
         Raises:
-            ClientError: As `pull`; there will be no call.
-            RemotingError: Nobody can be asked; there will be no call.
-
-        Source: `DefaultMQPullConsumer.pull` with a `PullCallback`.
+            ClientError: As `pull`; the callback is not called.
+            RemotingError: The broker cannot be reached; the callback is not called.
         """
-        pull = self._checked(queue, expression, offset, max_messages)
-        return self._submitted(pull, callback, self._timeout(timeout))
-
-    @overload
-    def pull_block_if_not_found_async(
-        self,
-        queue: MessageQueue,
-        expression: str | MessageSelector | None,
-        offset: int,
-        max_messages: int,
-        callback: None = None,
-    ) -> Future[PullResult]: ...
-
-    @overload
-    def pull_block_if_not_found_async(
-        self,
-        queue: MessageQueue,
-        expression: str | MessageSelector | None,
-        offset: int,
-        max_messages: int,
-        callback: PullCallback,
-    ) -> None: ...
+        pull = self._new_pull(queue, expression, offset, max_messages)
+        return self._submit(pull, callback, self._timeout(timeout))
 
     def pull_block_if_not_found_async(
         self,
@@ -234,61 +177,53 @@ class PullConsumer(ActiveConsumer[PullMember]):
         offset: int,
         max_messages: int,
         callback: PullCallback | None = None,
-    ) -> Future[PullResult] | None:
-        """As `pull_block_if_not_found`, without waiting.
+    ) -> Future[PullResult]:
+        """Starts `pull_block_if_not_found`, as `pull_async` does.
 
         Raises:
             ClientError: As `pull_async`.
             RemotingError: As `pull_async`.
-
-        Source: `DefaultMQPullConsumer.pullBlockIfNotFound` with a `PullCallback`.
         """
-        pull = self._checked(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
-        return self._submitted(pull, callback, self.options.suspend_timeout)
+        pull = self._new_pull(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
+        return self._submit(pull, callback, self.options.suspend_timeout)
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Notes in memory where to go on.
+        """Sets the group's offset of a queue in memory.
 
         Raises:
             ClientError: It is not running.
-
-        Source: `DefaultMQPullConsumer.updateConsumeOffset`.
         """
         self._member.check_running()
-        self._member.offsets.update_offset(self._member.wrapped(queue), offset)
+        self._member.offsets.update_offset(self._member.with_namespace(queue), offset)
 
     def fetch_consume_offset(self, queue: MessageQueue, from_store: bool) -> int:  # noqa: FBT001 - as Java has it
-        """Where to go on: -1 where nobody knows, -2 where the broker does not answer.
+        """Returns the group's offset of a queue: -1 for none, -2 if the broker does not answer.
 
         Args:
             queue: The queue.
-            from_store: Whether to ask the store; otherwise it is asked where there is nothing in memory.
+            from_store: Whether to ask the store; otherwise it is asked if there is none in memory.
 
         Raises:
             ClientError: It is not running.
-
-        Source: `DefaultMQPullConsumer.fetchConsumeOffset`.
         """
         self._member.check_running()
         kind = ReadOffsetType.READ_FROM_STORE if from_store else ReadOffsetType.MEMORY_FIRST_THEN_STORE
-        return self._member.offsets.read_offset(self._member.wrapped(queue), kind)
+        return self._member.offsets.read_offset(self._member.with_namespace(queue), kind)
 
     def send_message_back(
         self, message: MessageView, delay_level: int, broker_name: str | None = None, group: str | None = None
     ) -> None:
-        """Gives a message back: the group, or another one, gets it once more later, from its retry topic.
+        """Sends a message back: it is redelivered later to the group, or another one, from its retry topic.
 
         Args:
-            message: What was pulled.
+            message: A message that was pulled.
             delay_level: 0 for one that grows with the times it was consumed, -1 for the dead letters.
-            broker_name: The broker that has it; unless given, the one that stored it, by its address.
-            group: Who shall have it.
+            broker_name: The broker that has it; by default the one that stored it, by its address.
+            group: The receiving group, by default this one.
 
         Raises:
             ClientError: It is not running, or no broker takes it.
             RemotingError: No broker takes it.
-
-        Source: `DefaultMQPullConsumer.sendMessageBack`.
         """
         self._member.check_running()
         receiver = wrap(self._member.config.namespace, group) if group and group.strip() else self.group
@@ -296,17 +231,14 @@ class PullConsumer(ActiveConsumer[PullMember]):
         back.send(message, delay_level, broker_name)
 
     def register_filter_hook(self, hook: FilterHook) -> None:
-        """Has a hook asked which of the messages that come from now on are left out.
-
-        Source: `DefaultMQPullConsumerImpl.registerFilterMessageHook`.
-        """
+        """Registers a hook that filters messages as they arrive."""
         self._filters.add(hook)
 
     def is_ready(self, queue: MessageQueue) -> bool:
-        """Whether the broker of a queue is known and connected, so that a pull is on its way at once."""
+        """Whether a pull would not block: the queue's broker is known and connected."""
         if not self.is_running or queue is None:
-            return True  # which is said in no time, too
-        return self._pulls.is_ready(self._member.wrapped(queue))
+            return True  # the pull raises at once
+        return self._pulls.is_ready(self._member.with_namespace(queue))
 
     @cached_property
     def _pulls(self) -> SinglePulls:
@@ -315,33 +247,31 @@ class PullConsumer(ActiveConsumer[PullMember]):
     def _timeout(self, timeout: Duration | None) -> float:
         return self.options.pull_timeout if timeout is None else seconds("timeout", timeout)
 
-    def _pulled(self, pull: Pull, timeout: float) -> PullResult:
-        """Source: `DefaultMQPullConsumerImpl.pullSyncImpl`."""
+    def _pull(self, pull: Pull, timeout: float) -> PullResult:
         result = self._pulls.pull(pull, timeout)
         self._tell_hooks(pull, result)
         return result
 
-    def _submitted(self, pull: Pull, callback: PullCallback | None, timeout: float) -> Future[PullResult] | None:
-        """Source: `DefaultMQPullConsumerImpl.pullAsyncImpl`."""
-        future: Future[PullResult] | None = None
-        if callback is None:
-            future = new_future()
-            future.set_running_or_notify_cancel()
-            callback = _into(future)
-        done = callback
+    def _submit(self, pull: Pull, callback: PullCallback | None, timeout: float) -> Future[PullResult]:
+        future: Future[PullResult] = new_future()
+        future.set_running_or_notify_cancel()
 
-        def notify(end: PullResult | RmqError) -> None:
+        def finish(end: PullResult | RmqError) -> None:
             if isinstance(end, PullResult):
                 self._tell_hooks(pull, end)
-            done(end)
+                future.set_result(end)
+            else:
+                future.set_exception(end)
+            if callback is not None:
+                callback(end)
 
-        self._pulls.submit(pull, notify if self.hooks else done, timeout)
+        self._pulls.submit(pull, finish, timeout)
         return future
 
     def _tell_hooks(self, pull: Pull, result: PullResult) -> None:
-        self.hooks.pulled(self.group, result.messages, pull.queue, self._member.config.namespace)
+        self.hooks.on_pull(self.group, result.messages, pull.queue, self._member.config.namespace)
 
-    def _checked(
+    def _new_pull(
         self,
         queue: MessageQueue,
         expression: str | MessageSelector | None,
@@ -350,7 +280,6 @@ class PullConsumer(ActiveConsumer[PullMember]):
         *,
         suspend: float = 0.0,
     ) -> Pull:
-        """What is pulled, as brokers know it; the topic takes part in the rebalance from now on."""
         self._member.check_running()
         if queue is None:
             raise ClientError("mq is null")
@@ -362,23 +291,13 @@ class PullConsumer(ActiveConsumer[PullMember]):
             raise ClientError("maxNums <= 0")
         if max_messages > _MOST or not _LEAST_QUEUE <= queue.queue_id <= _MOST:
             raise ClientError(f"expected numbers below {_MOST}, got maxNums {max_messages} and queue {queue.queue_id}")
-        wrapped = self._member.wrapped(queue)
+        wrapped = self._member.with_namespace(queue)
         try:
             subscription = build_subscription_data(wrapped.topic, expression)
         except ExpressionError as error:
             raise ClientError(f"parse subscription error: {error}") from error
-        # it is not in heartbeats, and whatever is pulled it stands for all messages
+        # from now on the topic is rebalanced; its expression there does not matter, as heartbeats do not have it
         self._member.wanted.setdefault(wrapped.topic, SubscriptionData(topic=wrapped.topic, sub_version=0))
         if subscription.is_tag_type:
             subscription = replace(subscription, sub_version=0)
         return Pull(wrapped, subscription, offset, max_messages, suspend)
-
-
-def _into(future: Future[PullResult]) -> PullCallback:
-    def done(end: PullResult | RmqError) -> None:
-        if isinstance(end, PullResult):
-            future.set_result(end)
-        else:
-            future.set_exception(end)
-
-    return done

@@ -1,6 +1,6 @@
-"""Chooses which of the brokers of a name is asked for a queue.
+"""Chooses the broker of a name that is asked for a queue.
 
-Source: `PullAPIWrapper.recalculatePullFromWhichNode`, `pullKernelImpl`.
+Source: RocketMQ's `PullAPIWrapper`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ VERSION_WITH_SQL92 = 232
 
 
 class BrokerChoice:
-    """The master, until an answer suggests a slave; and back again.
-
-    Args:
-        find: The broker of a name and an id, as far as the route is known here.
-        update_route: Asks a name server where a topic is.
-    """
+    """Chooses the master until an answer suggests a slave, and back."""
 
     def __init__(self, find: Callable[[str, int], FoundBroker | None], update_route: Callable[[str], object]) -> None:
         self._find = find
@@ -32,24 +27,22 @@ class BrokerChoice:
         self._suggested: dict[MessageQueue, int] = {}
 
     def suggest(self, queue: MessageQueue, broker_id: int) -> None:
-        """An answer says which broker to ask next."""
         self._suggested[queue] = broker_id
 
-    def known(self, queue: MessageQueue) -> FoundBroker | None:
-        """The broker to ask, where its address is known."""
+    def current(self, queue: MessageQueue) -> FoundBroker | None:
         return self._find(queue.broker_name, self._suggested.get(queue, MASTER_ID))
 
     def broker_of(self, queue: MessageQueue, subscription: SubscriptionData) -> FoundBroker:
-        """The broker to ask, after a look at the route where its address is not known.
+        """Returns the broker to ask; updates the route if its address is not known.
 
         Raises:
             ClientError: Nobody knows it (10003), or it is too old for the expression.
             RemotingError: No name server answers.
         """
-        broker = self.known(queue)
+        broker = self.current(queue)
         if broker is None:
             self.update_route(queue.topic)
-            broker = self.known(queue)
+            broker = self.current(queue)
         if broker is None:
             raise ClientError(
                 f"The broker[{queue.broker_name}] not exist",

@@ -1,4 +1,7 @@
-"""Decides where a consumer goes on that asked for an offset which its queue does not have."""
+"""Decides where a consumer goes on that asked for an offset which its queue does not have.
+
+Source: RocketMQ's `DefaultMQPushConsumerImpl`, `DefaultLitePullConsumerImpl`.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,6 @@ def offset_to_go_on_at(api: ClientApi, pulled: PulledQueue[Any], fetched: Fetche
 
     That is where the broker says, which is the end for an offset behind it. But if the queue's first message is younger
     than the last one that came of it, its topic was deleted and made anew: then it is that first message.
-
-    Source: `DefaultMQPushConsumerImpl.pullMessage`, `DefaultLitePullConsumerImpl.PullTaskImpl`, which do as the broker
-    says.
     """
     first, end, offset = fetched.min_offset, fetched.max_offset, fetched.next_begin_offset
     text = f"{pulled.queue} does not have the offset {fetched.begin_offset}, but {first} to {end}"

@@ -1,8 +1,10 @@
-"""Keeps the queues of a consumer pulled: each from where it goes on, and from the broker that is to be asked for it.
+"""Assigns the queues of a consumer to the native puller, each with its offset and broker.
+
+The native puller decides about pulls and flow control.
 
 What is asked for when, and how much may be there, the native puller decides.
 
-Source: `PullMessageService`, `AssignedMessageQueue`, `DefaultLitePullConsumerImpl.PullTaskImpl`.
+Source: RocketMQ's `PullMessageService`, `AssignedMessageQueue`, `DefaultLitePullConsumerImpl`, `MQClientInstance`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from rmqfast._native import Fetched, FlowControl, MessageView, Puller, PullerEvent
 from rmqfast.client.consumer.offset_store import NO_OFFSET
@@ -31,16 +33,13 @@ WITHOUT_OFFSET, WITHOUT_BROKER = 3.0, 1.0
 P = TypeVar("P")
 
 
-class Later(Protocol):
-    """Does work on a thread of its own, after some seconds."""
-
-    def later(self, delay: float, work: Callable[[], None]) -> object:
-        """Has work done once."""
+#: Runs work once, on another thread, after some seconds: `Scheduler.later`.
+RunLater: TypeAlias = Callable[[float, Callable[[], None]], object]
 
 
 @dataclass(eq=False, slots=True)
 class PulledQueue(Generic[P]):
-    """A queue that is pulled. A seek makes another one: whoever still holds the old one changes nothing.
+    """The position of a queue that is pulled. A seek makes a new one: holders of the old one change nothing.
 
     Attributes:
         queue: The queue, its topic with its namespace.
@@ -68,12 +67,7 @@ class PulledQueue(Generic[P]):
 
 
 class PulledQueues(Generic[P]):
-    """The queues of a consumer, of which a native puller brings messages; threads may share it.
-
-    Args:
-        work: Does what may have to wait for a broker.
-        subscription: What is wanted of a topic; `None` where nothing is any more.
-        begin: Where a queue begins of which no offset is given; negative where nobody can tell now.
+    """The queues of a consumer that a native puller pulls; threads may share it.
 
     Attributes:
         is_closed: Whether it pulls no more.
@@ -82,12 +76,12 @@ class PulledQueues(Generic[P]):
 
     def __init__(
         self,
-        work: Later,
+        run_later: RunLater,
         *,
         subscription: Callable[[str], SubscriptionData | None],
         begin: Callable[[MessageQueue], int],
     ) -> None:
-        self._work, self._subscription, self._begin_of = work, subscription, begin
+        self._run_later, self._subscription, self._begin_of = run_later, subscription, begin
         # is held from what the puller is told to its being noted: what it brings meanwhile belongs to it
         self._lock = new_lock()
         self._queues: dict[MessageQueue, PulledQueue[P]] = {}
@@ -97,7 +91,6 @@ class PulledQueues(Generic[P]):
         self.threshold: tuple[int, int] | None = None
 
     def open(self, puller: Puller, brokers: BrokerChoice) -> None:
-        """Pulls from now on, those queues as well that were started before."""
         with self._lock:
             self._puller, self._brokers = puller, brokers
             begun = list(self._queues.values())
@@ -105,26 +98,21 @@ class PulledQueues(Generic[P]):
             self._later(0.0, pulled)
 
     def queues(self) -> list[PulledQueue[P]]:
-        """Those that it has, in their order."""
         with self._lock:
             return [self._queues[queue] for queue in sorted(self._queues)]
 
     def get(self, queue: MessageQueue) -> PulledQueue[P] | None:
-        """One of them."""
         return self._queues.get(queue)
 
     @property
     def backlog(self) -> int:
-        """Messages that came and nobody took."""
         return self._puller.held[0] if self._puller is not None else 0
 
     @property
     def is_handled(self) -> bool:
-        """Whether no pull is in flight, and all that came is handled by whoever takes."""
         return self._puller is None or self._puller.is_handled
 
     def start(self, pulled: PulledQueue[P]) -> None:
-        """Has a queue pulled; what was there of it is thrown away."""
         with self._lock:
             self._queues[pulled.queue] = pulled
             is_open = self._puller is not None
@@ -132,18 +120,12 @@ class PulledQueues(Generic[P]):
             self._later(0.0, pulled)
 
     def stop(self, queues: Iterable[MessageQueue]) -> None:
-        """Has queues pulled no more; what is there of them is thrown away."""
         for queue in queues:
             with self._lock:
                 if self._queues.pop(queue, None) is not None and self._puller is not None:
                     self._puller.remove(queue)
 
     def seek(self, queue: MessageQueue, offset: int) -> bool:
-        """Goes on elsewhere; what is there of the queue is thrown away.
-
-        Returns:
-            Whether it has the queue.
-        """
         with self._lock:
             before = self._queues.get(queue)
             if before is None:
@@ -159,59 +141,45 @@ class PulledQueues(Generic[P]):
         return True
 
     def go_on_at(self, pulled: PulledQueue[P], offset: int) -> None:
-        """Pulls a queue from elsewhere, as its broker does not have the offset that was asked for."""
+        """Seeks after an OFFSET_ILLEGAL, unless another seek came first."""
         with self._lock:
             epoch = self._puller.seek(pulled.queue, offset) if self._puller and self._is_current(pulled) else None
             if epoch is not None:
                 pulled.epoch = epoch
 
     def pause(self, queues: Iterable[MessageQueue], *, is_paused: bool) -> None:
-        """Wants nothing new of queues, or again; those that it does not have are passed over."""
         with self._lock:
             for queue in queues:
                 pulled = self._queues.get(queue)
                 if pulled is not None:
                     pulled.is_paused = is_paused
-                    self._told_to_pause(pulled)
+                    self._apply_pause(pulled)
 
     def suspend(self, *, is_suspended: bool) -> None:
-        """Wants nothing new of any queue, or again of those that are not paused."""
         with self._lock:
             self._is_suspended = is_suspended
             for pulled in self._queues.values():
-                self._told_to_pause(pulled)
+                self._apply_pause(pulled)
 
     def subscribe(self, subscription: SubscriptionData) -> None:
-        """Wants other messages of a topic from now on."""
         if self._puller is not None:
             self._puller.subscribe(subscription.topic, **_filter_of(subscription))
 
     def set_threshold(self, messages: int, size: int) -> None:
-        """Has each queue asked for no more where so many messages, or bytes of them, are there."""
         self.threshold = messages, size
         if self._puller is not None:
             self._puller.set_threshold(messages, size)
 
-    def done(self, epoch: int, messages: int, size: int, position: int) -> None:
-        """Messages that were taken count no more; as `Puller.done`."""
+    def on_consumed(self, epoch: int, messages: int, size: int, position: int) -> None:
         if self._puller is not None:
             self._puller.done(epoch, messages, size, position)
 
     def give_back(self, fetched: Fetched) -> None:
-        """Has an answer taken once more, before all others."""
         if self._puller is not None:
             self._puller.give_back(fetched)
 
     def take(self, timeout: float, *, max_items: int = 1) -> list[tuple[PulledQueue[P], Fetched]] | None:
-        """What answers say of the queues that it has, in their order.
-
-        Args:
-            timeout: How long to wait for the first one, in seconds.
-            max_items: So many at most.
-
-        Returns:
-            Queues and answers, maybe none although there are more; `None` where nothing came in time, or all is over.
-        """
+        """Takes answers in order; an empty list if none concerns the queues, `None` after the timeout or the end."""
         try:
             items = self._puller.take(timeout, max_items=max_items) if self._puller else []
         except ChannelClosedError:
@@ -220,20 +188,18 @@ class PulledQueues(Generic[P]):
         for item in items:
             if not isinstance(item, Fetched):
                 self._note(item)
-            elif (pulled := self._noted(item)) is not None:
+            elif (pulled := self._accept(item)) is not None:
                 taken.append((pulled, item))
         return taken if items else None
 
     def close(self) -> None:
-        """Pulls no more; who waits in `take` waits no more."""
         with self._lock:
             self.is_closed = True
             self._queues.clear()
         if self._puller is not None:
             self._puller.close()
 
-    def _noted(self, fetched: Fetched) -> PulledQueue[P] | None:
-        """The queue that an answer is of, where it is of use."""
+    def _accept(self, fetched: Fetched) -> PulledQueue[P] | None:
         with self._lock:
             pulled = self._queues.get(fetched.queue)
         # asked for before a seek, or before the queue was given up
@@ -251,7 +217,7 @@ class PulledQueues(Generic[P]):
         if fetched.suggested_broker_id != pulled.broker_id:
             pulled.broker_id = fetched.suggested_broker_id
             self._brokers.suggest(pulled.queue, pulled.broker_id)
-            self._work.later(0.0, lambda: self._move(pulled))
+            self._run_later(0.0, lambda: self._move(pulled))
         return pulled
 
     def _note(self, item: PullerEvent | FlowControl) -> None:
@@ -265,10 +231,10 @@ class PulledQueues(Generic[P]):
             _log.debug("pulls are connected to %s", item.address)
         else:
             _log.warning("the connection of pulls is lost, and is tried again: %s", item.reason)
-            self._work.later(WITHOUT_BROKER, lambda: self._follow(item.address))
+            self._run_later(WITHOUT_BROKER, lambda: self._follow(item.address))
 
     def _later(self, delay: float, pulled: PulledQueue[P]) -> None:
-        self._work.later(delay, lambda: self._begin(pulled))
+        self._run_later(delay, lambda: self._begin(pulled))
 
     def _is_current(self, pulled: PulledQueue[P]) -> bool:
         return self._queues.get(pulled.queue) is pulled
@@ -310,14 +276,13 @@ class PulledQueues(Generic[P]):
                 return  # the consumer ends
             pulled.address = broker.address
 
-    def _told_to_pause(self, pulled: PulledQueue[P]) -> None:
+    def _apply_pause(self, pulled: PulledQueue[P]) -> None:
         if self._puller is not None:
             is_paused = pulled.is_paused or self._is_suspended
             (self._puller.pause if is_paused else self._puller.resume)(pulled.queue)
 
     def _move(self, pulled: PulledQueue[P]) -> None:
-        """Has a queue pulled from the broker that is to be asked now, if that is another one."""
-        broker = self._brokers.known(pulled.queue)
+        broker = self._brokers.current(pulled.queue)
         with self._lock:
             if broker is None or pulled.address in {"", broker.address}:
                 return
@@ -331,10 +296,6 @@ class PulledQueues(Generic[P]):
         _log.info("%s is pulled from %s", pulled.queue, broker.address)
 
     def _follow(self, address: str) -> None:
-        """Has queues whose broker is lost pulled from where it is now.
-
-        Source: `MQClientInstance.findBrokerAddressInSubscribe`.
-        """
         queues = [pulled for pulled in self.queues() if pulled.address == address]
         for topic in {pulled.queue.topic for pulled in queues}:
             try:

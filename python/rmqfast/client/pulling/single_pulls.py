@@ -1,6 +1,6 @@
-"""One pull at a time, for applications that say themselves what they pull.
+"""Single pulls, for applications that choose queues and offsets.
 
-Source: `PullAPIWrapper`, `MQClientAPIImpl.pullMessage`, `PullSysFlag`.
+Source: RocketMQ's `PullAPIWrapper`, `MQClientAPIImpl`, `PullSysFlag`, `PullStatus`, `PullResult`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class PullStatus(StrEnum):
-    """How a pull ended.
+    """The result of a pull.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer, PullConsumer, PullStatus
@@ -32,8 +32,6 @@ class PullStatus(StrEnum):
         ...         result = consumer.pull(sent.queue, "*", sent.queue_offset, 32)
         >>> result.status is PullStatus.FOUND, [message.body for message in result.messages]
         (True, [b'paid'])
-
-    Source: `PullStatus`.
     """
 
     FOUND = "FOUND"
@@ -43,7 +41,7 @@ class PullStatus(StrEnum):
 
 
 class PullSysFlag(IntFlag):
-    """What a pull asks for besides messages.
+    """Flags of a pull request.
 
     Attributes:
         COMMIT_OFFSET: Stores the request's commit offset.
@@ -51,8 +49,6 @@ class PullSysFlag(IntFlag):
         SUBSCRIPTION: Filters by the request's expression, not by that of the heartbeat.
         CLASS_FILTER: A class filters, which no broker of 4.9 does.
         LITE_PULL: Comes from a lite pull consumer.
-
-    Source: `PullSysFlag`.
     """
 
     COMMIT_OFFSET = 1
@@ -64,7 +60,7 @@ class PullSysFlag(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """What a pull brought.
+    """The answer to a pull.
 
     Attributes:
         status: How it ended.
@@ -82,8 +78,6 @@ class PullResult:
         ...         result = consumer.pull(queue, "*", 0, 32)
         >>> len(result.messages), result.next_begin_offset, (result.min_offset, result.max_offset)
         (1, 1, (0, 1))
-
-    Source: `PullResult`.
     """
 
     status: PullStatus
@@ -96,7 +90,7 @@ class PullResult:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """What is pulled.
+    """A pull request.
 
     Attributes:
         queue: Where from, its topic with its namespace.
@@ -118,36 +112,26 @@ OnPulled: TypeAlias = Callable[[PullResult | RmqError], None]
 
 
 class SinglePulls:
-    """Pulls for one consumer group.
-
-    Source: `PullAPIWrapper`.
-    """
+    """Pulls for one consumer group."""
 
     def __init__(self, instance: ClientInstance, group: str, filters: FilterHooks) -> None:
         self._instance, self._group, self._filters = instance, group, filters
         self._brokers = BrokerChoice(instance.subscribe_address, instance.update_route)
 
     def pull(self, pull: Pull, timeout: float) -> PullResult:
-        """Pulls, and waits for the answer, so many seconds.
+        """Pulls, and waits up to `timeout` seconds.
 
         Raises:
             ClientError: The broker is not known (10003), or too old for the expression.
             ResponseError: The broker refused.
             RemotingError: There is no answer.
-
-        Source: `PullAPIWrapper.pullKernelImpl`.
         """
         address, fields = self._request(pull)
         answer = self._instance.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=timeout)
         return self._result(pull, address, answer)
 
     def submit(self, pull: Pull, on_done: OnPulled, timeout: float) -> None:
-        """Pulls without waiting.
-
-        Args:
-            pull: What.
-            on_done: Takes the result or the error, on one of the client's threads; not called where this raises.
-            timeout: How long the answer is waited for, in seconds.
+        """Starts a pull; `on_done` is called on one of the client's threads, but not if this raises.
 
         Raises:
             ClientError: As `pull`.
@@ -155,7 +139,7 @@ class SinglePulls:
         """
         address, fields = self._request(pull)
 
-        def ended(end: Response | RmqError) -> None:
+        def finish(end: Response | RmqError) -> None:
             result: PullResult | RmqError
             try:
                 # an answer that cannot be read is an end, too: a callback is called whatever comes
@@ -164,15 +148,14 @@ class SinglePulls:
                 result = error
             on_done(result)
 
-        self._instance.connections.submit(address, RequestCode.PULL_MESSAGE, fields, b"", ended, timeout=timeout)
+        self._instance.connections.submit(address, RequestCode.PULL_MESSAGE, fields, b"", finish, timeout=timeout)
 
     def is_ready(self, queue: MessageQueue) -> bool:
-        """Whether the broker of a queue is known and connected: `submit` would not wait."""
-        broker = self._brokers.known(queue)
+        """Whether `submit` would not block: the queue's broker is known and connected."""
+        broker = self._brokers.current(queue)
         return broker is not None and self._instance.connections.is_open(broker.address)
 
     def _request(self, pull: Pull) -> tuple[str, dict[str, str]]:
-        """Whom to ask, and the header."""
         subscription = pull.subscription
         broker = self._brokers.broker_of(pull.queue, subscription)
         return broker.address, pull_fields(
@@ -187,10 +170,6 @@ class SinglePulls:
         )
 
     def _result(self, pull: Pull, address: str, answer: Response) -> PullResult:
-        """What an answer says; remembers whom it suggests.
-
-        Source: `MQClientAPIImpl.processPullResponse`, `PullAPIWrapper.processPullResult`.
-        """
         queue, config = pull.queue, self._instance.config
         tags = frozenset(pull.subscription.tags_set)
         fetched = read_answer(queue, pull.offset, address, answer, tags=tags, verify_crc=config.verify_crc)
@@ -214,7 +193,7 @@ def read_answer(
     tags: frozenset[str] = frozenset(),
     verify_crc: bool = False,
 ) -> Fetched:
-    """Reads the answer to a pull of a queue from an offset on.
+    """Reads the answer to a pull.
 
     Raises:
         ResponseError: The broker refused.

@@ -1,4 +1,4 @@
-"""What is given messages: `PushConsumer`; Java's `DefaultMQPushConsumer`."""
+"""Push consumers: `PushConsumer`; Java's `DefaultMQPushConsumer`."""
 
 from rmqfast.client.push.consume_status import (
     ConcurrentListener,

@@ -1,6 +1,6 @@
-"""Messages are consumed in any order, many at a time.
+"""Consumes messages in any order, on many threads.
 
-Source: `ConsumeMessageConcurrentlyService`.
+Source: RocketMQ's `ConsumeMessageConcurrentlyService`, `ProcessQueue`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ _LEVEL_OF_EXPIRED = 3
 
 
 class ConsumeRequest:
-    """Messages that a listener is given at once.
-
-    Source: `ConsumeMessageConcurrentlyService.ConsumeRequest`.
-    """
+    """Messages of one call of the listener."""
 
     __slots__ = ("indexes", "messages", "process_queue", "queue", "run", "started")
 
@@ -59,10 +56,7 @@ class ConsumeRequest:
 
 
 class ConsumeMessageConcurrentlyService(ConsumeService):
-    """Calls the listener on many threads.
-
-    Source: `ConsumeMessageConcurrentlyService`.
-    """
+    """Calls the listener on many threads."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -73,20 +67,16 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         self._batch = self._options.consume_message_batch_max_size
 
     def start(self) -> None:
-        """Starts the threads."""
         self._workers.start()
 
     def shutdown(self, timeout: float) -> None:
-        """Ends the threads: what waits is not begun; what takes longer than the timeout has no effect any more."""
         if not self._workers.stop(timeout) and timeout:
             _log.warning("group %s: listeners are still at work after %.1f s", self._group, timeout)
 
     def new_process_queue(self) -> ProcessQueue:
-        """What is kept of a queue."""
         return ProcessQueue()
 
     def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Has messages consumed, so many at a time as the options say."""
         batch = self._batch
         requests = []
         for run in runs:
@@ -102,17 +92,13 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         self._workers.submit(requests)
 
     def run(self, request: ConsumeRequest) -> None:
-        """Calls the listener, and does what it answers.
-
-        Source: `ConsumeMessageConcurrentlyService.ConsumeRequest.run`.
-        """
         process_queue, queue = request.process_queue, request.queue
         # it is another member's queue by now, who has these messages as well
         if process_queue.is_dropped:
             return
         # a listener sees the topic that a message was first sent to
         if queue.topic == self._retry_topic:
-            request.messages = self._shown(request.messages, queue.topic)
+            request.messages = self._with_first_topics(request.messages, queue.topic)
         context = ConsumeConcurrentlyContext(queue)
         thread = thread_ident()
         request.started = began = self._clock()
@@ -133,22 +119,14 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         request: ConsumeRequest,
         seconds: float = 0.0,
     ) -> None:
-        """Does what a listener answered.
-
-        Args:
-            status: What it answered; `None` is RECONSUME_LATER.
-            context: What it may have changed.
-            request: What it was given.
-            seconds: How long it took.
-
-        Source: `ConsumeMessageConcurrentlyService.processConsumeResult`.
-        """
         count, done = len(request.messages), request.indexes
         if status is not _SUCCESS:
             acknowledged = 0
         else:
-            acknowledged = count if context.ack_index == ALL_ACKNOWLEDGED else _acknowledged(context.ack_index, count)
-        self._counters.consumed(request.queue.topic, ok=acknowledged, failed=count - acknowledged, seconds=seconds)
+            acknowledged = (
+                count if context.ack_index == ALL_ACKNOWLEDGED else _count_acknowledged(context.ack_index, count)
+            )
+        self._counters.on_consume(request.queue.topic, ok=acknowledged, failed=count - acknowledged, seconds=seconds)
         if acknowledged < count:
             done = self._give_back(request, acknowledged, context.delay_level_when_next_consume)
         process_queue = request.process_queue
@@ -159,10 +137,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         self._on_done(process_queue)
 
     def clean_expired(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Gives messages back with which a listener takes too long, as long as they keep the offset from going on.
-
-        Source: `ProcessQueue.cleanExpiredMsg`.
-        """
+        """Sends back messages that keep a listener too long, if they hold up the queue's offset."""
         timeout = self._options.consume_timeout * 60
         for _ in range(min(process_queue.count, _MOST_EXPIRED)):
             first = process_queue.first()
@@ -172,7 +147,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             messages = run.messages[index : index + 1]
             if not messages:
                 continue  # its listener was ready just now
-            (message,) = self._shown(messages, queue.topic)
+            (message,) = self._with_first_topics(messages, queue.topic)
             _log.warning("group %s, %s: the time of message %s is over", self._group, queue, message.msg_id)
             if not self._send_back.is_sent(message, _LEVEL_OF_EXPIRED, None):
                 return
@@ -181,7 +156,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 self._on_done(process_queue)
 
     def clean_all(self, process_queues: Mapping[MessageQueue, ProcessQueue]) -> None:
-        """Does `clean_expired` for all queues, on a thread of its own, where any listener takes too long."""
+        """Runs `clean_expired` for all queues on another thread if any listener takes too long."""
         before = self._clock() - self._options.consume_timeout * 60
         if not any((request.started or before) < before for request in list(self._running.values())):
             return
@@ -193,13 +168,12 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         new_thread(clean, name=f"rmqfast-clean-expired-{self._group}").start()
 
     def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
-        """Has a message consumed now."""
         context = ConsumeConcurrentlyContext(MessageQueue(message.topic, broker_name or "", message.queue_id))
         result = self._direct(message, context, _DIRECT_RESULTS, ConsumeConcurrentlyStatus)
         return {"order": False, **result}
 
     def _give_back(self, request: ConsumeRequest, first: int, delay_level: object) -> list[int]:
-        """Sends messages back from one on; which ones are done now, those before it included."""
+        """Sends messages back from `first` on; returns the indexes that are consumed now, including earlier ones."""
         indexes = list(request.indexes)
         # members of a broadcast have no retry topic
         if not self._options.is_clustering:
@@ -223,7 +197,6 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         return [index for position, index in enumerate(indexes) if position not in kept]
 
     def _consume_later(self, request: ConsumeRequest, positions: list[int]) -> None:
-        """Has messages consumed here once more that nobody took back."""
         messages = tuple(
             [
                 message.seen_as(reconsume_times=message.reconsume_times + 1)
@@ -233,7 +206,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         indexes = [request.indexes[position] for position in positions]
         again = ConsumeRequest(request.process_queue, request.queue, request.run, indexes, messages)
         # after five seconds, as in Java
-        self._scheduler.later(self._timings.resubmit, lambda: self._workers.submit([again]))
+        self._run_later(self._timings.resubmit, lambda: self._workers.submit([again]))
 
     def _is_expired(self, run: MessageRun, index: int, before: float) -> bool:
         return any(
@@ -242,6 +215,5 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         )
 
 
-def _acknowledged(ack_index: object, count: int) -> int:
-    """How many messages are done by an index that a listener may have set."""
+def _count_acknowledged(ack_index: object, count: int) -> int:
     return max(0, min(ack_index + 1, count)) if isinstance(ack_index, int) else 0

@@ -1,6 +1,6 @@
-"""What both ways to consume have in common: a listener, threads that call it, what it answers.
+"""Base of both ways to consume: a listener, threads that call it, its status.
 
-Source: `ConsumeMessageService`.
+Source: RocketMQ's `ConsumeMessageService`, `DefaultMQPushConsumerImpl`, `ConsumeMessageConcurrentlyService`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from rmqfast._native import MessageView
 from rmqfast.client.consumer.hooks import (
@@ -16,8 +16,10 @@ from rmqfast.client.consumer.hooks import (
     ConsumeContext,
     ConsumeHooks,
 )
+from rmqfast.client.consumer.offset_store import OffsetStore
 from rmqfast.client.consumer.send_back import SendBack
 from rmqfast.client.instance.namespaces import RETRY_PREFIX, unwrap
+from rmqfast.client.pulling.pulled_queues import RunLater
 from rmqfast.client.push.consume_status import AGAIN, DONE
 from rmqfast.client.push.counters import ConsumeCounters
 from rmqfast.client.push.options import PushOptions, PushTimings
@@ -31,22 +33,8 @@ _log = logger_of(__name__)
 _RETRY_TOPIC = "RETRY_TOPIC"
 
 
-class UpdatesOffsets(Protocol):
-    """Where offsets go: an `OffsetStore`."""
-
-    def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = ...) -> None:
-        """Notes where the group goes on."""
-
-
-class Later(Protocol):
-    """Does work later: a `Scheduler`."""
-
-    def later(self, delay_seconds: float, work: Callable[[], object]) -> Any:
-        """Has work done once, after some seconds."""
-
-
 class ConsumeService(ABC):
-    """Has messages consumed by a listener."""
+    """Calls a listener with messages."""
 
     def __init__(
         self,
@@ -55,53 +43,39 @@ class ConsumeService(ABC):
         *,
         options: PushOptions,
         timings: PushTimings,
-        offsets: UpdatesOffsets,
+        offsets: OffsetStore,
         send_back: SendBack,
         counters: ConsumeCounters,
-        scheduler: Later,
+        run_later: RunLater,
         namespace: str = "",
         clock: Callable[[], float] = monotonic,
         on_done: Callable[[ProcessQueue], object] = lambda _: None,
         hooks: ConsumeHooks | None = None,
     ) -> None:
         self._group, self._listener, self._options, self._timings = group, listener, options, timings
-        self._offsets, self._send_back, self._counters, self._scheduler = offsets, send_back, counters, scheduler
+        self._offsets, self._send_back, self._counters, self._run_later = offsets, send_back, counters, run_later
         self._namespace, self._clock, self._on_done = namespace, clock, on_done
         self._retry_topic = RETRY_PREFIX + group
         # hooks without any are false, and may get some while the consumer runs
         self._hooks = ConsumeHooks() if hooks is None else hooks
 
     @abstractmethod
-    def start(self) -> None:
-        """Starts the threads."""
+    def start(self) -> None: ...
 
     @abstractmethod
-    def shutdown(self, timeout: float) -> None:
-        """Ends the threads."""
+    def shutdown(self, timeout: float) -> None: ...
 
     @abstractmethod
-    def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Has messages consumed that were put into a process queue.
-
-        Source: `ConsumeMessageService.submitConsumeRequest`.
-        """
+    def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None: ...
 
     @abstractmethod
     def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
-        """Has a message consumed now, without any effect on offsets: the members of `ConsumeMessageDirectlyResult`.
-
-        Source: `ConsumeMessageService.consumeMessageDirectly`.
-        """
+        """Consumes one message now, without any effect on offsets; returns `ConsumeMessageDirectlyResult`."""
 
     @abstractmethod
-    def new_process_queue(self) -> ProcessQueue:
-        """What is kept of a queue."""
+    def new_process_queue(self) -> ProcessQueue: ...
 
-    def _shown(self, messages: tuple[MessageView, ...], topic: str) -> tuple[MessageView, ...]:
-        """Messages as the listener sees them: those of the retry topic with the topic that they had at first.
-
-        Source: `DefaultMQPushConsumerImpl.resetRetryAndNamespace`.
-        """
+    def _with_first_topics(self, messages: tuple[MessageView, ...], topic: str) -> tuple[MessageView, ...]:
         return messages if topic != self._retry_topic else tuple([self._with_first_topic(each) for each in messages])
 
     def _with_first_topic(self, message: MessageView) -> MessageView:
@@ -109,7 +83,7 @@ class ConsumeService(ABC):
         return message if topic is None else message.seen_as(topic=unwrap(self._namespace, topic))
 
     def _call(self, messages: tuple[MessageView, ...], context: Any, queue: MessageQueue, kind: type[StrEnum]) -> Any:
-        """What the listener answers; `None` where it raises, or answers anything else, which is logged."""
+        """Returns the listener's status; `None` if it raises or returns anything else, which is logged."""
         if self._hooks:
             return self._call_with_hooks(messages, context, queue, kind)
         try:
@@ -121,7 +95,6 @@ class ConsumeService(ABC):
     def _call_with_hooks(
         self, messages: tuple[MessageView, ...], context: Any, queue: MessageQueue, kind: type[StrEnum]
     ) -> Any:
-        """As `_call`; hooks are told before and after."""
         call = ConsumeContext(self._group, messages, queue, self._namespace)
         self._hooks.before(call)
         began, status = self._clock(), None
@@ -140,7 +113,6 @@ class ConsumeService(ABC):
     def _status(
         self, answer: object, messages: tuple[MessageView, ...], queue: MessageQueue, kind: type[StrEnum]
     ) -> StrEnum | None:
-        """What a listener answered; `None` where that is no status, which is logged."""
         if type(answer) is kind:
             return answer
         _log.error(
@@ -159,8 +131,7 @@ class ConsumeService(ABC):
     def _direct(
         self, message: MessageView, context: Any, results: dict[Any, str], kind: type[StrEnum]
     ) -> dict[str, Any]:
-        """Calls the listener with one message, and says how that ended."""
-        (shown,) = self._shown((message,), message.topic)
+        (shown,) = self._with_first_topics((message,), message.topic)
         began, result, remark = self._clock(), "CR_RETURN_NULL", None
         try:
             status = self._listener((shown,), context)
@@ -173,7 +144,6 @@ class ConsumeService(ABC):
 
 
 def _return_type(status: StrEnum | None, error: BaseException | None, *, is_late: bool) -> ConsumeReturnType:
-    """Source: `ConsumeMessageConcurrentlyService.ConsumeRequest.run`, and that of the orderly one."""
     if status is None:
         return ConsumeReturnType.RETURNNULL if error is None else ConsumeReturnType.EXCEPTION
     if is_late:

@@ -1,6 +1,7 @@
-"""What a listener answers, and what it is told besides the messages.
+"""Statuses that listeners return, and contexts that they get.
 
-Source: `ConsumeConcurrentlyStatus`, `ConsumeOrderlyStatus`, `ConsumeConcurrentlyContext`, `ConsumeOrderlyContext`.
+Source: RocketMQ's `ConsumeConcurrentlyStatus`, `ConsumeOrderlyStatus`, `ConsumeConcurrentlyContext`,
+`ConsumeOrderlyContext`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ ALL_ACKNOWLEDGED = 2**31 - 1
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
-    """How messages were consumed, in any order.
+    """The result of consuming messages in any order.
 
     Attributes:
         CONSUME_SUCCESS: They are done, up to the context's `ack_index`.
@@ -29,8 +30,6 @@ class ConsumeConcurrentlyStatus(StrEnum):
         ...     for message in messages:
         ...         print(message.body)
         ...     return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    Source: `ConsumeConcurrentlyStatus`.
     """
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
@@ -38,7 +37,7 @@ class ConsumeConcurrentlyStatus(StrEnum):
 
 
 class ConsumeOrderlyStatus(StrEnum):
-    """How messages were consumed, in the queue's order.
+    """The result of consuming messages in order.
 
     Attributes:
         SUCCESS: They are done.
@@ -50,8 +49,6 @@ class ConsumeOrderlyStatus(StrEnum):
         >>> from rmqfast import ConsumeOrderlyStatus
         >>> def listener(messages, context):
         ...     return ConsumeOrderlyStatus.SUCCESS
-
-    Source: `ConsumeOrderlyStatus`.
     """
 
     SUCCESS = "SUCCESS"
@@ -70,15 +67,13 @@ DONE = frozenset({ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeOrderlyStatu
 
 
 class ConsumeConcurrentlyContext:
-    """What a listener gets to know of a call, and may change.
+    """The context of a listener's call, which the listener may change.
 
     Attributes:
         queue: Where the messages come from.
         delay_level_when_next_consume: Of messages that come once more: -1 for the dead letters, 0 for a level that
             grows with the times it was tried, above 0 for that level.
         ack_index: With CONSUME_SUCCESS, the last message that is done, counted from 0.
-
-    Source: `ConsumeConcurrentlyContext`.
     """
 
     __slots__ = ("ack_index", "delay_level_when_next_consume", "queue")
@@ -90,14 +85,12 @@ class ConsumeConcurrentlyContext:
 
 
 class ConsumeOrderlyContext:
-    """What a listener gets to know of a call, and may change.
+    """The context of a listener's call, which the listener may change.
 
     Attributes:
         queue: Where the messages come from.
         auto_commit: Whether SUCCESS stores the offset; without, only COMMIT does.
         suspend_current_queue_time: After how many seconds messages come once more; -1 for what the consumer has.
-
-    Source: `ConsumeOrderlyContext`.
     """
 
     __slots__ = ("auto_commit", "queue", "suspend_current_queue_time")
@@ -115,7 +108,7 @@ OrderlyListener: TypeAlias = Callable[[tuple[MessageView, ...], ConsumeOrderlyCo
 
 
 def in_order(listener: OrderlyListener) -> OrderlyListener:
-    """Marks a listener as one that takes each queue in order: `MessageListenerOrderly` in Java.
+    """Marks a listener that consumes each queue in order: `MessageListenerOrderly` in Java.
 
     Example:
         >>> @in_order
@@ -129,5 +122,5 @@ def in_order(listener: OrderlyListener) -> OrderlyListener:
 
 
 def is_in_order(listener: object) -> bool:
-    """Whether a listener is marked as one that takes each queue in order."""
+    """Whether a listener is marked by `in_order`."""
     return bool(getattr(listener, "is_in_order", False))

@@ -1,6 +1,6 @@
-"""How fast messages are pulled and consumed, as consumers tell who asks.
+"""Rates of pulls and consumption, for administrators.
 
-Source: `ConsumerStatsManager`, `StatsItem`.
+Source: RocketMQ's `ConsumerStatsManager`, `StatsItem`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MINUTE, _HOUR = 60, 3600
 
 
 class _Step:
-    """What happened in ten seconds."""
+    """Counts of ten seconds."""
 
     __slots__ = ("call_millis", "calls", "failed", "number", "ok", "pull_millis", "pulled", "pulls")
 
@@ -28,24 +28,21 @@ class _Step:
 
 
 class ConsumeCounters:
-    """What a consumer pulled and consumed, topic by topic.
+    """Counts pulls and consumption by topic.
 
     Example:
         >>> counters = ConsumeCounters(lambda: 100.0)
-        >>> counters.consumed("t", ok=120, failed=0, seconds=0.6)
+        >>> counters.on_consume("t", ok=120, failed=0, seconds=0.6)
         >>> status = counters.status("t")
         >>> status["consumeOKTPS"], status["consumeRT"], status["consumeFailedMsgs"]
         (2.0, 600.0, 0)
-
-    Source: `ConsumerStatsManager`.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock, self._lock = clock, new_lock()
         self._topics: dict[str, deque[_Step]] = {}
 
-    def consumed(self, topic: str, *, ok: int, failed: int, seconds: float) -> None:
-        """A listener was called."""
+    def on_consume(self, topic: str, *, ok: int, failed: int, seconds: float) -> None:
         with self._lock:
             step = self._step(topic)
             step.ok += ok
@@ -53,8 +50,7 @@ class ConsumeCounters:
             step.calls += 1
             step.call_millis += seconds * 1000
 
-    def pulled(self, topic: str, messages: int, seconds: float) -> None:
-        """A pull has found messages."""
+    def on_pull(self, topic: str, messages: int, seconds: float) -> None:
         with self._lock:
             step = self._step(topic)
             step.pulled += messages
@@ -62,10 +58,7 @@ class ConsumeCounters:
             step.pull_millis += seconds * 1000
 
     def status(self, topic: str) -> dict[str, Any]:
-        """The members of `ConsumeStatus`: of the last minute, failures of the last hour.
-
-        Source: `ConsumerStatsManager.consumeStatus`.
-        """
+        """The members of `ConsumeStatus`: of the last minute, failures of the last hour."""
         minute, hour = self._last(topic, _MINUTE), self._last(topic, _HOUR)
         spent = minute if any(step.calls for step in minute) else hour
         return {
@@ -87,7 +80,6 @@ class ConsumeCounters:
         return steps[-1]
 
     def _last(self, topic: str, seconds: int) -> list[_Step]:
-        """What happened in the last seconds, within ten."""
         first = (self._clock() - seconds) // _STEP
         with self._lock:
             return [step for step in self._topics.get(topic, ()) if step.number > first]

@@ -1,6 +1,6 @@
-"""How a push consumer consumes.
+"""Options of push consumers.
 
-Source: `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl.checkConfig`.
+Source: RocketMQ's `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_SHOWN = frozenset({"allocate_strategy", "offset_store"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PushTimings:
-    """What a push consumer waits for, in seconds, as Java's has it; tests have less patience.
+    """Intervals and timeouts of a push consumer, in seconds; the defaults are Java's, tests use shorter ones.
 
     Attributes:
         illegal_offset: From an offset outside the queue until the queue is dropped and started again.
@@ -53,7 +53,7 @@ class PushTimings:
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PushOptions:
-    """How a push consumer consumes: Java's parameters, their values checked at the start.
+    """Options of a push consumer: Java's parameters; `start` checks the values.
 
     Attributes:
         message_model: `CLUSTERING`: members share the messages; `BROADCASTING`: each gets all.
@@ -89,8 +89,6 @@ class PushOptions:
         >>> consumer = PushConsumer("billing", name_server="127.0.0.1:9876", options=options)
         >>> options.consume_message_batch_max_size
         1
-
-    Source: `DefaultMQPushConsumer`.
     """
 
     message_model: MessageModel = "CLUSTERING"
@@ -129,17 +127,17 @@ class PushOptions:
         return self.message_model == "CLUSTERING"
 
     def check(self) -> None:
-        """Says what cannot be.
+        """Raises for values that are out of range.
 
         Raises:
             ClientError: A value out of its range, in Java's words.
-
-        Source: `DefaultMQPushConsumerImpl.checkConfig`.
         """
         if self.message_model not in _MESSAGE_MODELS:
-            raise ClientError("messageModel is null", next_step=_expected("message_model", _MESSAGE_MODELS, self))
+            raise ClientError("messageModel is null", next_step=_expectation("message_model", _MESSAGE_MODELS, self))
         if str(self.consume_from_where) not in _FROM_WHERE:
-            raise ClientError("consumeFromWhere is null", next_step=_expected("consume_from_where", _FROM_WHERE, self))
+            raise ClientError(
+                "consumeFromWhere is null", next_step=_expectation("consume_from_where", _FROM_WHERE, self)
+            )
         _check_timestamp(self.consume_timestamp)
         self._check_threads()
         for name, java, low, high in _RANGES:
@@ -151,7 +149,7 @@ class PushOptions:
             raise ClientError("consumeTimeout Out of range", next_step=f"consume_timeout is {self.consume_timeout}")
 
     def as_properties(self) -> dict[str, str]:
-        """What administrators are shown of it, by Java's names."""
+        """The options by Java's names, for administrators."""
         named = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NOT_SHOWN}
         return {_camel(name): _text(value) for name, value in named.items()}
 
@@ -196,7 +194,7 @@ class PushArguments(TracedClientArguments, total=False):
 
 
 def split_options(arguments: PushArguments) -> tuple[TracedClientArguments, dict[str, Any]]:
-    """Parts the arguments of a consumer into those of clients and its options."""
+    """Splits the arguments of a consumer into those of clients and its options."""
     names = PushOptions.__dataclass_fields__.keys()
     own = {name: value for name, value in arguments.items() if name in names}
     others = {name: value for name, value in arguments.items() if name not in names}
@@ -228,7 +226,7 @@ def _out_of_range(java: str, name: str, low: int, high: int, value: object) -> C
     return ClientError(f"{java} Out of range [{low}, {high}]", next_step=f"{name} is {value!r}")
 
 
-def _expected(name: str, values: tuple[str, ...], options: PushOptions) -> str:
+def _expectation(name: str, values: tuple[str, ...], options: PushOptions) -> str:
     return f"{name}: expected one of {', '.join(values)}, got {getattr(options, name)!r}"
 
 

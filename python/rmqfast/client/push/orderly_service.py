@@ -1,20 +1,20 @@
-"""Messages of a queue are consumed in its order, by one call at a time.
+"""Consumes messages of a queue in order, one call at a time.
 
-Source: `ConsumeMessageOrderlyService`, `MessageQueueLock`.
+Source: RocketMQ's `ConsumeMessageOrderlyService`, `MessageQueueLock`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from rmqfast._native import MessageView
+from rmqfast.client.consumer.queue_locks import QueueLocks
 from rmqfast.client.instance import Scheduler
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.consume_status import ConsumeOrderlyContext, ConsumeOrderlyStatus
-from rmqfast.client.push.orderly_process_queue import OrderlyProcessQueue
-from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
+from rmqfast.client.push.process_queue import MessageRun, OrderlyProcessQueue, ProcessQueue
 from rmqfast.client.push.workers import Workers
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
@@ -36,21 +36,8 @@ _PATIENCE = 1.0
 _SHORTEST, _LONGEST = 0.01, 30.0
 
 
-class Locks(Protocol):
-    """Who has queues locked at brokers: `QueueLocks`."""
-
-    def lock(self, queue: MessageQueue) -> bool:
-        """Locks a queue; whether it is locked now."""
-
-    def lock_all(self) -> None:
-        """Confirms the locks of all queues."""
-
-
 class OrderlyRequest:
-    """A queue's turn.
-
-    Source: `ConsumeMessageOrderlyService.ConsumeRequest`.
-    """
+    """The turn of one queue."""
 
     __slots__ = ("process_queue", "queue")
 
@@ -63,12 +50,9 @@ class OrderlyRequest:
 
 
 class ConsumeMessageOrderlyService(ConsumeService):
-    """Calls the listener for one batch of a queue at a time, while the broker has the queue locked.
+    """Calls the listener for one batch of a queue at a time, while the broker has the queue locked."""
 
-    Source: `ConsumeMessageOrderlyService`.
-    """
-
-    locks: Locks
+    locks: QueueLocks
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -81,36 +65,28 @@ class ConsumeMessageOrderlyService(ConsumeService):
         self._is_stopped = False
 
     def start(self) -> None:
-        """Starts the threads, and the confirming of locks."""
         self._workers.start()
         if self._options.is_clustering:
             self._lock_timer.every(self._timings.first_lock, self._timings.lock_interval, self._lock_all)
 
     def shutdown(self, timeout: float) -> None:
-        """Ends the threads."""
         self._is_stopped = True
         self._lock_timer.stop(_PATIENCE)
         if not self._workers.stop(max(timeout, _PATIENCE)):
             _log.warning("group %s: listeners are at work still, their queues stay locked for a while", self._group)
 
     def is_at_work(self, process_queue: ProcessQueue) -> bool:
-        """Whether a listener has messages of a queue."""
         return process_queue.consume_lock.locked()
 
     def new_process_queue(self) -> OrderlyProcessQueue:
-        """What is kept of a queue."""
         return OrderlyProcessQueue()
 
     def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None:  # noqa: ARG002
-        """Gives a queue its turn, unless it has it."""
         if isinstance(process_queue, OrderlyProcessQueue) and process_queue.begin_consuming():
             self._workers.submit([OrderlyRequest(process_queue, queue)])
 
     def run(self, request: OrderlyRequest) -> None:
-        """Consumes messages of a queue until there are none, it is not this client's, or others are to have a turn.
-
-        Source: `ConsumeMessageOrderlyService.ConsumeRequest.run`.
-        """
+        """Consumes a queue until it is empty, not this client's, or its turn is over."""
         process_queue = request.process_queue
         if process_queue.is_dropped:
             return
@@ -124,7 +100,6 @@ class ConsumeMessageOrderlyService(ConsumeService):
                 self._lock_later(request, _NOT_LOCKED)
 
     def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
-        """Has a message consumed now."""
         context = ConsumeOrderlyContext(MessageQueue(message.topic, broker_name or "", message.queue_id))
         result = self._direct(message, context, _DIRECT_RESULTS, ConsumeOrderlyStatus)
         return {**result, "order": True, "autoCommit": context.auto_commit}
@@ -136,19 +111,6 @@ class ConsumeMessageOrderlyService(ConsumeService):
         request: OrderlyRequest,
         messages: tuple[MessageView, ...],
     ) -> bool:
-        """Does what a listener answered.
-
-        Args:
-            status: What it answered; `None` is SUSPEND_CURRENT_QUEUE_A_MOMENT.
-            context: What it may have changed.
-            request: The queue's turn.
-            messages: What it was given, as they were taken.
-
-        Returns:
-            Whether the next messages are to be taken now.
-
-        Source: `ConsumeMessageOrderlyService.processConsumeResult`.
-        """
         process_queue, offset, goes_on = request.process_queue, -1, True
         if status is _ROLLBACK and not context.auto_commit:
             process_queue.rollback()
@@ -167,11 +129,11 @@ class ConsumeMessageOrderlyService(ConsumeService):
             self._offsets.update_offset(request.queue, offset)
         self._on_done(process_queue)
         if not goes_on:
-            self._again_later(request, self._suspended(context))
+            self._again_later(request, self._suspension(context))
         return goes_on
 
     def _consume(self, request: OrderlyRequest, began: float) -> bool:
-        """Has the next messages consumed; whether to go on at once."""
+        """Consumes the next messages; returns whether to go on at once."""
         process_queue, queue = request.process_queue, request.queue
         if process_queue.is_dropped or self._is_stopped:
             return False
@@ -191,28 +153,24 @@ class ConsumeMessageOrderlyService(ConsumeService):
                 _log.warning("group %s: %s is not consumed here any more", self._group, queue)
                 return False
             started = self._clock()
-            status = self._call(self._shown(messages, queue.topic), context, queue, ConsumeOrderlyStatus)
+            status = self._call(self._with_first_topics(messages, queue.topic), context, queue, ConsumeOrderlyStatus)
             count, is_ok = len(messages), status in {_SUCCESS, _COMMIT}
-            self._counters.consumed(
+            self._counters.on_consume(
                 queue.topic, ok=count * is_ok, failed=count * (not is_ok), seconds=self._clock() - started
             )
             # whoever gives the queue up waits for the lock, and stores what is noted here
             return self.process_result(status, context, request, messages)
 
     def _is_ours(self, process_queue: OrderlyProcessQueue) -> bool:
-        """Whether no other member may consume the queue now."""
         return not self._options.is_clustering or (process_queue.is_locked and not process_queue.is_lock_expired)
 
     def _dead_or_again(self, process_queue: OrderlyProcessQueue, messages: tuple[MessageView, ...]) -> bool:
-        """Makes dead letters of messages that came too often; where one did not, all come back.
-
-        Source: `ConsumeMessageOrderlyService.checkReconsumeTimes`.
-        """
+        """Makes messages that failed too often dead letters; unless all were, all are redelivered."""
         limit = self._options.max_reconsume_times
         most, again, is_any = sys.maxsize if limit == -1 else limit, [], False
         for message in messages:
             times = message.reconsume_times
-            (shown,) = self._shown((message,), message.topic)
+            (shown,) = self._with_first_topics((message,), message.topic)
             if times >= most and self._send_back.is_dead_letter(shown, reconsume_times=times):
                 again.append(message)
             else:
@@ -222,24 +180,16 @@ class ConsumeMessageOrderlyService(ConsumeService):
             process_queue.make_to_consume_again(again)
         return not is_any
 
-    def _suspended(self, context: ConsumeOrderlyContext) -> float:
-        """How long a queue is suspended, in seconds.
-
-        Source: `ConsumeMessageOrderlyService.submitConsumeRequestLater`.
-        """
+    def _suspension(self, context: ConsumeOrderlyContext) -> float:
         seconds = context.suspend_current_queue_time
         if seconds == -1:
             seconds = self._options.suspend_current_queue_time_millis / 1000
         return max(_SHORTEST, min(seconds, _LONGEST))
 
     def _again_later(self, request: OrderlyRequest, delay: float) -> None:
-        self._scheduler.later(delay, lambda: self._workers.submit([request]))
+        self._run_later(delay, lambda: self._workers.submit([request]))
 
     def _lock_later(self, request: OrderlyRequest, delay: float) -> None:
-        """Locks a queue, and then gives it its turn.
-
-        Source: `ConsumeMessageOrderlyService.tryLockLaterAndReconsume`.
-        """
 
         def lock() -> None:
             if not request.process_queue.is_dropped:

@@ -1,6 +1,6 @@
-"""What a consumer has of one queue: messages that were pulled and are not done.
+"""Messages of a queue that were pulled and are not consumed yet.
 
-Source: `ProcessQueue`.
+Source: RocketMQ's `ProcessQueue`, `ProcessQueueInfo`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from rmqfast._native import MessageView
@@ -40,8 +41,6 @@ class ProcessQueue:
         try_unlock_times: How often the lock could not be given up because a listener was at work.
         consume_lock: Is held while messages are consumed in order.
         queue_offset_max: The offset of the last message that came, -1 without.
-
-    Source: `ProcessQueue`.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic, wall_clock: Callable[[], float] = time.time) -> None:
@@ -59,20 +58,17 @@ class ProcessQueue:
 
     @property
     def count(self) -> int:
-        """How many messages there are, those that are being consumed included."""
+        """Messages that are not consumed, including those in progress."""
         return self._count
 
     @property
     def size(self) -> int:
-        """Bytes of the answers to pulls of which there still are messages."""
+        """Bytes of the pull answers that still have such messages."""
         return self._size
 
     @property
     def span(self) -> int:
-        """From the first offset that is not done to the last one.
-
-        Source: `ProcessQueue.getMaxSpan`.
-        """
+        """From the first offset that is not done to the last one."""
         first, last = self.offsets()
         return last - first
 
@@ -86,12 +82,10 @@ class ProcessQueue:
         return self._clock() - self.last_lock > LOCK_MAX_LIVE_TIME
 
     def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
-        """Takes messages, by ascending offset; those that are there already are left out.
+        """Adds messages, by ascending offset, except those that it has; returns the new ones, in one or several runs.
 
         Returns:
             What is new, in one part or several.
-
-        Source: `ProcessQueue.putMessage`.
         """
         if not messages:
             self.free(0, size)
@@ -114,7 +108,7 @@ class ProcessQueue:
         return new
 
     def remove(self, run: MessageRun, indexes: Sequence[int]) -> int:
-        """Messages are done.
+        """Removes consumed messages by their indexes in a run; returns the offset to commit, -1 for none.
 
         Args:
             run: Which `put` has returned.
@@ -123,8 +117,6 @@ class ProcessQueue:
         Returns:
             Where the group goes on: the first offset that is not done, the one behind the last where all is; -1 where
             there was nothing.
-
-        Source: `ProcessQueue.removeMessage`.
         """
         self.last_consume_timestamp = self._wall_clock()
         with self._lock:
@@ -146,13 +138,13 @@ class ProcessQueue:
             return self._position()
 
     def free(self, count: int, size: int) -> None:
-        """Messages that came are nothing to be done with: nobody wants them, or they were here."""
+        """Counts messages that need no consumption: filtered or duplicate ones."""
         with self._lock:
             self._freed_count += count
             self._freed_size += size
 
     def take_freed(self) -> tuple[int, int, int] | None:
-        """Messages and bytes that are done since the last call, and where the group goes on.
+        """Returns messages and bytes consumed since the last call, and the offset; `None` while they are few.
 
         Returns:
             `None` while there are so few that it does not pay to ask for more.
@@ -173,25 +165,19 @@ class ProcessQueue:
             return (self._runs[0].first_offset, self._runs[-1].last_offset) if self._runs else (0, 0)
 
     def first(self) -> tuple[MessageRun, int] | None:
-        """Where the first message is that is not done."""
+        """The run and index of the first message that is not consumed."""
         with self._lock:
             return (self._runs[0], self._runs[0].first) if self._runs else None
 
     def clear(self) -> None:
-        """Forgets all messages.
-
-        Source: `ProcessQueue.clear`.
-        """
+        """Forgets all messages."""
         with self._lock:
             self._runs.clear()
             self._count = self._size = 0
             self.queue_offset_max = -1
 
     def fill(self, info: dict[str, Any]) -> None:
-        """Adds what `ProcessQueueInfo` says of messages.
-
-        Source: `ProcessQueue.fillProcessQueueInfo`.
-        """
+        """Adds what `ProcessQueueInfo` says of messages."""
         first, last = self.offsets()
         info |= {
             "cachedMsgMinOffset": first,
@@ -204,10 +190,7 @@ class ProcessQueue:
         }
 
     def info(self, commit_offset: int) -> dict[str, Any]:
-        """The members of `ProcessQueueInfo`, times in milliseconds since 1970.
-
-        Source: `ProcessQueueInfo`.
-        """
+        """The members of `ProcessQueueInfo`, times in milliseconds since 1970."""
         to_wall = self._wall_clock() - self._clock()
         info: dict[str, Any] = {
             "commitOffset": commit_offset,
@@ -222,7 +205,7 @@ class ProcessQueue:
         return info
 
     def _insert(self, messages: Sequence[MessageView], size: int) -> list[MessageRun]:
-        """Puts messages in their places that do not come behind all others: a queue that was cut and written anew."""
+        """Inserts messages with lower offsets than others: the queue was truncated and written again."""
         there = {
             message.queue_offset
             for run in self._runs
@@ -235,6 +218,121 @@ class ProcessQueue:
         old = [run for run in self._runs if run.left]
         self._runs = deque(sorted([*old, *new], key=lambda run: run.first_offset))
         return new
+
+
+_offset = attrgetter("queue_offset")
+
+
+class OrderlyProcessQueue(ProcessQueue):
+    """Messages of one queue in its order; those that were taken are done or come back.
+
+    Attributes:
+        is_consuming: Whether somebody takes messages, or is asked to.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic, wall_clock: Callable[[], float] = time.time) -> None:
+        super().__init__(clock, wall_clock)
+        self._waiting: deque[MessageView] = deque()
+        self._taken: dict[int, MessageView] = {}
+        self._sizes: dict[int, int] = {}
+        self.is_consuming: bool = False
+
+    def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
+        if not messages:
+            self.free(0, size)
+            return []
+        # the size is that of the answer: each of its messages counts alike
+        share = size // len(messages)
+        with self._lock:
+            new = messages
+            if messages[0].queue_offset > self.queue_offset_max:
+                self._waiting.extend(messages)
+            else:
+                # a queue that was cut and written anew: offsets come once more
+                there = set(map(_offset, self._waiting)) | self._taken.keys()
+                new = [message for message in messages if message.queue_offset not in there]
+                self._waiting = deque(sorted([*self._waiting, *new], key=_offset))
+            self._freed_count += len(messages) - len(new)
+            self._freed_size += size - share * len(new)
+            if not new:
+                return []
+            self.queue_offset_max = new[-1].queue_offset
+            self._sizes.update([(message.queue_offset, share) for message in new])
+            self._count += len(new)
+            self._size += share * len(new)
+        return []
+
+    def begin_consuming(self) -> bool:
+        with self._lock:
+            if self.is_consuming or not self._waiting:
+                return False
+            self.is_consuming = True
+            return True
+
+    def take(self, count: int) -> tuple[MessageView, ...]:
+        """Takes the next messages; without any, consumption ends."""
+        self.last_consume_timestamp: float = self._wall_clock()
+        with self._lock:
+            waiting = self._waiting
+            taken = tuple([waiting.popleft() for _ in range(min(count, len(waiting)))])
+            self._taken.update((message.queue_offset, message) for message in taken)
+            if not taken:
+                self.is_consuming = False
+        return taken
+
+    def commit(self) -> int:
+        """Removes all messages taken; returns the offset to commit, -1 for none."""
+        with self._lock:
+            if not self._taken:
+                return -1
+            next_offset = max(self._taken) + 1
+            size = sum([self._sizes.pop(offset, 0) for offset in self._taken])
+            self._count -= len(self._taken)
+            self._size -= size
+            self._freed_count += len(self._taken)
+            self._freed_size += size
+            self._taken.clear()
+            return next_offset
+
+    def rollback(self) -> None:
+        with self._lock:
+            self._put_back(list(self._taken.values()))
+
+    def make_to_consume_again(self, messages: Sequence[MessageView]) -> None:
+        with self._lock:
+            self._put_back([message for message in messages if message.queue_offset in self._taken])
+
+    def _position(self) -> int:
+        return 0  # what is consumed in order may be as far apart as it likes, and its pulls commit nothing
+
+    def offsets(self) -> tuple[int, int]:
+        with self._lock:
+            return (self._waiting[0].queue_offset, self._waiting[-1].queue_offset) if self._waiting else (0, 0)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._waiting.clear()
+            self._taken.clear()
+            self._sizes.clear()
+            self._count = self._size = 0
+            self.queue_offset_max: int = -1
+
+    def fill(self, info: dict[str, Any]) -> None:
+        """Adds the messages to `ProcessQueueInfo`: those taken are its transaction."""
+        super().fill(info)
+        with self._lock:
+            taken = sorted(self._taken)
+        info |= {
+            "transactionMsgMinOffset": taken[0] if taken else 0,
+            "transactionMsgMaxOffset": taken[-1] if taken else 0,
+            "transactionMsgCount": len(taken),
+        }
+
+    def _put_back(self, messages: list[MessageView]) -> None:
+        for message in messages:
+            del self._taken[message.queue_offset]
+        # taken messages stand before all that wait
+        self._waiting.extendleft(sorted(messages, key=_offset, reverse=True))
 
 
 class MessageRun:
@@ -258,7 +356,6 @@ class MessageRun:
         self._first = 0
 
     def finish(self, indexes: Sequence[int]) -> int:
-        """Marks messages as done; how many of them were not done before."""
         done, count = self._done, 0
         if isinstance(indexes, range) and len(indexes) > 1:
             start, stop = indexes.start, indexes.stop
@@ -277,20 +374,16 @@ class MessageRun:
         return count
 
     def is_done(self, index: int) -> bool:
-        """Whether a message is done."""
         return bool(self._done[index])
 
     @property
     def first(self) -> int:
-        """The index of the first message that is not done, where there is one."""
         return self._first
 
     @property
     def first_offset(self) -> int:
-        """The offset of the first message that is not done, where there is one."""
         return self.messages[self._first].queue_offset
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last message that is not done, where there is one."""
         return self.messages[self._done.rfind(0)].queue_offset

@@ -1,6 +1,6 @@
-"""Takes what pulls bring to the process queues of a push consumer.
+"""Passes the answers of pulls to the process queues of a push consumer.
 
-Source: `PullMessageService`, `DefaultMQPushConsumerImpl.pullMessage`.
+Source: RocketMQ's `PullMessageService`, `DefaultMQPushConsumerImpl`, `PullCallback`.
 """
 
 from __future__ import annotations
@@ -31,26 +31,21 @@ _NO_LIMIT = (1 << 63) - 1
 
 
 class Receiver(Protocol):
-    """The consumer that pulls are for."""
+    """The member that pulls are for."""
 
-    def messages(self, queue: MessageQueue, fetched: Fetched) -> list[MessageView]:
-        """The messages of an answer that it wants, as it shows them."""
+    def messages(self, queue: MessageQueue, fetched: Fetched) -> list[MessageView]: ...
 
-    def consume(self, messages: list[MessageView], size: int, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Takes messages."""
+    def consume(
+        self, messages: list[MessageView], size: int, process_queue: ProcessQueue, queue: MessageQueue
+    ) -> None: ...
 
-    def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
-        """Goes on, past messages that nobody wants, where all others are done."""
+    def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None: ...
 
-    def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
-        """Gives a queue up that does not have the offset that it was pulled from, to begin anew at another one."""
+    def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None: ...
 
 
 class PullMessageService:
-    """Takes answers on a thread, and says when their messages are done.
-
-    Source: `PullMessageService`.
-    """
+    """Takes answers on a thread, and reports when their messages are consumed."""
 
     def __init__(
         self,
@@ -63,25 +58,18 @@ class PullMessageService:
         self._thread: Thread | None = None
 
     def start(self, name: str) -> None:
-        """Starts the thread."""
         self._thread = new_thread(self._run, name=f"rmqfast-pull-{name}")
         self._thread.start()
 
     def join(self, timeout: float) -> None:
-        """Waits for the thread, which ends with the pulls."""
         if self._thread is not None and not is_current(self._thread):
             self._thread.join(timeout)
 
-    def done(self, process_queue: ProcessQueue) -> None:
-        """Messages of a queue are done: others may be pulled in their place."""
+    def on_consumed(self, process_queue: ProcessQueue) -> None:
         if (freed := process_queue.take_freed()) is not None:
-            self._queues.done(process_queue.epoch, *freed)
+            self._queues.on_consumed(process_queue.epoch, *freed)
 
-    def pulled(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
-        """Takes one answer.
-
-        Source: `DefaultMQPushConsumerImpl.pullMessage`, its `PullCallback.onSuccess`.
-        """
+    def take(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
         queue, process_queue = pulled.queue, pulled.process_queue
         if process_queue.is_dropped:
             self._queues.stop([queue])
@@ -94,27 +82,26 @@ class PullMessageService:
             # otherwise the messages that are not done say where the group goes on
             if process_queue.count == 0:
                 self._receiver.correct_offset(queue, process_queue, fetched.next_begin_offset)
-                self._queues.done(fetched.epoch, 0, 0, fetched.next_begin_offset)
+                self._queues.on_consumed(fetched.epoch, 0, 0, fetched.next_begin_offset)
             return
         messages = self._receiver.messages(queue, fetched)
         if messages:
-            self._counters.pulled(queue.topic, len(messages), fetched.elapsed)
+            self._counters.on_pull(queue.topic, len(messages), fetched.elapsed)
         # what nobody wants counts no more
         process_queue.free(len(fetched) - len(messages), 0)
         self._receiver.consume(messages, fetched.size, process_queue, queue)
-        self.done(process_queue)
+        self.on_consumed(process_queue)
 
     def _run(self) -> None:
         while not self._queues.is_closed:
             for pulled, fetched in self._queues.take(_WAIT, max_items=_MOST) or ():
                 try:
-                    self.pulled(pulled, fetched)
+                    self.take(pulled, fetched)
                 except Exception:  # noqa: BLE001 - the other queues have to go on
                     _log.exception("what a pull of %s has brought could not be taken", pulled.queue)
 
 
 def make_puller(group: str, options: PushOptions, config: ClientConfig, *, in_order: bool) -> Puller:
-    """Makes what pulls for a push consumer."""
     # A pull and the offset stored when a queue is given up use different connections. If the broker reads the pull
     # later, the group goes back to the pull's offset: in order, messages would be consumed twice.
     commits = options.is_clustering and not in_order

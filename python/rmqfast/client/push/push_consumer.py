@@ -1,6 +1,6 @@
-"""Is given messages.
+"""A push consumer.
 
-Source: `DefaultMQPushConsumer`.
+Source: RocketMQ's `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _log = logger_of(__name__)
 @suggests_names
 @not_picklable("make one in each process")
 class PushConsumer:
-    """Has a listener called with messages, as they come.
+    """Calls a listener with messages as they arrive.
 
-    A message is done when the listener says so: where it raises, whatever it raises, or answers anything but a status,
-    the message comes once more, later; after 16 times it is a dead letter.
+    The listener returns a status. If it raises, or returns anything but a status, the messages are redelivered later;
+    after 16 times they become dead letters.
 
     Args:
         group: The consumer group: its members share the messages.
@@ -67,8 +67,6 @@ class PushConsumer:
         ...     with consumer:
         ...         seen.get(timeout=30)
         b'paid'
-
-    Source: `DefaultMQPushConsumer`.
     """
 
     def __init__(
@@ -101,15 +99,15 @@ class PushConsumer:
 
     @property
     def client_id(self) -> str:
-        """What brokers know this client as.
+        """The id by which brokers know this client.
 
         Raises:
             ClientError: It was never started.
         """
-        return self._begun().instance.client_id
+        return self._any_member().instance.client_id
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None = "*") -> None:
-        """Wants messages of a topic; of one that it wants already, the newer expression counts.
+        """Subscribes to a topic, or changes the expression of a subscription.
 
         All members of a group have to want the same: brokers keep one expression of a group and topic, the newest.
 
@@ -119,8 +117,6 @@ class PushConsumer:
 
         Raises:
             ClientError: An expression without any tag in it.
-
-        Source: `DefaultMQPushConsumerImpl.subscribe`.
         """
         wrapped = wrap(self._config.namespace, topic)
         try:
@@ -134,10 +130,7 @@ class PushConsumer:
             self._member.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
-        """Wants no messages of a topic any more: its queues are given up at the next rebalance.
-
-        Source: `DefaultMQPushConsumerImpl.unsubscribe`.
-        """
+        """Unsubscribes; the next rebalance gives the topic's queues up."""
         wrapped = wrap(self._config.namespace, topic)
         self._subscriptions.pop(wrapped, None)
         if self._member is not None:
@@ -146,7 +139,7 @@ class PushConsumer:
     def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
-        """Says what is called with messages; before the start.
+        """Sets the listener; before the start.
 
         Args:
             listener: Is called with a tuple of messages and a context. In any order, on many threads, it answers a
@@ -155,8 +148,6 @@ class PushConsumer:
 
         Raises:
             ArgumentError: It cannot be called.
-
-        Source: `DefaultMQPushConsumer.registerMessageListener`.
         """
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")
@@ -164,27 +155,19 @@ class PushConsumer:
         self._is_in_order = is_in_order(listener) if orderly is None else orderly
 
     def register_consume_hook(self, hook: ConsumeHook) -> None:
-        """Has a hook told of each call of the listener from now on.
-
-        Source: `DefaultMQPushConsumerImpl.registerConsumeMessageHook`.
-        """
+        """Registers a hook around each call of the listener."""
         self.hooks.add(hook)
 
     def register_filter_hook(self, hook: FilterHook) -> None:
-        """Has a hook asked which of the messages that come from now on are left out.
-
-        Source: `DefaultMQPushConsumerImpl.registerFilterMessageHook`.
-        """
+        """Registers a hook that filters messages as they arrive."""
         self._filters.add(hook)
 
     def start(self) -> None:
-        """Starts it: brokers know it, and the listener is called from now on.
+        """Starts it: registers it at brokers, pulls, and calls the listener.
 
         Raises:
             ClientError: It was started before, an option is out of its range, there is no listener, the group has a
                 consumer in this instance, no name server is known or answers, or a broker does not take an expression.
-
-        Source: `DefaultMQPushConsumerImpl.start`.
         """
         with self._lock:
             if self._state != "CREATE_JUST":
@@ -219,11 +202,9 @@ class PushConsumer:
         _log.info("the consumer [%s] start OK, %s", self.group, self.options.message_model)
 
     def shutdown(self) -> None:
-        """Ends it: offsets are stored, and other members get its queues. Once more is nothing.
+        """Stores offsets, gives queues up to other members, and closes; a second call does nothing.
 
         A listener that is at work is waited for as long as the options say; its messages come again, to others.
-
-        Source: `DefaultMQPushConsumerImpl.shutdown`.
         """
         with self._lock:
             if self._state != "RUNNING" or self._member is None or os.getpid() != self._pid:
@@ -236,7 +217,7 @@ class PushConsumer:
         _log.info("the consumer [%s] shutdown OK", self.group)
 
     def suspend(self) -> None:
-        """Pulls no more until `resume`; what is here already is consumed.
+        """Stops pulling until `resume`; messages that arrived are consumed.
 
         Raises:
             ClientError: It is not running.
@@ -244,7 +225,7 @@ class PushConsumer:
         self._running().suspend()
 
     def resume(self) -> None:
-        """Pulls again.
+        """Resumes pulling.
 
         Raises:
             ClientError: It is not running.
@@ -252,7 +233,7 @@ class PushConsumer:
         self._running().resume()
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Notes where the group goes on in a queue; stored with the next offsets, every five seconds.
+        """Sets the group's offset of a queue; stored with the next offsets, every five seconds.
 
         What is here already is consumed nevertheless, and notes its own offsets.
 
@@ -262,21 +243,17 @@ class PushConsumer:
 
         Raises:
             ClientError: It is not running.
-
-        Source: `DefaultMQPushConsumerImpl.updateConsumeOffset`.
         """
         self._running().offsets.update_offset(queue, offset)
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that may be read, whoever has them.
+        """The readable queues of a topic, of all members.
 
         Args:
             topic: One that it subscribes to.
 
         Raises:
             ClientError: It is not running, does not subscribe to the topic, or nobody has it.
-
-        Source: `DefaultMQPushConsumerImpl.fetchSubscribeMessageQueues`.
         """
         member, wrapped = self._running(), wrap(self._config.namespace, topic)
         if member.is_subscribe_topic_need_update(wrapped):
@@ -289,7 +266,7 @@ class PushConsumer:
         return sorted(queues)
 
     def running_info(self) -> Mapping[str, Any]:
-        """What it does right now, as mqadmin's consumerStatus shows it: queues, speeds, subscriptions, options.
+        """The current state, as mqadmin's consumerStatus shows it: queues, rates, subscriptions, options.
 
         Raises:
             ClientError: It is not running.
@@ -310,12 +287,12 @@ class PushConsumer:
 
     def _running(self) -> PushMember:
         # the listener is called, and may use the consumer, before start() is over
-        member = self._begun()
+        member = self._any_member()
         if not member.is_running:
             raise self._not_running()
         return member
 
-    def _begun(self) -> PushMember:
+    def _any_member(self) -> PushMember:
         if os.getpid() != self._pid:
             raise ForkError(f"the consumer [{self.group}] is that of a parent process: make another one in this one")
         if self._member is None:
@@ -326,10 +303,7 @@ class PushConsumer:
         return ClientError(f"The consumer is not in running status, {self._state}", next_step="start it first")
 
     def _check_config(self) -> Callable[..., Any]:
-        """Says what is not as it has to be; the listener.
-
-        Source: `DefaultMQPushConsumerImpl.checkConfig`.
-        """
+        """Checks the configuration; returns the listener."""
         check_consumer_group(self._bare_group)
         if self._listener is None:
             raise ClientError("messageListener is null", next_step="call register_message_listener first")

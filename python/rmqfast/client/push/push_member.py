@@ -1,6 +1,6 @@
-"""A push consumer while it runs: a member of its group, for its client instance and its pulls.
+"""The running side of a push consumer: a member of its group, for its client instance and its pulls.
 
-Source: `DefaultMQPushConsumerImpl`.
+Source: RocketMQ's `DefaultMQPushConsumerImpl`, `PullAPIWrapper`, `MQClientInstance`.
 """
 
 from __future__ import annotations
@@ -57,10 +57,7 @@ _THREADS = 4
 
 
 class PushMember:
-    """A push consumer while it runs: a `ConsumerInner`, who takes what pulls bring.
-
-    Source: `DefaultMQPushConsumerImpl`.
-    """
+    """A running push consumer; its client instance calls it as a `ConsumerInner`."""
 
     def __init__(
         self,
@@ -89,7 +86,7 @@ class PushMember:
         self.offsets: OffsetStore = options.offset_store or _offset_store(instance, group, options)
         self._work = Scheduler(f"rmqfast-push-{group}", _THREADS)
         self.queues: PulledQueues[ProcessQueue] = PulledQueues(
-            self._work, subscription=self.subscription, begin=self.compute_pull_from_where
+            self._work.later, subscription=self.subscription, begin=self.compute_pull_from_where
         )
         self.pulls: Final = PullMessageService(self, self.queues, self.counters)
         self.service: Final = self._make_service(listener, hooks)
@@ -100,7 +97,7 @@ class PushMember:
             timings=timings,
             offsets=self.offsets,
             queues=self.queues,
-            work=self._work,
+            run_later=self._work.later,
             make=self.service.new_process_queue,
             in_order=self.is_in_order,
         )
@@ -119,36 +116,30 @@ class PushMember:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is started, and has not ended."""
         return self._is_started and not self.instance.is_closed
 
     @property
     def group(self) -> str:
-        """The consumer group, with its namespace."""
         return self._group
 
     @property
     def consume_type(self) -> ConsumeType:
-        """It is given messages."""
         return "CONSUME_PASSIVELY"
 
     @property
     def message_model(self) -> MessageModel:
-        """Whether members share the messages."""
         return self._options.message_model
 
     @property
     def consume_from_where(self) -> str:
-        """Where a new group begins."""
         return str(self._options.consume_from_where)
 
     @property
     def is_unit_mode(self) -> bool:
-        """Whether it is of a unit."""
         return self.instance.config.is_unit_mode
 
     def start(self) -> None:
-        """Starts threads, and has brokers know of it.
+        """Starts threads, and registers the consumer at brokers.
 
         Raises:
             ClientError: As `PushConsumer.start`.
@@ -173,10 +164,6 @@ class PushMember:
             raise
 
     def shutdown(self) -> None:
-        """Ends it: offsets are stored, then other members may have the queues.
-
-        Source: `DefaultMQPushConsumerImpl.shutdown`.
-        """
         self._is_started = False
         self._watcher.stop()
         if self._cleaning is not None:
@@ -196,11 +183,9 @@ class PushMember:
         EXITS.remove(self)
 
     def end_at_exit(self, deadline: float) -> None:
-        """Pulls no more, as the interpreter ends."""
         self._end_threads(max(0.0, deadline - monotonic()))
 
     def subscribe(self, subscription: SubscriptionData) -> None:
-        """Wants messages of a topic from now on."""
         self.rebalance.subscriptions[subscription.topic] = subscription
         self.queues.subscribe(subscription)
         self.instance.update_route(subscription.topic)
@@ -208,33 +193,25 @@ class PushMember:
         self.instance.rebalance_immediately()
 
     def unsubscribe(self, topic: str) -> None:
-        """Wants no messages of a topic any more: its queues are given up at the next rebalance."""
         self.rebalance.subscriptions.pop(topic, None)
 
     def suspend(self) -> None:
-        """Pulls no more until `resume`; what is here is consumed."""
         self.is_suspended = True
         self.queues.suspend(is_suspended=True)
 
     def resume(self) -> None:
-        """Pulls again.
-
-        Source: `DefaultMQPushConsumerImpl.resume`.
-        """
         self.is_suspended = False
         self.queues.suspend(is_suspended=False)
         self.do_rebalance()
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What it wants."""
         return list(self.rebalance.subscriptions.values())
 
     def subscription(self, topic: str) -> SubscriptionData | None:
-        """What it wants of a topic."""
         return self.rebalance.subscriptions.get(topic)
 
     def do_rebalance(self) -> None:
-        """Shares queues out anew, unless it is suspended; where a thread is at it, that does so once more."""
+        """Rebalances unless suspended; if another thread is rebalancing, that one does so once more."""
         self._is_rebalance_due = True
         # nobody waits for another thread's: a strategy is the application's, and may ask for one itself
         while self._is_rebalance_due and self._rebalancing.acquire(blocking=False):
@@ -247,40 +224,28 @@ class PushMember:
                 self._rebalancing.release()
 
     def persist_consumer_offset(self) -> None:
-        """Stores offsets of the queues that it has."""
         self.offsets.persist_all(self.rebalance.process_queues)
 
     def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
-        """Takes the queues of a topic."""
         if topic in self.rebalance.subscriptions:
             self.rebalance.subscribe_info[topic] = frozenset(queues)
 
     def is_subscribe_topic_need_update(self, topic: str) -> bool:
-        """Whether it wants a topic and knows no queues of it."""
         return topic in self.rebalance.subscriptions and topic not in self.rebalance.subscribe_info
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
-        """Where a queue's first pull begins."""
         return self.rebalance.compute_pull_from_where(queue)
 
     def memory_offset(self, queue: MessageQueue) -> int:
-        """Where the group goes on, as far as is known here; -1 where nothing is."""
         return int(self.offsets.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY))
 
     def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
-        """Goes on, past messages that nobody wants.
-
-        Source: `DefaultMQPushConsumerImpl.correctTagsOffset`.
-        """
         # messages that are not done keep the offset where it is
         if process_queue.count == 0 and not process_queue.is_dropped:
             self.offsets.update_offset(queue, offset, increase_only=True)
 
     def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
-        """Gives a queue up that does not have the offset that it was pulled from, to begin anew at another one.
-
-        Source: `DefaultMQPushConsumerImpl.pullMessage`, its OFFSET_ILLEGAL.
-        """
+        """Gives up a queue whose pull offset is illegal; it is taken anew at another offset."""
         queue, process_queue = pulled.queue, pulled.process_queue
         offset = offset_to_go_on_at(self.instance.api, pulled, fetched)
         process_queue.is_dropped = True
@@ -289,24 +254,16 @@ class PushMember:
         self._work.later(self._timings.illegal_offset, lambda: self._begin_anew(queue, offset))
 
     def messages(self, queue: MessageQueue, fetched: Fetched) -> list[MessageView]:
-        """The messages of an answer that it wants, as its listener sees them.
-
-        Source: `PullAPIWrapper.processPullResult`.
-        """
         messages = messages_of(fetched, self.instance.config.namespace)
         if self._filters:
             return self._filters.filter(FilterContext(self._group, queue, messages, self.is_unit_mode))
         return messages
 
     def consume(self, messages: list[MessageView], size: int, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Takes messages, and has them consumed."""
         self.service.submit(process_queue.put(messages, size), process_queue, queue)
 
     def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Goes on elsewhere: nothing is consumed for ten seconds, then the queues are taken anew.
-
-        Source: `MQClientInstance.resetOffset`.
-        """
+        """Suspends, waits ten seconds, sets the offsets, and takes the queues anew."""
         self.suspend()
         try:
             for queue, process_queue in list(self.rebalance.process_queues.items()):
@@ -325,18 +282,12 @@ class PushMember:
             self.resume()
 
     def consume_message_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
-        """Has one message consumed now."""
         return self.service.consume_directly(message, broker_name)
 
     def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
-        """The offsets of a topic's queues, as they are known here."""
         return dict(self.offsets.clone(topic))
 
     def running_info(self) -> dict[str, Any]:
-        """What it does right now.
-
-        Source: `DefaultMQPushConsumerImpl.consumerRunningInfo`.
-        """
         properties = self._options.as_properties() | {
             "consumerGroup": self._group,
             "PROP_CONSUMER_START_TIMESTAMP": str(self._start_timestamp),
@@ -362,9 +313,9 @@ class PushMember:
             "offsets": self.offsets,
             "send_back": SendBack(self.instance, self._group, most),
             "counters": self.counters,
-            "scheduler": self.instance.scheduler,
+            "run_later": self.instance.scheduler.later,
             "namespace": self.instance.config.namespace,
-            "on_done": self.pulls.done,
+            "on_done": self.pulls.on_consumed,
             "hooks": hooks,
         }
         if self._is_listener_in_order:
@@ -372,10 +323,6 @@ class PushMember:
         return ConsumeMessageConcurrentlyService(self._group, listener, **named)
 
     def _join(self) -> None:
-        """Has brokers know of it, and begins.
-
-        Source: `DefaultMQPushConsumerImpl.start`, its end.
-        """
         instance = self.instance
         for topic in list(self.rebalance.subscriptions):
             instance.update_route(topic)
@@ -387,7 +334,7 @@ class PushMember:
         instance.rebalance_immediately()
 
     def _unlock_queues(self) -> None:
-        """Lets other members have the queues, but for those that a listener is at work with."""
+        """Unlocks the queues for other members, except those whose listener is running."""
         if isinstance(self.service, ConsumeMessageOrderlyService) and self.is_in_order:
             # the lock of a member that is gone would keep others away for a minute
             self.rebalance.locks.unlock_given_up()

@@ -1,6 +1,6 @@
-"""What sharing out queues means to a push consumer: they are pulled, or given up.
+"""Rebalance of push consumers: queues that are taken are pulled.
 
-Source: `RebalancePushImpl`.
+Source: RocketMQ's `RebalancePushImpl`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rmqfast.client.consumer import (
     compute_pull_from_where,
 )
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
-from rmqfast.client.instance import ClientInstance, ConsumeType
-from rmqfast.client.pulling.pulled_queues import Later, PulledQueue, PulledQueues
+from rmqfast.client.instance import ClientInstance
+from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues, RunLater
 from rmqfast.client.push.options import PushOptions, PushTimings
 from rmqfast.client.push.process_queue import ProcessQueue
 from rmqfast.errors import ClientError
@@ -33,10 +33,7 @@ _OFFSET_TIMEOUT = 6.0
 
 
 class RebalancePush(Rebalance[ProcessQueue]):
-    """The queues of a push consumer.
-
-    Source: `RebalancePushImpl`.
-    """
+    """The queues of a push consumer."""
 
     def __init__(
         self,
@@ -47,46 +44,33 @@ class RebalancePush(Rebalance[ProcessQueue]):
         timings: PushTimings,
         offsets: OffsetStore,
         queues: PulledQueues[ProcessQueue],
-        work: Later,
+        run_later: RunLater,
         make: Callable[[], ProcessQueue],
         in_order: bool,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         strategy = options.allocate_strategy or AllocateMessageQueueAveragely()
         super().__init__(instance, group, options.message_model, strategy, offsets)
-        self._options, self._timings, self._queues, self._work = options, timings, queues, work
+        self._options, self._timings, self._queues, self._run_later = options, timings, queues, run_later
         self._dispatched: list[PullRequest[ProcessQueue]] = []
         self._make, self._in_order, self._wall_clock = make, in_order, wall_clock
         self.locks.on_changed = self._lock_changed
 
-    @property
-    def consume_type(self) -> ConsumeType:
-        """It is given messages."""
-        return "CONSUME_PASSIVELY"
-
     def new_process_queue(self, queue: MessageQueue) -> ProcessQueue:  # noqa: ARG002
-        """What is kept of a queue; in order, of one that was locked just now, as in RocketMQ 5."""
         process_queue = self._make()
         process_queue.is_locked = self._in_order
         return process_queue
 
     def dispatch(self, requests: Sequence[PullRequest[ProcessQueue]]) -> None:
-        """Has new queues pulled, once `message_queue_changed` has told brokers of the subscription's new version.
+        """Queues new pulls until `message_queue_changed` has sent the subscription's new version to brokers.
+
+                Earlier, brokers would refuse pulls with that version, and the next ones would come a second later.
 
         Before, they would refuse pulls with that version, and it would be a second until the next ones.
-
-        Source: `RebalancePushImpl.dispatchPullRequest`.
         """
         self._dispatched.extend(requests)
 
     def remove_unnecessary(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
-        """Stores the offset of a queue that is given up, and unlocks it.
-
-        Returns:
-            Whether it is given up: not while a listener is at work with it, where queues are consumed in order.
-
-        Source: `RebalancePushImpl.removeUnnecessaryMessageQueue`.
-        """
         self._queues.stop([queue])
         if not self._in_order:
             self._store(queue)
@@ -107,10 +91,6 @@ class RebalancePush(Rebalance[ProcessQueue]):
         return True
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
-        """Where the first pull of a queue begins; -1 where the broker does not say.
-
-        Source: `RebalancePushImpl.computePullFromWhereWithException`.
-        """
         return compute_pull_from_where(
             ConsumeFromWhere(self._options.consume_from_where),
             queue,
@@ -123,10 +103,6 @@ class RebalancePush(Rebalance[ProcessQueue]):
     def message_queue_changed(
         self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
     ) -> None:
-        """Has brokers take the subscription anew, and shares the limits of topics out among their queues.
-
-        Source: `RebalancePushImpl.messageQueueChanged`.
-        """
         subscription = self.subscriptions.get(topic)
         if subscription is not None:
             # newer than before although a clock may have been set back, or brokers would go on with the older one
@@ -156,7 +132,6 @@ class RebalancePush(Rebalance[ProcessQueue]):
                 )
 
     def _lock_changed(self, queue: MessageQueue) -> None:
-        """A queue is pulled while it is locked; Java's looks at each pull."""
         process_queue = self.process_queues.get(queue)
         if process_queue is not None:
             self._queues.pause([queue], is_paused=not process_queue.is_locked)
@@ -166,13 +141,9 @@ class RebalancePush(Rebalance[ProcessQueue]):
         self.offset_store.remove_offset(queue)
 
     def _unlock_soon(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        """Gives a lock up; where there are messages, somebody may still be at work, and it takes a while.
-
-        Source: `RebalancePushImpl.unlockDelay`.
-        """
         if process_queue.count:
             self.locks.give_up(queue)
-            self._work.later(self._timings.unlock_delay, lambda: self.locks.unlock_given_up(queue))
+            self._run_later(self._timings.unlock_delay, lambda: self.locks.unlock_given_up(queue))
         else:
             self.locks.unlock(queue)
 

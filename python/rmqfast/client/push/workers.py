@@ -1,6 +1,6 @@
-"""Threads that consume.
+"""Threads that consume messages.
 
-Source: the `ThreadPoolExecutor` of `ConsumeMessageConcurrentlyService`.
+Source: RocketMQ's `ConsumeMessageConcurrentlyService`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAST_LOOKS = 50
 
 
 class Workers(Generic[Task]):
-    """Daemon threads that do tasks in the order in which they come.
+    """Daemon threads that run tasks in order.
 
     As long as tasks take microseconds one thread does them all: several would wait for Python's lock, and for each
     other's. Where tasks wait and take long, twice as many threads are at work at each look; once there is no task they
@@ -40,7 +40,7 @@ class Workers(Generic[Task]):
         self._tasks: deque[Task] = deque()
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._busy_lock, self._is_looked_at = new_lock(), new_event()
-        self._busy = self._begun = 0
+        self._busy = self._any_member = 0
         self._first = 1
         self._is_stopped = False
         self._threads = [new_thread(self._work, name=f"{name}-{number}") for number in range(threads)]
@@ -48,16 +48,13 @@ class Workers(Generic[Task]):
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait for a thread."""
         return len(self._tasks)
 
     def start(self) -> None:
-        """Starts the threads."""
         for thread in (*self._threads, self._looker):
             thread.start()
 
     def submit(self, tasks: Iterable[Task]) -> None:
-        """Has tasks done; nothing after `stop`."""
         if self._is_stopped:
             return
         self._tasks.extend(tasks)
@@ -69,11 +66,6 @@ class Workers(Generic[Task]):
                 self._first = max(1, self._first // 2)
 
     def stop(self, timeout: float) -> bool:
-        """Ends the threads: tasks that wait are not begun, those that run are waited for.
-
-        Returns:
-            Whether nothing runs any more, but for the caller.
-        """
         self._is_stopped = True
         self._tasks.clear()
         self._is_looked_at.set()
@@ -86,7 +78,6 @@ class Workers(Generic[Task]):
         return not any(thread.is_alive() for thread in self._threads if not is_current(thread))
 
     def _wake(self, count: int) -> None:
-        """So many more threads are busy; the lock is held."""
         count = min(count, len(self._threads) - self._busy)
         self._busy += count
         for _ in range(count):
@@ -104,14 +95,13 @@ class Workers(Generic[Task]):
                         break
 
     def _do_tasks(self) -> None:
-        """Does tasks until there is none."""
         tasks, run = self._tasks, self._run
         while not self._is_stopped:
             try:
                 task = tasks.popleft()
             except IndexError:
                 return
-            self._begun += 1  # one that is lost to another thread does not matter
+            self._any_member += 1  # one that is lost to another thread does not matter
             try:
                 run(task)
             except BaseException:  # noqa: BLE001 - one task's defect is not the end of the thread
@@ -119,16 +109,15 @@ class Workers(Generic[Task]):
             del task  # or the thread would keep its messages until the next one
 
     def _look(self) -> None:
-        """Has threads join those that do not suffice."""
         while not self._is_stopped:
             self._is_looked_at.wait()
             self._is_looked_at.clear()
             in_vain, spent, tasks = 0, 0.0, 0.0
             while in_vain < _LAST_LOOKS and not self._is_stopped:
-                begun, since = self._begun, monotonic()
+                begun, since = self._any_member, monotonic()
                 sleep(_LOOK)
                 spent = spent * _FADES + (monotonic() - since) * self._busy
-                tasks = tasks * _FADES + self._begun - begun
+                tasks = tasks * _FADES + self._any_member - begun
                 in_vain = 0 if self._tasks else in_vain + 1
                 if self._tasks and spent > tasks * _LONG:
                     self._double()

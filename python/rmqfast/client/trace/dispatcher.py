@@ -1,6 +1,6 @@
 """Sends traces in the background, several in one message.
 
-Source: `AsyncTraceDispatcher`, `AsyncTraceDispatcher.TraceDataSegment`.
+Source: RocketMQ's `AsyncTraceDispatcher`.
 """
 
 from __future__ import annotations
@@ -64,14 +64,12 @@ class TraceSegment:
         self.since: float | None = None
 
     def has_room(self, data: TraceData) -> bool:
-        """Whether a trace fits; any fits an empty segment."""
         if not self._parts:
             return True
         fits = self._size + len(data.text.encode("utf-8", "replace")) <= MOST_BYTES
         return fits and self._key_size + sum(map(_key_size, data.keys - self._keys)) <= MOST_KEY_BYTES
 
     def add(self, data: TraceData, now: float) -> None:
-        """Adds a trace."""
         part = data.text.encode("utf-8", "replace")
         self._parts.append(part)
         self._size += len(part)
@@ -81,14 +79,12 @@ class TraceSegment:
         self.since = now if self.since is None else self.since
 
     def take(self) -> tuple[bytes, list[str]]:
-        """Returns body and keys of the message, and empties the segment."""
         taken = b"".join(self._parts), list(_fitting(self._keys))
         self._parts, self._keys, self._size, self._key_size, self.since = [], set(), 0, 0, None
         return taken
 
 
 def _fitting(keys: Iterable[str]) -> Iterable[str]:
-    """The shortest keys first, as long as there is room: ids are short, the joined ids of a large batch are not."""
     size = 0
     for key in sorted(keys, key=lambda key: (len(key), key)):
         size += _key_size(key)
@@ -104,21 +100,17 @@ def _key_size(key: str) -> int:
 class TraceProducer(Protocol):
     """The interface of `Producer` that traces need."""
 
-    def start(self) -> None:
-        """Starts it."""
+    def start(self) -> None: ...
 
-    def send_async(self, message: Message, callback: Callable[[object], object], *, timeout: float) -> object:
-        """Sends a message; the callback gets the result or the error."""
+    def send_async(self, message: Message, callback: Callable[[object], object], *, timeout: float) -> object: ...
 
-    def shutdown(self) -> None:
-        """Shuts it down after the sends in flight."""
+    def shutdown(self) -> None: ...
 
 
 class MakesProducer(Protocol):
     """The class `Producer`: it imports dispatchers, not the other way round."""
 
-    def __call__(self, group: str, *, config: ClientConfig) -> TraceProducer:
-        """A producer of a group."""
+    def __call__(self, group: str, *, config: ClientConfig) -> TraceProducer: ...
 
 
 Kind: TypeAlias = Literal["PRODUCE", "CONSUME"]
@@ -134,8 +126,6 @@ class AsyncTraceDispatcher:
         kind: Whether it produces or consumes.
         topic: The trace topic, by default `RMQ_SYS_TRACE_TOPIC`.
         clock: Monotonic seconds.
-
-    Source: `AsyncTraceDispatcher`.
     """
 
     def __init__(
@@ -151,10 +141,6 @@ class AsyncTraceDispatcher:
         self._thread: Thread | None = None
 
     def start(self, make_producer: MakesProducer, config: ClientConfig) -> None:
-        """Starts sending; a failure is only logged, as nothing else depends on traces.
-
-        Source: `AsyncTraceDispatcher.start`.
-        """
         producer = make_producer(self.producer_group, config=replace(config, namespace=""))
         try:
             producer.start()
@@ -167,10 +153,6 @@ class AsyncTraceDispatcher:
         EXITS.add(self)
 
     def append(self, context: TraceContext) -> bool:
-        """Queues a trace, never waits; returns False if it was dropped.
-
-        Source: `AsyncTraceDispatcher.append`.
-        """
         if self._is_closed or len(self._waiting) >= QUEUE_SIZE:
             self._drop(context)
             return False
@@ -184,8 +166,6 @@ class AsyncTraceDispatcher:
 
         Args:
             timeout: How long to wait for the thread, in seconds; the producer then waits for sends in flight.
-
-        Source: `AsyncTraceDispatcher.shutdown`.
         """
         with self._lock:
             if self._is_closed:
@@ -201,11 +181,9 @@ class AsyncTraceDispatcher:
         self._producer.shutdown()
 
     def end_at_exit(self, deadline: float) -> None:
-        """Ends it with the interpreter."""
         self.shutdown(max(0.0, deadline - monotonic()))
 
     def _run(self) -> None:
-        """Source: `AsyncTraceDispatcher.AsyncRunnable`."""
         while True:
             # read before the queue is: what was appended until the end is sent in the last round
             is_last = self._is_closed
@@ -217,7 +195,6 @@ class AsyncTraceDispatcher:
             self._wait()
 
     def _wait(self) -> None:
-        """Waits for work: either `append` sees this thread idle, or this thread sees what was appended."""
         self._is_idle = self._segment.since is None
         if not (self._is_idle and self._waiting):
             self._wake.wait(None if self._is_idle else _POLL)
@@ -237,15 +214,14 @@ class AsyncTraceDispatcher:
             self._segment.add(data, self._clock())
 
     def _send(self) -> None:
-        """Source: `AsyncTraceDispatcher.AsyncDataSendTask.sendTraceDataByMQ`."""
         body, keys = self._segment.take()
         try:
             if self._producer is not None:
-                self._producer.send_async(Message(self.topic, body, keys=keys), self._sent, timeout=_SEND_TIMEOUT)
+                self._producer.send_async(Message(self.topic, body, keys=keys), self._on_sent, timeout=_SEND_TIMEOUT)
         except RmqError as error:
-            self._sent(error)
+            self._on_sent(error)
 
-    def _sent(self, ended: object) -> None:
+    def _on_sent(self, ended: object) -> None:
         if isinstance(ended, RmqError):
             _log.error("send trace data failed, to the topic %s: %s", self.topic, ended)
 

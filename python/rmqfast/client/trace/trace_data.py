@@ -10,7 +10,8 @@ A body is contexts one after the other, each ended by 0x02; the fields of a cont
 SubBefore and SubAfter stand once for each message. What is not there is `null`. Older clients wrote fewer fields at the
 end, newer ones write more.
 
-Source: `TraceContext`, `TraceBean`, `TraceType`, `TraceDataEncoder`.
+Source: RocketMQ's `TraceContext`, `TraceBean`, `TraceType`, `TraceDataEncoder`, `MessageType`, `ConsumeReturnType`,
+`TraceTransferBean`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,6 @@ class TraceType(StrEnum):
         SUB_BEFORE: Messages are about to be consumed.
         SUB_AFTER: They were consumed, or are to come again.
         END_TRANSACTION: A transaction has ended.
-
-    Source: `TraceType`.
     """
 
     PUB = "Pub"
@@ -47,10 +46,7 @@ class TraceType(StrEnum):
 
 
 class MessageType(StrEnum):
-    """The kind of a sent message; traces have its index.
-
-    Source: `MessageType`.
-    """
+    """The kind of a sent message; traces have its index."""
 
     NORMAL = "Normal_Msg"
     TRANSACTION_HALF = "Trans_Msg_Half"
@@ -67,8 +63,6 @@ class ConsumeReturnType(StrEnum):
         EXCEPTION: It raised.
         RETURNNULL: It answered nothing, or anything but a status.
         FAILED: It answered that the messages are to come again.
-
-    Source: `ConsumeReturnType`.
     """
 
     SUCCESS = "SUCCESS"
@@ -96,8 +90,6 @@ class TraceBean:
         transaction_state: How it ended, in Java's words.
         from_transaction_check: Whether a broker asked.
         client_host: The producer, which only traces of newer clients have.
-
-    Source: `TraceBean`.
     """
 
     topic: str | None = ""
@@ -129,8 +121,6 @@ class TraceContext:
         is_success: Whether it went well.
         request_id: What a SUB_BEFORE and its SUB_AFTER have in common.
         context_code: Of a SUB_AFTER: the place of the `ConsumeReturnType` in its list.
-
-    Source: `TraceContext`.
     """
 
     trace_type: TraceType
@@ -156,8 +146,6 @@ class TraceData(NamedTuple):
     Attributes:
         text: Its part of the trace message's body.
         keys: Its keys of the trace message: ids and keys of the traced messages.
-
-    Source: `TraceTransferBean`.
     """
 
     text: str
@@ -188,8 +176,6 @@ def decode_trace(text: str) -> list[TraceContext]:
     """Decodes the contexts of a body, each with one message; skips unknown kinds.
 
     A context that lacks fields is skipped and logged; Java's decoder fails for the whole body.
-
-    Source: `TraceDataEncoder.decoderFromTraceDataString`.
     """
     contexts = []
     for line in text.split(FIELD_SEPARATOR):
@@ -264,7 +250,7 @@ def _decoded_pub(fields: list[str]) -> TraceContext:
         body_length=int(fields[8]),
         msg_type=_message_type(fields[10]),
     )
-    context = _decoded(TraceType.PUB, fields, bean)
+    context = _decode(TraceType.PUB, fields, bean)
     context.cost_time = int(fields[9])
     # traces of older clients are shorter
     if len(fields) == 12:
@@ -277,7 +263,7 @@ def _decoded_pub(fields: list[str]) -> TraceContext:
 
 def _decoded_sub_before(fields: list[str]) -> TraceContext:
     bean = TraceBean(msg_id=fields[4], retry_times=int(fields[5]), keys=fields[6])
-    context = _decoded(TraceType.SUB_BEFORE, fields, bean)
+    context = _decode(TraceType.SUB_BEFORE, fields, bean)
     context.request_id = fields[3]
     return context
 
@@ -309,10 +295,10 @@ def _decoded_end_transaction(fields: list[str]) -> TraceContext:
         transaction_state=fields[10],
         from_transaction_check=_truth(fields[11]),
     )
-    return _decoded(TraceType.END_TRANSACTION, fields, bean)
+    return _decode(TraceType.END_TRANSACTION, fields, bean)
 
 
-def _decoded(kind: TraceType, fields: list[str], bean: TraceBean) -> TraceContext:
+def _decode(kind: TraceType, fields: list[str], bean: TraceBean) -> TraceContext:
     return TraceContext(
         trace_type=kind, beans=[bean], timestamp=int(fields[0]), region_id=fields[1], group_name=fields[2]
     )

@@ -1,6 +1,6 @@
 """Reads the traces of one message from messages of the trace topic.
 
-Source: `TraceView`.
+Source: RocketMQ's `TraceView`, `TraceContext`, `TraceBean`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ class TraceMessage(Protocol):
     """A message of the trace topic."""
 
     @property
-    def body(self) -> bytes:
-        """The encoded traces."""
+    def body(self) -> bytes: ...
 
     @property
-    def born_host(self) -> str:
-        """The address of the client that sent it."""
+    def born_host(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,8 +53,6 @@ class TraceView:
         transaction_id: The id of the transaction.
         transaction_state: How it ended.
         from_transaction_check: Whether it ended because a broker asked.
-
-    Source: `TraceView`, `TraceContext`, `TraceBean`.
     """
 
     trace_type: TraceType
@@ -95,8 +91,6 @@ def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[Trace
     Args:
         message_id: The producer's id of the message.
         messages: Messages of the trace topic.
-
-    Source: `TraceView.decodeFromTraceTransData`.
     """
     contexts = [
         (context, _host(message.born_host))
@@ -127,10 +121,10 @@ def _view(message_id: str, context: TraceContext, client_host: str) -> TraceView
     view = TraceView(
         trace_type=context.trace_type,
         message_id=message_id,
-        group=_known(context.group_name),
+        group=_text_or_none(context.group_name),
         client_host=client_host,
         timestamp=context.timestamp,
-        keys=_known(context.beans[0].keys),
+        keys=_text_or_none(context.beans[0].keys),
     )
     return _FURTHER[context.trace_type](view, context)
 
@@ -140,7 +134,7 @@ def _pub(view: TraceView, context: TraceContext) -> TraceView:
         _of_message(view, context),
         cost_time=context.cost_time,
         is_success=context.is_success,
-        offset_msg_id=_known(context.beans[0].offset_msg_id),
+        offset_msg_id=_text_or_none(context.beans[0].offset_msg_id),
         body_length=context.beans[0].body_length,
     )
 
@@ -148,7 +142,7 @@ def _pub(view: TraceView, context: TraceContext) -> TraceView:
 def _sub_before(view: TraceView, context: TraceContext) -> TraceView:
     return replace(
         view,
-        region_id=_known(context.region_id),
+        region_id=_text_or_none(context.region_id),
         request_id=context.request_id,
         retry_times=context.beans[0].retry_times,
     )
@@ -169,27 +163,25 @@ def _end_transaction(view: TraceView, context: TraceContext) -> TraceView:
     bean = context.beans[0]
     return replace(
         _of_message(view, context),
-        transaction_id=_known(bean.transaction_id),
+        transaction_id=_text_or_none(bean.transaction_id),
         transaction_state=bean.transaction_state,
         from_transaction_check=bean.from_transaction_check,
     )
 
 
 def _of_message(view: TraceView, context: TraceContext) -> TraceView:
-    """Adds the fields that producers trace."""
     bean = context.beans[0]
     return replace(
         view,
-        topic=_known(bean.topic),
-        tags=_known(bean.tags),
-        store_host=_known(bean.store_host),
-        region_id=_known(context.region_id),
+        topic=_text_or_none(bean.topic),
+        tags=_text_or_none(bean.tags),
+        store_host=_text_or_none(bean.store_host),
+        region_id=_text_or_none(context.region_id),
         message_type=bean.msg_type,
     )
 
 
-def _known(text: str | None) -> str | None:
-    """The text of a field; `null` and empty mean `None`."""
+def _text_or_none(text: str | None) -> str | None:
     return None if text in {"", "null"} else text
 
 
