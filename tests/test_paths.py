@@ -17,7 +17,7 @@ from rmqfast.paths import local_path
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.store import plan_clean, repair
 from rmqfast.store.config import TopicConfigTable
-from rmqfast.store.config.lost_offsets import lost_offsets_note
+from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
 from rmqfast.store.parquet import write_parquet
 
 SMALL = AppendOptions(file_size=65536, queue_file_size=2000, index_slots=100, index_entries=400)
@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "write_parquet": lambda path: write_parquet(open_store("."), path),
     "configuration read": TopicConfigTable.load,
     "configuration saved": lambda path: TopicConfigTable().save(path),
-    "lost_offsets_note": lost_offsets_note,
+    "warning_of_lost_offsets": warning_of_lost_offsets,
     "cluster": EmbeddedCluster,
     "broker": lambda path: BrokerConfig({"storePathRootDir": path}),
     "mirror": lambda path: Mirror(path, name_server="127.0.0.1:1"),

@@ -1,4 +1,4 @@
-"""Values that users give: a time, a duration, a number, each known by what it can do.
+"""Arguments of users: times, durations, numbers, each recognised by its protocol.
 
 NumPy's and pandas' values are taken without an import of either. What is no such value is an `ArgumentError` that says
 its name, what was expected, and what to write.
@@ -142,12 +142,6 @@ def optional_seconds(name: str, duration: Duration | None) -> float | None:
 def integer(name: str, number: Number, least: int | None = None, most: int | None = None) -> int:
     """An integer.
 
-    Args:
-        name: What errors call it.
-        number: Of Python or NumPy.
-        least: It is this at least.
-        most: It is this at most.
-
     Raises:
         ArgumentError: No integer, or one out of range.
 
@@ -165,7 +159,7 @@ def integer(name: str, number: Number, least: int | None = None, most: int | Non
 
 
 def whole(number: object) -> int | None:
-    """A value as an integer, where it is one of Python or NumPy; None for any other, True and False among them.
+    """Returns an integer of Python or NumPy; None for anything else, including booleans.
 
     Example:
         >>> whole(3), whole(3.0), whole(True)
@@ -195,7 +189,7 @@ def text(name: str, value: object) -> str:
 
 
 def unknown_argument(name: str, known: Iterable[str], *, of: str = "") -> ArgumentTypeError:
-    """The error about a keyword argument that there is not; it names the one that is like it.
+    """Returns the error of an unknown keyword argument, which suggests a similar name.
 
     Example:
         >>> str(unknown_argument("bootstrap_servers", ["group", "name_server"], of="Producer"))
@@ -209,7 +203,7 @@ def unknown_argument(name: str, known: Iterable[str], *, of: str = "") -> Argume
 
 
 def check_fields(options: Any) -> None:
-    """Brings the fields of a frozen dataclass to their types: NumPy's integers, timedeltas.
+    """Converts the fields of a frozen dataclass to their types: NumPy's integers, timedeltas.
 
     A field of type `float` is a duration in seconds.
 
@@ -298,7 +292,7 @@ def _wrong(name: str, expected: str, got: object) -> ArgumentTypeError:
 
 
 def suggests_names(function: F) -> F:
-    """Has a function, or the constructor of a class, suggest a name in place of an unknown one.
+    """Makes a function or a constructor suggest a known name in place of an unknown one.
 
     Its signature lists the keys of the `TypedDict` of `**arguments: Unpack[...]`, for `help` and notebooks.
     """
@@ -318,21 +312,21 @@ def suggests_names(function: F) -> F:
             of = function.__qualname__.removesuffix(".__init__")
             raise unknown_argument(unknown[0], [name for name in known if name != "self"], of=of) from None
 
-    setattr(call, "__signature__", _unpacked(function))  # noqa: B010 - of a function, checkers do not know it
+    setattr(call, "__signature__", _signature_with_keys(function))  # noqa: B010 - of a function, checkers do not know it
     return cast("F", call)
 
 
-class _Omitted:
+class _Ellipsis:
     """The default of an argument that may be left out, as stubs write it."""
 
     def __repr__(self) -> str:
         return "..."
 
 
-_OMITTED = _Omitted()
+_OMITTED = _Ellipsis()
 
 
-def _unpacked(function: Callable[..., Any]) -> inspect.Signature:
+def _signature_with_keys(function: Callable[..., Any]) -> inspect.Signature:
     signature = inspect.signature(function)
     last = [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
     if not last or not str(last[0].annotation).startswith("Unpack["):

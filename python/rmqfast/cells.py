@@ -7,14 +7,14 @@ import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["escaped", "one_line", "size_text", "table_cell", "time_text"]
+__all__ = ["escape", "one_line", "size_text", "table_cell", "time_text"]
 
 PREVIEW_BYTES = 160
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def table_cell(column: str, value: object, *, whole: bool = False) -> str:
-    """A value for people: one line, no control characters; of bodies the beginning, unless all of it is wanted."""
+    """Returns a value in one line without control characters; bodies are cut unless `whole` is set."""
     if value is None or value in ([], ()):
         return "-"
     if isinstance(value, bytes):
@@ -29,17 +29,17 @@ def table_cell(column: str, value: object, *, whole: bool = False) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without what a terminal would act on: control, format and surrogate characters; white space is a blank."""
+    """Returns a text without control, format and surrogate characters; white space becomes a blank."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(" " if c in "\n\r\t" else c for c in text if c in "\n\r\t" or _is_visible(c))
 
 
-def escaped(text: str) -> str:
-    r"""`text` in which all that a terminal would act on is written as in a literal of Python.
+def escape(text: str) -> str:
+    r"""Returns a text with control characters written as Python literals have them.
 
     Example:
-        >>> escaped("a\x1b[2Jb")
+        >>> escape("a\x1b[2Jb")
         'a\\x1b[2Jb'
     """
     if text.isascii() and text.isprintable():
@@ -48,7 +48,7 @@ def escaped(text: str) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """UTC, to the millisecond; a number that is no time stays a number.
+    """Returns a time in UTC, to the millisecond; a number out of range stays a number.
 
     Example:
         >>> time_text(1_800_000_000_123)
@@ -62,7 +62,7 @@ def time_text(milliseconds: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """Bytes in the unit that reads best.
+    """Returns bytes in the unit that reads best.
 
     Example:
         >>> size_text(1536)

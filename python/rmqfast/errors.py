@@ -1,4 +1,4 @@
-"""What rmqfast raises and warns of.
+"""Errors and warnings of rmqfast.
 
 ```text
 RmqError
@@ -35,6 +35,8 @@ RmqError
 DamageWarning                   a scan or look-up passed over bytes that it could not use
 ExpressionWarning               a SQL92 expression names a column of the row, which it does not see
 ```
+
+Source: RocketMQ's `MQClientException`, `RequestTimeoutException`.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _REQUEST_TIMEOUT = 10006
 
 
 def plain_remark(remark: str) -> str:
-    r"""What a peer says, without the classes and lines of Java's code and without links that lead nowhere.
+    r"""Returns a peer's remark without Java's classes and lines, and without dead links.
 
     Args:
         remark: Of a response.
@@ -63,7 +65,7 @@ def plain_remark(remark: str) -> str:
 
 
 def step_after(remark: str) -> str | None:
-    """What to do next about what a peer says; `None` where that is not known.
+    """Returns the next step after a peer's remark; `None` if none is known.
 
     Args:
         remark: Of a response.
@@ -96,7 +98,7 @@ class RmqError(Exception):
 
 
 class StoreError(RmqError):
-    """Something about a store directory is not as it should be.
+    """A store directory cannot be used as asked.
 
     Example:
         >>> import rmqfast
@@ -113,15 +115,15 @@ class StoreIOError(StoreError, OSError):
 
 
 class StoreNotFoundError(StoreIOError, FileNotFoundError):
-    """A store, or a file that it must have, is not there."""
+    """A store, or a file that it must have, does not exist."""
 
 
 class StoreNotWritableError(StoreIOError):
-    """The store takes no messages: it is closed, the disk is too full, or a write or a flush has failed."""
+    """The store takes no messages: it is closed, the disk is too full, or a write or a flush failed."""
 
 
 class FlushTimeoutError(StoreIOError):
-    """Messages are stored, but the disk did not take them in time: to append them again would store them twice."""
+    """Messages are stored, but were not flushed in time: to append them again would store them twice."""
 
 
 class CorruptError(StoreError):
@@ -129,7 +131,7 @@ class CorruptError(StoreError):
 
 
 class UnsupportedStoreError(StoreError):
-    """The directory is no RocketMQ store, or one of a kind that cannot be opened this way."""
+    """The directory is not a RocketMQ store, or one that cannot be opened this way."""
 
 
 class StoreBusyError(StoreError):
@@ -137,39 +139,39 @@ class StoreBusyError(StoreError):
 
 
 class RemotingError(RmqError):
-    """Something about a connection is not as it should be."""
+    """A connection cannot be made, or failed."""
 
 
 class RemotingConnectError(RemotingError, ConnectionError):
-    """Nobody answers at the address, or not in time."""
+    """No peer answers at the address in time."""
 
 
 class ChannelClosedError(RemotingError, ConnectionError):
-    """The connection ended, or was closed, while it was needed."""
+    """The connection closed while it was in use."""
 
 
 class RemotingTimeoutError(RemotingError, TimeoutError):
-    """The peer did not answer in time; what was asked for may have been done."""
+    """The peer did not answer in time; the request may have been carried out."""
 
 
 class TooManyRequestsError(RemotingTimeoutError):
-    """Too many requests wait for their answers, or to be sent, and none ended in time: this one was not sent."""
+    """Too many requests are in flight or wait to be sent, and none ended in time: this one was not sent."""
 
 
 class RemotingProtocolError(RemotingError):
-    """Bytes that are no frame of the remoting protocol, or more of them than a limit allows."""
+    """Bytes that are no frame of the remoting protocol, or exceed a limit."""
 
 
 class TlsError(RemotingError, ConnectionError):
-    """The two sides do not agree on TLS: says who refused what."""
+    """The TLS handshake failed: names the side that refused, and why."""
 
 
 class TlsFileError(RemotingError):
-    """A certificate, a key or a file of authorities is of no use: says file, what for, expected and got."""
+    """A certificate, a key or a file of authorities cannot be used: names file, purpose, expected and got."""
 
 
 class ResponseError(RemotingError):
-    """A request was answered with an error: says what the peer says of it, and what to do next where that is known.
+    """A peer answered a request with an error: has its remark, and the next step if one is known.
 
     Attributes:
         code: The code of the response.
@@ -195,12 +197,10 @@ class ResponseError(RemotingError):
 
 
 class ClientError(RmqError):
-    """A client cannot do what it was asked for: says what, and what to do next.
+    """A client cannot do as asked: has the reason, and the next step.
 
     Attributes:
         response_code: The code of the response that it comes from, one of `ClientErrorCode`, or -1.
-
-    Source: `MQClientException`.
     """
 
     def __init__(self, message: str, *, response_code: int = -1, next_step: str | None = None) -> None:
@@ -209,21 +209,18 @@ class ClientError(RmqError):
 
 
 class RequestTimeoutError(ClientError, TimeoutError):
-    """A request was sent, and no reply came in time: it may have been done, or be done yet.
-
-    Source: `RequestTimeoutException`.
-    """
+    """A request was sent, and no reply came in time: it may have been carried out."""
 
     def __init__(self, message: str, *, next_step: str | None = None) -> None:
         super().__init__(message, response_code=_REQUEST_TIMEOUT, next_step=next_step)
 
 
 class DataLossError(ClientError):
-    """Messages of a range of a queue are not there any more: says which, and how to read what is left."""
+    """Messages of a range of a queue do not exist any more: says which, and how to read the rest."""
 
 
 class MirrorError(RmqError):
-    """A copy of a broker's log cannot go on, or must not begin: says why, and what to do next."""
+    """A copy of a broker's log cannot go on, or must not begin: has the reason, and the next step."""
 
     def __init__(self, message: str, *, next_step: str | None = None) -> None:
         # without a next step where it comes out of a pickle: then the text has it
@@ -251,7 +248,7 @@ class ArgumentError(RmqError, ValueError):
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """An argument is of a type that is not taken, or there is no such argument: says what to write.
+    """An argument has a wrong type or an unknown name: says what to write.
 
     Example:
         >>> import rmqfast
@@ -270,7 +267,7 @@ class MissingExtraError(RmqError, ImportError):
 
 
 class DamageWarning(UserWarning):
-    """A scan or a look-up passed over bytes that it could not use; `Scan.damage` lists those of a scan.
+    """A scan or a look-up skipped bytes that it could not use; `Scan.damage` lists those of a scan.
 
     Example:
         >>> import rmqfast, warnings
@@ -287,4 +284,4 @@ class DamageWarning(UserWarning):
 
 
 class ExpressionWarning(UserWarning):
-    """A SQL92 expression names a column of the row: it sees the properties of messages alone."""
+    """A SQL92 expression names a column of the row, but sees only the properties of messages."""

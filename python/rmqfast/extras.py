@@ -1,4 +1,4 @@
-"""Libraries that extras bring: one that is not installed is told with what installs it, one that is broken as it is."""
+"""Imports of optional libraries: a missing one raises with the command that installs it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ from typing import Any
 
 from rmqfast.errors import MissingExtraError
 
-__all__ = ["imported", "is_missing"]
+__all__ = ["import_extra", "is_missing"]
 
 
-def imported(module: str, extra: str, *, library: str | None = None) -> Any:
-    """A library that an extra brings.
-
-    Args:
-        module: Its name.
-        extra: The extra.
-        library: What it is called where that is not the module's name.
+def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
+    """Imports a library of an extra.
 
     Raises:
         MissingExtraError: It is not installed.
         ImportError: It is installed, and cannot be imported: as it was raised.
 
     Example:
-        >>> imported("pyarrow", "arrow").__name__
+        >>> import_extra("pyarrow", "arrow").__name__
         'pyarrow'
     """
     try:
@@ -36,6 +31,6 @@ def imported(module: str, extra: str, *, library: str | None = None) -> Any:
 
 
 def is_missing(error: ImportError, *modules: str) -> bool:
-    """Whether one of these libraries is not installed: not where a part of it, or what it needs, cannot be imported."""
+    """Whether one of these libraries is not installed; False if one is installed and broken."""
     names = {name for module in modules for name in (module, module.partition(".")[0])}
     return isinstance(error, ModuleNotFoundError) and error.name in names

@@ -1,4 +1,4 @@
-"""Tables for notebooks: what `_repr_html_` of this package's objects gives. Small, escaped, without any resource."""
+"""HTML tables of `_repr_html_`, escaped, without any resource."""
 
 from __future__ import annotations
 
@@ -16,12 +16,6 @@ MOST_ROWS = 20
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "", count: int = -1) -> str:
     """A table of the first rows.
-
-    Args:
-        columns: Their names, which decide how values are shown, as `store_timestamp` does.
-        rows: A value for each column.
-        caption: What it is a table of.
-        count: How many rows there are, where `rows` are only the first ones.
 
     Example:
         >>> table(["topic"], [["<b>"]])

@@ -1,4 +1,4 @@
-"""Loggers for code that handlers may call: a handler of `logging` may do anything, as send the line to a topic.
+"""Loggers whose handlers may use a client, as one that sends lines to a topic.
 
 So no handler runs while a thread of ours holds a lock that others need, nor within a handler that already runs.
 """
@@ -62,7 +62,7 @@ _FILTER = _Filter()
 
 
 def logger_of(name: str) -> logging.Logger:
-    """The logger of a module: its handlers run when the thread holds no `QuietLock`.
+    """Returns the logger of a module: its handlers run when the thread holds no `QuietLock`.
 
     Example:
         >>> logger_of("rmqfast.example").name
@@ -76,10 +76,7 @@ def logger_of(name: str) -> logging.Logger:
 
 
 class QuietLock:
-    """A lock for work that logs: handlers get the lines once the thread has released all such locks.
-
-    Args:
-        reentrant: Whether the thread that holds it may take it once more.
+    """A lock for work that logs: handlers run after the thread has released all such locks.
 
     Example:
         >>> import sys

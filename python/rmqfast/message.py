@@ -1,4 +1,8 @@
-"""Values: a message as a store holds it, and what stands between messages. No I/O."""
+"""Values: a message as a store holds it, and what stands between messages. No I/O.
+
+Source: RocketMQ's `MessageExt`, `MessageDecoder`, `GetMessageStatus`, `GetMessageResult`, `Message`,
+`MessageExtBrokerInner`.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +38,6 @@ class Damage(NamedTuple):
     Example:
         >>> Damage(4096, 120, "expected a magic code, found 0x00000000").length
         120
-
-    Source: promise 2 of the store reader: no gap is silent.
     """
 
     offset: int
@@ -60,8 +62,6 @@ class MessageExt:
         ...     message = store.get("fx_q1", 0, 7).messages[0]
         >>> message.topic, message.queue_offset, len(message.body) > 0
         ('fx_q1', 7, True)
-
-    Source: `MessageExt`, `MessageDecoder.decode`.
     """
 
     topic: str
@@ -97,13 +97,11 @@ class MessageExt:
 
 
 class GetMessageStatus(StrEnum):
-    """What became of a pull: how `GetMessageResult.next_begin_offset` is meant.
+    """The result of a pull: explains `GetMessageResult.next_begin_offset`.
 
     Example:
         >>> GetMessageStatus("OFFSET_TOO_SMALL") is GetMessageStatus.OFFSET_TOO_SMALL
         True
-
-    Source: `GetMessageStatus`; `NO_MATCHED_LOGIC_QUEUE` and `OFFSET_RESET` cannot come from a store directory.
     """
 
     FOUND = "FOUND"
@@ -118,7 +116,7 @@ class GetMessageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GetMessageResult:
-    """What a broker answers to a pull.
+    """A broker's answer to a pull.
 
     Attributes:
         status: The broker's: FOUND says that a tag hash matched, even where `messages` is empty, as the tag did not.
@@ -136,8 +134,6 @@ class GetMessageResult:
         ...     result = store.get("fx_q1", 0, 1258)
         >>> result.status.value, len(result.messages), result.next_begin_offset
         ('FOUND', 1, 1259)
-
-    Source: `GetMessageResult`.
     """
 
     status: GetMessageStatus
@@ -189,8 +185,6 @@ class Message:
         '42 eu'
         >>> dict(Message("orders", b"remind", delay=90.5).properties)
         {'TIMER_DELAY_MS': '90500'}
-
-    Source: `Message`, `MessageExtBrokerInner`; `Message.setDelayTimeMs`, `setDeliverTimeMs` of 5.x.
     """
 
     topic: str
@@ -229,7 +223,7 @@ class Message:
         draft.topic = topic if topic.__class__ is str else text("topic", topic)
         draft.body = body if body.__class__ is bytes else _bytes(body)
         draft.tags = tags if tags is None else _tag(tags)
-        draft.keys = keys if keys is None or keys.__class__ is str else _joined(keys)
+        draft.keys = keys if keys is None or keys.__class__ is str else _join_keys(keys)
         draft.properties = _NO_PROPERTIES if properties is None else _texts(properties)
         if delay is not None or deliver_at is not None:
             draft.properties = {**draft.properties, **_timer(delay, deliver_at, delay_level)}
@@ -341,7 +335,7 @@ def _restore(message: Message | MessageExt, state: _State) -> None:
         _set(message, name, value)
 
 
-def _joined(keys: object) -> str | None:
+def _join_keys(keys: object) -> str | None:
     if isinstance(keys, str):
         return keys
     if isinstance(keys, bytes) or not isinstance(keys, Iterable):
@@ -351,7 +345,7 @@ def _joined(keys: object) -> str | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageQueue:
-    """A queue of a topic on a broker; queues have the order in which consumers share them out.
+    """A queue of a topic on a broker; sorted as consumers divide them.
 
     Attributes:
         topic: The topic.

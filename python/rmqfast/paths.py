@@ -1,4 +1,4 @@
-"""Paths that users give, and what stands there: an error is never an absence.
+"""Paths of users, and checks of files: an error never counts as an absence.
 
 `Path("")` is the current directory before anybody sees it; `""` is refused.
 """
@@ -16,7 +16,7 @@ LocalPath = str | os.PathLike[str]
 
 
 def local_path(given: LocalPath, name: str) -> Path:
-    """A path of this machine, from what a user gave for `name`; of a `file:` URL that which it names.
+    """Returns the local path of a user's argument, which may be a `file:` URL.
 
     Args:
         given: The path. A name that begins as a URL does, as `s3:/x`, is `./s3:/x`.
@@ -36,7 +36,7 @@ def local_path(given: LocalPath, name: str) -> Path:
 
 
 def exists(path: LocalPath) -> bool:
-    """Whether anything has this name, be it a link that leads nowhere.
+    """Whether the name exists, even as a link to nothing.
 
     Raises:
         StoreIOError: It cannot be looked at.
@@ -65,7 +65,7 @@ def is_directory(path: LocalPath) -> bool:
 
 
 def list_directory(path: LocalPath) -> list[Path]:
-    """The paths that a directory lists, sorted; none where it is not there.
+    """Lists the paths in a directory, sorted; empty if it does not exist.
 
     Raises:
         StoreIOError: It cannot be looked at.

@@ -1,4 +1,4 @@
-"""Says which objects cannot be pickled or copied, and what to do instead."""
+"""Marks classes whose objects cannot be pickled or copied."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ T = TypeVar("T")
 
 
 def not_picklable(advice: str) -> Callable[[type[T]], type[T]]:
-    """Has objects of a class refuse `pickle`, `copy` and `deepcopy`: they hold files, threads or connections.
-
-    Args:
-        advice: What to do instead.
+    """Makes `pickle`, `copy` and `deepcopy` refuse objects of a class: they hold files, threads or connections.
 
     Example:
         >>> import copy

@@ -1,4 +1,4 @@
-"""What operating systems do differently. No other module asks which one it runs on.
+"""Differences between operating systems: no other module asks which one it runs on.
 
 The tests run on Linux. For macOS and Windows the types are checked; nothing has run there.
 """
@@ -42,7 +42,7 @@ _INTERFACES = Path("/sys/class/net")
 
 
 def milliseconds_since_boot() -> int:
-    """Milliseconds since the machine started, its sleep included: nobody sets them.
+    """Milliseconds since the machine started, including sleep; nobody can set this clock.
 
     Example:
         >>> milliseconds_since_boot() > 0
@@ -77,7 +77,7 @@ else:
 
 
 def physical_memory() -> int:
-    """Bytes of memory that the machine has; on Windows, where Python does not tell, 4 GiB.
+    """Bytes of the machine's memory; on Windows, where Python does not tell, 4 GiB.
 
     Example:
         >>> physical_memory() > 1 << 20
@@ -91,7 +91,7 @@ def physical_memory() -> int:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, which in a container are not all.
+    """Cores that this process may use: in a container not all.
 
     Example:
         >>> 1 <= usable_cores() <= os.cpu_count()
@@ -105,7 +105,7 @@ def usable_cores() -> int:
 
 
 def after_fork(callback: Callable[[], None]) -> None:
-    """Has a callback called in each process that is forked off this one.
+    """Registers a callback for each process that is forked from this one.
 
     Example:
         >>> after_fork(lambda: None)
@@ -115,7 +115,7 @@ def after_fork(callback: Callable[[], None]) -> None:
 
 
 def home_directory() -> Path | None:
-    """The home directory of the account; `None` for one that has none, as in a container.
+    """The home directory of the account; `None` if it has none, as in a container.
 
     Example:
         >>> directory = home_directory()
@@ -127,11 +127,7 @@ def home_directory() -> Path | None:
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Gives an open file a mode, whatever the umask is and whatever its name leads to by now.
-
-    Args:
-        descriptor: Of the file.
-        mode: As of `chmod`; Windows takes none.
+    """Sets the mode of an open file, regardless of the umask.
 
     Example:
         >>> with (getfixture("tmp_path") / "orders").open("w") as file:
@@ -142,10 +138,7 @@ def set_mode(descriptor: int, mode: int) -> None:
 
 
 def sync_file(descriptor: int) -> None:
-    """Waits until what was written to an open file is on the disk, not in the drive's own memory.
-
-    Args:
-        descriptor: Of the file.
+    """Flushes an open file to the disk, past the drive's own memory.
 
     Raises:
         OSError: What the operating system says.
@@ -161,7 +154,7 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Waits until the names in a directory are on the disk.
+    """Flushes the names in a directory to the disk.
 
     Raises:
         OSError: What the operating system says.
@@ -178,7 +171,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock_file(file: IO[str]) -> None:
-    """Keeps other processes out of an open file until it is closed.
+    """Locks an open file against other processes until it is closed.
 
     Raises:
         BlockingIOError: Another process has it.
@@ -195,7 +188,7 @@ def lock_file(file: IO[str]) -> None:
 
 @contextmanager
 def owned_directory(directory: Path) -> Iterator[None]:
-    """Keeps other processes out of a directory for the block.
+    """Locks a directory against other processes for the block.
 
     Raises:
         BlockingIOError: Another process has it.

@@ -1,4 +1,4 @@
-"""Threads and locks of the operating system, whatever gevent or eventlet put in their place.
+"""Threads and locks of the operating system, even where gevent or eventlet patched the standard library.
 
 A thread of ours waits in native code, where neither can take over: as a greenlet it would stop the whole process. So
 where `_thread` is patched, these come out of a copy of it that nobody patched; elsewhere they are those of `threading`.
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def are_green() -> bool:
-    """Whether gevent, eventlet or the like has put greenlets in the place of threads.
+    """Whether gevent, eventlet or the like replaced threads by greenlets.
 
     Example:
         >>> are_green()
@@ -62,27 +62,22 @@ def are_green() -> bool:
 
 
 def new_lock() -> Lock:
-    """A `threading.Lock`."""
     return cast("Lock", _native().allocate_lock()) if are_green() else threading.Lock()
 
 
 def new_rlock() -> Lock:
-    """A `threading.RLock`."""
     return cast("Lock", _native().RLock() if are_green() else threading.RLock())
 
 
 def new_condition() -> Condition:
-    """A `threading.Condition`."""
     return cast("Condition", _Condition()) if are_green() else threading.Condition()
 
 
 def new_event() -> Event:
-    """A `threading.Event`."""
     return cast("Event", _Event()) if are_green() else threading.Event()
 
 
 def new_semaphore(value: int) -> Semaphore:
-    """A `threading.Semaphore`."""
     return cast("Semaphore", _Semaphore(value)) if are_green() else threading.Semaphore(value)
 
 
@@ -101,7 +96,6 @@ def new_thread(work: Callable[..., object], *args: Any, name: str | None = None)
 
 
 def new_future() -> Future[T]:
-    """A future whose result may be awaited by any thread while any other sets it."""
     future: Future[T] = Future()
     if are_green():
         future._condition = new_condition()  # noqa: SLF001 - a greenlet's condition is not woken by other threads
@@ -109,7 +103,6 @@ def new_future() -> Future[T]:
 
 
 def run_later(seconds: float, work: Callable[[], object]) -> None:
-    """Calls a function on a daemon thread, after some seconds."""
     over = new_event()
 
     def run() -> None:
@@ -120,7 +113,6 @@ def run_later(seconds: float, work: Callable[[], object]) -> None:
 
 
 def sleep(seconds: float) -> None:
-    """Lets this thread rest."""
     if are_green():
         new_event().wait(seconds)
     else:
@@ -128,18 +120,15 @@ def sleep(seconds: float) -> None:
 
 
 def is_current(thread: Thread) -> bool:
-    """Whether this is the thread that runs."""
     return thread.ident == thread_ident()
 
 
 def thread_ident() -> int:
-    """The number of the running thread; the same for all greenlets of it."""
     return int(_native().get_ident()) if are_green() else threading.get_ident()
 
 
 @cache
 def _native() -> Any:
-    """`_thread` as the interpreter has it."""
     spec = importlib.util.find_spec("_thread")
     if spec is None or spec.loader is None:
         raise ImportError("expected the built-in module _thread, got none")

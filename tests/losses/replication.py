@@ -14,8 +14,7 @@ from rmqfast.errors import MirrorError, UnknownTopicError
 from rmqfast.replication import FollowEnd, Following
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.store import COLUMNS, AppendOptions, MessageStore
-from rmqfast.store.replica import Replica
-from rmqfast.store.topic_replica import TopicReplica
+from rmqfast.store.replica import Replica, TopicReplica
 from rmqfast.store.writer import WritableStore
 from tests.mirror.copies import log_of
 from tests.proxy import Proxy

@@ -55,3 +55,17 @@ def rows_and_damage(path: Path, topic: str | None = None, **options: Any) -> tup
     scan = scanned(path, topic, **options)
     rows = rows_of(scan)
     return rows, scan.damage
+
+
+def pull_all(store: MessageStore, topic: str, queue_id: int = 0, offset: int = 0) -> tuple[list[int], list[Damage]]:
+    """Queue offsets that pulls give from `offset` on, and the damage that they meet."""
+    offsets: list[int] = []
+    damage: list[Damage] = []
+    while True:
+        result = store.get(topic, queue_id, offset, max_messages=32)
+        offsets += [message.queue_offset for message in result.messages]
+        damage += result.damage
+        if result.next_begin_offset >= result.max_offset:
+            return offsets, damage
+        assert result.next_begin_offset > offset
+        offset = result.next_begin_offset

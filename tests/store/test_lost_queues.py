@@ -13,6 +13,7 @@ import rmqfast
 from rmqfast import AppendOptions, Message, errors
 from rmqfast.message import Damage
 from rmqfast.store.parquet import write_parquet
+from tests.store.scanned import pull_all
 
 COUNT = 475
 QUEUES = 4
@@ -135,7 +136,7 @@ def test_a_lost_queue_costs_no_message_and_no_bound(path: Path, tmp_path: Path, 
         for queue_id, (_, count) in queues.items():
             one = store.scan(topic, way="queue", queue_ids=[queue_id], columns=["queue_offset"])
             assert one.to_arrow()["queue_offset"].to_pylist() == list(range(count))
-            assert pulled(store, topic, queue_id) == list(range(count))
+            assert pull_all(store, topic, queue_id) == (list(range(count)), [])
             assert store.offset_for_time(topic, queue_id, "2100-01-01") == count
     assert store.earliest_time("orders", 1) == store.get("orders", 1, 0).messages[0].store_timestamp
     assert [message.queue_offset for message in store.query("orders", "k101")] == [25]
@@ -146,18 +147,6 @@ def test_a_lost_queue_costs_no_message_and_no_bound(path: Path, tmp_path: Path, 
     assert store.info().topics == 3
     assert any("consume queues do not list messages that the log has" in note for note in store.info().notes)
     assert not store.verify().ok
-
-
-def pulled(store: rmqfast.MessageStore, topic: str, queue_id: int) -> list[int]:
-    offsets: list[int] = []
-    at, end = 0, 1
-    while at < end:
-        result = store.get(topic, queue_id, at, max_messages=32)
-        assert result.damage == []
-        offsets += [message.queue_offset for message in result.messages]
-        assert result.next_begin_offset > at
-        at, end = result.next_begin_offset, result.max_offset
-    return offsets
 
 
 def test_a_sound_store_misses_nothing(path: Path) -> None:
@@ -293,4 +282,4 @@ def test_a_unit_with_a_large_size_hides_no_message_of_a_lost_queue(path: Path, q
     file.write_bytes(content)
     store = rmqfast.open_store(path)
     assert store.topics() == WHOLE
-    assert pulled(store, "orders", 1) == list(range(119))
+    assert pull_all(store, "orders", 1) == (list(range(119)), [])

@@ -15,6 +15,7 @@ from rmqfast.store import find_missing_end, repair
 from tests.cli.command_line import run
 from tests.golden_stores import NAMES, PathOf
 from tests.reference.record import MAGIC_BLANK, MAGIC_V1
+from tests.store.scanned import pull_all
 
 SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000, zone_offset_ms=0)
 COUNT = 900
@@ -125,8 +126,8 @@ def test_a_cut_that_was_named_gives_no_offset_twice(closed: Path, tmp_path: Path
         assert offsets[:-3] == list(range(len(offsets) - 3))
         assert reader.scan("T", columns=["queue_id"]).to_arrow().num_rows == COUNT - report.left_out + 6
         # a group at the old end goes on with the first message that came since
-        assert pulled(reader, 450) == [450, 451, 452]
-        assert pulled(reader, 0) == offsets
+        assert pull_all(reader, "T", 1, 450)[0] == [450, 451, 452]
+        assert pull_all(reader, "T", 1)[0] == offsets
         assert reader.verify().damage == []
 
 
@@ -179,18 +180,6 @@ def test_no_log_is_given_up_beside_a_queue_whose_only_file_is_a_directory(
     assert missing is not None
     with pytest.raises(UnsupportedStoreError, match=f"consumequeue/T/{name}/0+: expected a file"):
         repair(path, options=SMALL, cut_at=missing.log_end)
-
-
-def pulled(store: rmqfast.MessageStore, offset: int) -> list[int]:
-    """Queue offsets of queue 1 from `offset` on, as pulls give them."""
-    offsets: list[int] = []
-    while True:
-        result = store.get("T", 1, offset, max_messages=32)
-        offsets += [message.queue_offset for message in result.messages]
-        if result.next_begin_offset >= result.max_offset:
-            return offsets
-        assert result.next_begin_offset > offset
-        offset = result.next_begin_offset
 
 
 def test_the_command_names_what_is_lost_and_cuts_there_alone(closed: Path, tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message
 from rmqfast.errors import CorruptError
-from rmqfast.message import Damage
 from rmqfast.store import find_missing_end, repair
-from tests.store.scanned import table_of
+from tests.store.scanned import pull_all, table_of
 
 SMALL = AppendOptions(
     file_size=1 << 12, queue_file_size=400, index_slots=16, index_entries=100, zone_offset_ms=0, multi_dispatch=True
@@ -201,20 +200,6 @@ def test_a_recovery_whose_index_leads_behind_the_log_s_end_makes_it_anew(tmp_pat
         assert [message.physical_offset for message in store.query("orders", "new")] == [place.physical_offset]
 
 
-def pulled(path: Path) -> tuple[list[int], list[Damage]]:
-    """The offsets that pulls of `orders` give, and what they say of the others."""
-    at, end = 0, 1
-    found: list[int] = []
-    damage: list[Damage] = []
-    with rmqfast.open_store(path) as store:
-        while at < end:
-            result = store.get("orders", 0, at)
-            found += [message.queue_offset for message in result.messages]
-            damage += result.damage
-            at, end = result.next_begin_offset, result.max_offset
-    return found, damage
-
-
 def test_queues_whose_files_were_exchanged_are_read_from_the_log(killed: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     shutil.copytree(killed, path)
@@ -223,7 +208,7 @@ def test_queues_whose_files_were_exchanged_are_read_from_the_log(killed: Path, t
     content = orders.read_bytes(), idle.read_bytes()
     orders.write_bytes(content[1])
     idle.write_bytes(content[0])
-    assert pulled(path) == (list(range(COUNT)), [])
+    assert pull_all(rmqfast.open_store(path), "orders") == (list(range(COUNT)), [])
 
 
 def test_a_scan_by_queue_has_the_messages_of_a_file_that_another_queue_got(closed: Path, tmp_path: Path) -> None:
@@ -256,7 +241,7 @@ def test_a_pull_tells_of_units_that_are_gone_between_others(closed: Path, tmp_pa
     moved = path / "consumequeue/idle/1"
     moved.mkdir()
     (path / "consumequeue/orders/0/00000000000000000400").rename(moved / "00000000000000000400")
-    found, damage = pulled(path)
+    found, damage = pull_all(rmqfast.open_store(path), "orders")
     assert found == [*range(20), *range(40, COUNT)]
     assert [place.reason for place in damage] == [
         "expected units of messages 20 to 40 of queue 0 of topic orders, got none"

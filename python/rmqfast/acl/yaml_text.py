@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rmqfast.errors import ArgumentError
-from rmqfast.extras import imported
+from rmqfast.extras import import_extra
 
 if TYPE_CHECKING:
     from yaml import SafeLoader
@@ -107,5 +107,5 @@ def _weigh(node: Node, weights: dict[int, int]) -> int:
 
 
 def _library() -> ModuleType:
-    library: ModuleType = imported("yaml", "broker", library="PyYAML")
+    library: ModuleType = import_extra("yaml", "broker", library="PyYAML")
     return library

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rmqfast.cells import escaped
+from rmqfast.cells import escape
 from rmqfast.store.json_lines import base64_text, json_text
 
 __all__ = ["csv_cell", "screen_cell"]
@@ -25,4 +25,4 @@ def csv_cell(value: object) -> object:
 def screen_cell(value: object) -> object:
     """Returns a cell for a terminal: `csv_cell` with control and format characters escaped."""
     cell = csv_cell(value)
-    return escaped(cell) if isinstance(cell, str) else cell
+    return escape(cell) if isinstance(cell, str) else cell

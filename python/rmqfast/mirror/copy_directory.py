@@ -23,8 +23,7 @@ from rmqfast.mirror.topic_config import of_topics
 from rmqfast.paths import exists, list_directory
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config.file import ConfigFile
-from rmqfast.store.replica import Replica, newest_copy
-from rmqfast.store.topic_replica import TopicReplica
+from rmqfast.store.replica import Replica, TopicReplica, newest_copy
 
 __all__ = ["NAME", "CopyDirectory", "CopyUser", "copy_options"]
 

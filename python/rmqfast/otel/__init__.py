@@ -1,8 +1,8 @@
 """Spans of OpenTelemetry for messages that are sent and consumed; needs the extra `otel`."""
 
-from rmqfast.extras import imported
+from rmqfast.extras import import_extra
 
-imported("opentelemetry.trace", "otel", library="opentelemetry-api")
+import_extra("opentelemetry.trace", "otel", library="opentelemetry-api")
 # first, as this needs it
 from rmqfast.otel.instrument import instrument  # noqa: E402
 

@@ -1,4 +1,7 @@
-"""Sizes and limits of a store that is written."""
+"""Sizes and limits of a store that is written.
+
+Source: RocketMQ's `MessageStoreConfig`.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +49,6 @@ class AppendOptions:
     Example:
         >>> AppendOptions(file_size=64 << 20).flush
         'async'
-
-    Source: `MessageStoreConfig`.
     """
 
     flush: Literal["async", "sync"] = "async"
@@ -74,12 +75,11 @@ class AppendOptions:
         """The same with another `flush`, unless that is None."""
         return self if flush is None else replace(self, flush=flush)
 
-    def completed(self) -> AppendOptions:
-        """The same with all that the system has to say."""
+    def with_system_values(self) -> AppendOptions:
+        """Fills in the values of this system."""
         return self if self.zone_offset_ms is not None else replace(self, zone_offset_ms=zone_offset_ms())
 
 
 def zone_offset_ms() -> int:
-    """The system's distance from UTC in milliseconds."""
     offset = datetime.now().astimezone().utcoffset()
     return round(offset.total_seconds() * 1000) if offset else 0

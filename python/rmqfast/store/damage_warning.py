@@ -1,4 +1,4 @@
-"""Warns of damage at the line that reads, however many frames of libraries lie between."""
+"""Warnings of damage, at the line of the caller."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from rmqfast.arguments import Number, integer
 from rmqfast.errors import DamageWarning
-from rmqfast.message import Damage
+from rmqfast.message import Damage, MessageExt
 
-__all__ = ["CallerLine", "described"]
+__all__ = ["CallerLine", "check_count", "describe", "messages_of"]
 
 #: Packages that read on behalf of somebody: their lines are not where a person looks.
 _READERS = frozenset({"rmqfast", "contextlib", "pyarrow", "pandas", "polars", "duckdb", "deltalake", "narwhals"})
 
 
 class CallerLine:
-    """The line of code that reads: the innermost one that is neither here nor in a library for tables.
+    """The line of code that reads: the innermost one outside of this package and of table libraries.
 
     It is looked for when this is made, as a stream may be read on by threads that have no line. Where there is none,
     `otherwise` is taken.
@@ -41,18 +42,17 @@ class CallerLine:
             self.place = otherwise.place
 
     def warn(self, text: str, category: type[Warning] = DamageWarning) -> None:
-        """Warns as if that line did."""
         file, line, variables = self.place
         registry = variables.setdefault("__warningregistry__", {})
         module = variables.get("__name__") or "<string>"
         warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
 
 
-def described(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
+def describe(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
     """Returns the number of damaged places, and the first of them, as a text.
 
     Example:
-        >>> described([(7, 2, "expected a record", "log")])
+        >>> describe([(7, 2, "expected a record", "log")])
         '1 damaged places, the first in log at offset 7: expected a record'
     """
     first, count = Damage(*entries[0]), len(entries) + more
@@ -62,3 +62,19 @@ def described(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, wh
 def _is_reader(frame: FrameType) -> bool:
     name: str = frame.f_globals.get("__name__", "")
     return name.partition(".")[0] in _READERS
+
+
+def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, str]]]) -> list[MessageExt]:
+    rows, damage = lookup
+    if damage:
+        CallerLine().warn(f"{describe(damage)}; MessageStore.verify lists all")
+    return [MessageExt(**row) for row in rows]
+
+
+def check_count(max_messages: Number) -> int:
+    """Checks the most messages of a look-up.
+
+    Raises:
+        ArgumentError: It is less than 1, or more than 2^20.
+    """
+    return integer("max_messages", max_messages, 1, 1 << 20)

@@ -35,7 +35,6 @@ def export(
     options: AppendOptions | None,
     progress: Progress | None,
 ) -> ExportReport:
-    """Does what `MessageStore.export` says."""
     if form not in {None, *get_args(ExportFormat)}:
         raise ArgumentError(f"format: expected 'store' or 'jsonl', got {form!r}")
     if (form or _format_of(out)) == "jsonl":
@@ -43,7 +42,7 @@ def export(
     if not isinstance(out, str | os.PathLike):
         raise ArgumentError(f"out: expected a path for a store, got {out!r}")
     path = os.fspath(local_path(out, "out"))
-    sizes = (None if options is None else options.completed(), zone_offset_ms())
+    sizes = (None if options is None else options.with_system_values(), zone_offset_ms())
     fields = store.export(request, path, sizes=sizes, progress=progress)
     fields["damage"] = [Damage(*entry) for entry in fields["damage"]]
     return ExportReport(path=path, format="store", **fields)
@@ -88,7 +87,6 @@ def _format_of(out: str | os.PathLike[str] | TextIO) -> ExportFormat:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[TextIO]:
-    """A file that takes its name once all of it is written and on the disk."""
     # also a link that leads nowhere: `rename` would replace it
     if exists(path):
         raise ArgumentError(f"out: expected a path where nothing is yet, got {path}")
@@ -113,7 +111,6 @@ def _new_file(path: Path) -> Iterator[TextIO]:
 
 
 def _own(file: TextIO, path: Path) -> None:
-    """Keeps others out, and forgets what a process that died had written."""
     try:
         lock_file(file)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Rows that users have in a data frame: as what gives Arrow record batches."""
+"""Frames of pandas, Polars, pyarrow and others as Arrow record batches."""
 
 from __future__ import annotations
 
@@ -15,39 +15,33 @@ __all__ = ["ArrowBatch", "ArrowStream", "Frame", "arrow_rows", "index_explained"
 class ArrowStream(Protocol):
     """An object with the Arrow PyCapsule interface for streams: a table, reader, data frame or scan."""
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow C stream."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowBatch(Protocol):
     """An object with the Arrow PyCapsule interface for one batch."""
 
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The Arrow C schema and array."""
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class LazyRows(Protocol):
     """A query of Polars that has not run."""
 
-    def collect(self) -> Any:
-        """The rows."""
+    def collect(self) -> Any: ...
 
-    def collect_schema(self) -> Any:
-        """The columns."""
+    def collect_schema(self) -> Any: ...
 
 
 class Scannable(Protocol):
     """A data set of pyarrow."""
 
-    def scanner(self) -> Any:
-        """Returns a scanner of it."""
+    def scanner(self) -> Any: ...
 
 
 class Readable(Protocol):
     """A scanner of pyarrow."""
 
-    def to_reader(self) -> Any:
-        """Returns a reader of its batches."""
+    def to_reader(self) -> Any: ...
 
 
 Frame = ArrowStream | ArrowBatch | LazyRows | Scannable | Readable
@@ -106,7 +100,6 @@ def messages_of(given: Iterable[Message] | Frame) -> list[Message]:
 
 @contextmanager
 def index_explained(source: object) -> Iterator[None]:
-    """Says of an unknown column that it is the index of a frame of pandas, where it is."""
     try:
         yield
     except UnknownColumnError as error:

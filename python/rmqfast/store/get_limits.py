@@ -1,4 +1,7 @@
-"""Limits of one pull, as a broker has them."""
+"""Limits of one pull, as a broker has them.
+
+Source: RocketMQ's `MessageStoreConfig`, `DefaultMessageStore`.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,6 @@ class GetLimits:
     Example:
         >>> GetLimits(count_in_disk=16).bytes_in_disk
         65536
-
-    Source: `MessageStoreConfig`, `DefaultMessageStore.isTheBatchFull`.
     """
 
     count_in_memory: int = 32
@@ -54,8 +55,8 @@ class GetLimits:
         if self.physical_memory is not None and not 0 <= self.physical_memory < 1 << 63:
             raise ArgumentError(f"physical_memory: expected 0 to {(1 << 63) - 1}, got {self.physical_memory}")
 
-    def completed(self) -> GetLimits:
-        """The same with what the system has to say."""
+    def with_system_values(self) -> GetLimits:
+        """Fills in the values of this system."""
         if self.physical_memory is not None:
             return self
         return replace(self, physical_memory=physical_memory())

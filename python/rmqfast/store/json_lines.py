@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import Any
 
 from rmqfast.errors import DamageWarning
-from rmqfast.extras import imported
+from rmqfast.extras import import_extra
 from rmqfast.store.scan import Scan
 
 __all__ = ["base64_text", "batch_rows", "json_lines", "json_text", "plain_rows"]
@@ -26,20 +26,18 @@ HIDDEN = re.compile(
 
 
 def json_text(value: object) -> str:
-    """A value as JSON in one line; bytes in base64."""
     text = json.dumps(value, ensure_ascii=False, default=base64_text, separators=(",", ":"))
     return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def base64_text(value: object) -> str:
-    """Bytes in base64; anything else is a mistake of the caller."""
     if not isinstance(value, bytes):
         raise TypeError(f"expected bytes, got {type(value).__name__}")
     return base64.b64encode(value).decode("ascii")
 
 
 def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    r"""Rows as JSON objects, a line each.
+    r"""Rows as JSON objects, one a line.
 
     Example:
         >>> json_lines(["topic", "body"], [["orders", b"paid"]])
@@ -49,7 +47,7 @@ def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
-    """Yields the rows of a scan as Python's own values, a batch at a time: milliseconds, dicts, bytes.
+    """Yields the rows of a scan as Python values, a batch at a time: milliseconds, dicts, bytes.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -63,12 +61,11 @@ def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
 
 
 def batch_rows(batch: Any) -> list[tuple[object, ...]]:
-    """The rows of a batch as Python's own values."""
     return list(zip(*map(_values, batch.columns), strict=True))
 
 
 def _values(column: Any) -> list[object]:
-    pa = imported("pyarrow", "arrow")
+    pa = import_extra("pyarrow", "arrow")
     # numbers: Python's datetimes end with the year 9999, and a damaged record may have any time
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())

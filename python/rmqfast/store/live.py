@@ -1,4 +1,7 @@
-"""A store that is written to, as a broker reads single messages of it: raw, and right behind the last append."""
+"""Single raw records of a store that is written, right after the last append.
+
+Source: RocketMQ's `DefaultMessageStore`, `ConsumeQueue`.
+"""
 
 from __future__ import annotations
 
@@ -25,71 +28,46 @@ class LiveStore:
         ...     record = store.live.record(place.physical_offset)
         ...     store.live.query("orders", "42", 32, 0, 1 << 62)[0] == [record]
         True
-
-    Source: `DefaultMessageStore`.
     """
 
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
 
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Queue offsets of the first message that is still there and behind the last one; 0, 0 without a queue.
-
-        Source: `DefaultMessageStore.getMinOffsetInQueue`, `getMaxOffsetInQueue`.
-        """
+        """The offset of a queue's first message, and that after its last; 0, 0 without a queue."""
         return self._appender.queue_bounds(topic, queue_id)
 
     def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None:
-        """Physical offset, size in bytes and tags code of a message; None where the queue has none.
-
-        Source: `ConsumeQueue.getIndexBuffer`.
-        """
+        """The physical offset, size in bytes and tags code of a message; None for no message."""
         return self._appender.unit(topic, queue_id, queue_offset)
 
     def record(self, physical_offset: int) -> bytes | None:
-        """The record that starts at a physical offset, as it stands in the commit log; None where there is none.
-
-        Source: `DefaultMessageStore.selectOneMessageByOffset`.
-        """
+        """The record at a physical offset, as it stands in the commit log; None for no record."""
         return self._appender.record(physical_offset)
 
     def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """When a message was stored, in milliseconds since 1970; -1 where there is none.
-
-        Source: `DefaultMessageStore.getMessageStoreTimeStamp`.
-        """
+        """The store time of a message in milliseconds since 1970; -1 for no message."""
         return self._appender.store_time(topic, queue_id, queue_offset)
 
     def offset_for_time(self, topic: str, queue_id: int, when: int) -> int:
-        """The queue offset for a store time in milliseconds, by the rule of 4.9.4; 0 without a queue.
-
-        Source: `ConsumeQueue.getOffsetInQueueByTime`.
-        """
+        """The queue offset for a store time in milliseconds, by the rule of 4.9.4; 0 without a queue."""
         return self._appender.offset_for_time(topic, queue_id, when)
 
     def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> tuple[list[bytes], int, int]:
-        """Records that the index has under a key, the newest; then what the index says of its last entry.
+        """The newest records that the index has under a key, and the index's last entry.
 
         Other keys of the same hash are among them: who asks compares. A message without an entry is not found.
 
         Returns:
             Records by physical offset; store time in milliseconds and physical offset of the index's last entry, both 0
             where nothing was found.
-
-        Source: `DefaultMessageStore.queryMessage`.
         """
         return self._appender.query(topic, key, max_num, (begin, end))
 
     def log_bounds(self) -> tuple[int, int]:
-        """The physical offset at which the commit log begins and the one at which it ends.
-
-        Source: `DefaultMessageStore.getMinPhyOffset`, `getMaxPhyOffset`.
-        """
+        """The physical offsets of the commit log's begin and end."""
         return self._appender.log_bounds()
 
     def earliest_store_time(self, topic: str | None = None, queue_id: int | None = None) -> int:
-        """Store time in milliseconds of the first message of a queue, a topic or the log that is there; -1 without one.
-
-        Source: `DefaultMessageStore.getEarliestMessageTime`.
-        """
+        """The store time of the first message of a queue, a topic or the log, in milliseconds; -1 without one."""
         return self._appender.earliest_store_time(topic, queue_id)

@@ -21,15 +21,10 @@ NEW, OLD = "new", "old"
 
 @contextmanager
 def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
-    """A directory for the block, empty at first, whose files are at `out` when the block has ended.
+    """Makes a directory that appears at `out` when the block ends without an error.
 
     Until then it is in `out` + ".partial", which goes with any error; one that a killed process left goes with the next
     call. What an overwrite replaces waits in there, and comes back where the new directory cannot take its place.
-
-    Args:
-        out: Where it shall be; directories above it are made.
-        mode: What to do where `out` exists: "append" adds the files and leaves all others as they are, "overwrite"
-            replaces all of it.
 
     Raises:
         ArgumentError: `out` exists and shall not, or is a file; a stranger's directory has the name of the partial one.
@@ -50,7 +45,7 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
     out = out.resolve()  # behind a link, what it leads to is replaced, not the link
     partial = out.with_name(f"{out.name}.partial")
     try:
-        with _parents(out), _owned(partial):
+        with _parents(out), _own(partial):
             try:
                 _put_back(partial / OLD, out)
                 _check(out, mode)
@@ -71,7 +66,7 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
 
 @contextmanager
 def _parents(out: Path) -> Iterator[None]:
-    """Makes the directories above; those that were not there go with an error."""
+    """Makes the directories above; removes those that it made after an error."""
     new_parents = [parent for parent in out.parents if not exists(parent)]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -84,8 +79,8 @@ def _parents(out: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _owned(partial: Path) -> Iterator[None]:
-    """Makes the directory, or takes the one that a killed process left, and keeps others out."""
+def _own(partial: Path) -> Iterator[None]:
+    """Makes the directory, or takes over that of a killed process, and locks it."""
     partial.mkdir(exist_ok=True)
     with ExitStack() as stack:
         try:
@@ -118,13 +113,12 @@ def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
 
 
 def _put_back(old: Path, out: Path) -> None:
-    """What was to be replaced returns where nothing took its place."""
     if exists(old) and not exists(out):
         old.rename(out)
 
 
 def _add(new: Path, out: Path) -> None:
-    """Moves files and makes directories, all or none; a file that is there already stays."""
+    """Moves files and makes directories, all or none; existing files stay."""
     with ExitStack() as undo:
         # sorted: a directory comes before what is in it
         for path in sorted(new.rglob("*")):

@@ -1,4 +1,4 @@
-"""A store in a notebook: what it is, and its topics."""
+"""The HTML of a store in notebooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Topics = Mapping[str, Mapping[int, tuple[int, int]]]
 def store_html(
     title: str, path: str | os.PathLike[str], read_info: Callable[[], StoreInfo], read_topics: Callable[[], Topics]
 ) -> str:
-    """The store's facts and its first topics; of messages the first and the last one are read.
+    """The store's facts and its first topics; reads only the first and the last message.
 
     Where a store has no consume queues, topics would be known only from the whole log: then they are left out.
     """

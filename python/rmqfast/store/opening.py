@@ -1,4 +1,7 @@
-"""Opens a store directory for reading or for appending."""
+"""Opens a store directory for reading or for appending.
+
+Source: RocketMQ's `DefaultMessageStore`, `StorePathConfigHelper`, `CommitLog`, `StoreCheckpoint`, `ConsumeQueue`.
+"""
 
 from __future__ import annotations
 
@@ -103,8 +106,6 @@ def open_store(
         >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
         ...     store.scan("fx_q1", tags="TagA", columns=["tags"]).to_arrow().num_rows
         105
-
-    Source: `DefaultMessageStore.load`, `StorePathConfigHelper`.
     """
     directory = local_path(path, "path")
     if mode == "a":
@@ -124,7 +125,7 @@ def open_store(
 
 
 class MissingEnd(NamedTuple):
-    """An end of the commit log that was flushed and is not there.
+    """A flushed end of the commit log that is missing.
 
     Attributes:
         log_end: Offset at which the log ends.
@@ -144,8 +145,6 @@ class MissingEnd(NamedTuple):
         0
         >>> find_missing_end(directory).log_end
         0
-
-    Source: `CommitLog.recoverNormally`, which cuts the queues there and says nothing.
     """
 
     log_end: int
@@ -156,7 +155,7 @@ class MissingEnd(NamedTuple):
 
 
 def find_missing_end(path: StorePath) -> MissingEnd | None:
-    """An end of a store's commit log that is missing; None where the log has all that was flushed.
+    """Returns the missing end of a store's commit log; None if the log has all that was flushed.
 
     Nothing is changed. Nobody may have the store open.
 
@@ -170,8 +169,6 @@ def find_missing_end(path: StorePath) -> MissingEnd | None:
     Example:
         >>> from rmqfast.store import find_missing_end
         >>> find_missing_end(getfixture("golden_store")("basic-4.9.4"))
-
-    Source: `StoreCheckpoint`, `ConsumeQueue.getMaxPhysicOffset`.
     """
     missing = _native.missing_end(os.fspath(local_path(path, "path")))
     return None if missing is None else MissingEnd(*missing)
@@ -185,7 +182,7 @@ def repair(
     cut_at: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> RecoveryReport:
-    """Makes a store whole by its log: mends the consume queues, builds the index, cuts half a record at the end.
+    """Repairs a store from its log: fixes the consume queues, builds the index, cuts half a record at the end.
 
     Where the log ends before what was flushed, messages are lost: `find_missing_end` says where. It is cut there only
     if `cut_at` is that offset. Each queue then goes on behind what it had listed, so that no queue offset is given
@@ -212,9 +209,7 @@ def repair(
         >>> from rmqfast.store import repair
         >>> repair(getfixture("golden_store_copy")("crash-4.9.4")).unlisted
         0
-
-    Source: `CommitLog.recoverAbnormally`.
     """
-    own = (options or AppendOptions()).completed()
+    own = (options or AppendOptions()).with_system_values()
     native_path = os.fspath(local_path(path, "path"))
     return RecoveryReport(*_native.repair(native_path, own, cut_at=cut_at, progress=progress))

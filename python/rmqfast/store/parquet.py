@@ -1,4 +1,7 @@
-"""Messages of a store as Parquet files by day and topic: what Spark's `partitionBy` makes, without Spark."""
+"""Messages of a store as Parquet files by day and topic: what Spark's `partitionBy` makes, without Spark.
+
+Source: Spark's `DataFrameWriter`, `ExternalCatalogUtils`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError, CorruptError, DamageWarning
-from rmqfast.extras import imported
+from rmqfast.extras import import_extra
 from rmqfast.message import Damage
 from rmqfast.paths import local_path
 from rmqfast.store.new_directory import Mode, new_directory
@@ -42,7 +45,7 @@ Piece = tuple[str, int, int, bool]
 
 
 class PieceResult(NamedTuple):
-    """What became of a piece of the log."""
+    """The result of writing one piece of the log."""
 
     rows: int
     bytes: int
@@ -68,17 +71,6 @@ def write_parquet(
     files of its own. Nothing changes at `out` before all of it is on the disk: it is made beside it, as `out` +
     ".partial".
 
-    Args:
-        store: The store.
-        out: Where to write: a directory of this machine.
-        topics: Topics; None is all.
-        tags: Tag expression, as "A || B".
-        start_time: Store timestamps from here on: a time as of `MessageStore.scan`.
-        end_time: Store timestamps before this.
-        mode: What to do where `out` exists; "append" leaves all files as they are.
-        on_damage: "fail" ends with an error when bytes of the log cannot be used, "warn" writes what is left.
-        progress: Called now and then with bytes of the log that are done, and bytes in all.
-
     Raises:
         UnknownTopicError: The store has no such topic.
         ExpressionError: `tags` does not parse.
@@ -96,10 +88,8 @@ def write_parquet(
         1259
         >>> [path.name for path in out.glob("day=*/*")]
         ['topic=fx_q1']
-
-    Source: `DataFrameWriter.partitionBy` of Spark, `ExternalCatalogUtils.escapePathName`.
     """
-    imported("pyarrow", "arrow")
+    import_extra("pyarrow", "arrow")
     target = _local(out)
     _check_apart(store.path, target, mode)
     started = time.monotonic()
@@ -122,7 +112,7 @@ def write_parquet(
         with _piece_results(store, request, pieces, directory) as results:
             for (_, start, end, _), result in zip(pieces, results, strict=True):
                 if result.damage and on_damage == "fail":
-                    raise CorruptError(_described(store, result.damage))
+                    raise CorruptError(_describe(store, result.damage))
                 position, rows, size = position + end - start, rows + result.rows, size + result.bytes
                 damage.update(result.damage)
                 report(position, total)
@@ -135,7 +125,7 @@ def write_parquet(
 def _piece_results(
     store: MessageStore, request: ScanRequest, pieces: Sequence[Piece], directory: Path
 ) -> Iterator[Iterator[PieceResult]]:
-    """Writes pieces, each in one of several threads, and yields what became of them, in their order."""
+    """Writes pieces in several threads, and yields their results in order."""
     threads, number, run = _threads(), count(), uuid.uuid4()
 
     def new_name() -> str:
@@ -190,7 +180,7 @@ def _check_apart(store: Path, out: Path, mode: Mode) -> None:
         raise ArgumentError(f"out: expected a directory without the store, as it is replaced, got {out}")
 
 
-def _described(store: MessageStore, damage: Sequence[Damage]) -> str:
+def _describe(store: MessageStore, damage: Sequence[Damage]) -> str:
     places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:MOST_LISTED]]
     if len(damage) > MOST_LISTED:
         places.append(f"and {len(damage) - MOST_LISTED} more")

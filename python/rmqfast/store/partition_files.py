@@ -1,4 +1,7 @@
-"""Parquet files of one thread: one for each day and topic, under the names of directories that Spark gives them."""
+"""Parquet files of one thread: one for each day and topic, under the names of directories that Spark gives them.
+
+Source: Spark's `ExternalCatalogUtils`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PartitionFiles:
-    """Takes batches of messages, and writes each day and topic to a file of its own, as a row group a batch.
+    """Writes batches to one Parquet file for each day and topic, a row group a batch.
 
     Example:
         >>> import pyarrow as pa
@@ -35,8 +38,6 @@ class PartitionFiles:
         ...     files.write(batch)
         >>> [str(path.relative_to(root)) for path in root.rglob("*.parquet")]
         ['day=1970-01-01/topic=%25RETRY%25cashiers/1.parquet']
-
-    Source: `ExternalCatalogUtils.escapePathName` of Spark.
     """
 
     def __init__(self, directory: Path, new_name: Callable[[], str], *, most_open: int) -> None:

@@ -1,4 +1,9 @@
-"""A store directory, read: scans, look-ups, exports, checks. Nothing in it is written, locked or created."""
+"""A store directory, read: scans, look-ups, exports, checks. Nothing in it is written, locked or created.
+
+Source: RocketMQ's `DefaultMessageStore`, `ExpressionMessageFilter`, `ReputMessageService`,
+`PullAPIWrapper`, `ConsumeQueueStore`, `ConsumeQueue`, `IndexService`, `MQAdminImpl`, `MessageDecoder`, `CommitLog`,
+`TopicConfigManager`, `ConsumerOffsetManager`, `IndexFile`, `StoreCheckpoint`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,10 @@ from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, MessageE
 from rmqfast.pickling import not_picklable
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfig, TopicConfigTable
-from rmqfast.store.config.lost_offsets import lost_offsets_note
+from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
+from rmqfast.store.damage_warning import check_count, messages_of
 from rmqfast.store.exports import ExportFormat, Progress, export
 from rmqfast.store.get_limits import GetLimits
-from rmqfast.store.lookups import check_count, messages_of
 from rmqfast.store.notebook import store_html
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import (
@@ -52,7 +57,7 @@ class _ReadOnlyError(ArgumentError, AttributeError):
 
 @not_picklable("open the store where it is used, by rmqfast.open_store(path)")
 class MessageStore:
-    """A store directory, opened by `open_store`: the messages that it held then, also where a broker goes on writing.
+    """A store directory, opened by `open_store`: a snapshot of its messages at that time, even if a broker writes on.
 
     `scan`, `get`, `query`, `topics` and all others tell of the same moment, until `refresh` moves it. What retention or
     an administrator removes meanwhile is gone all the same. A `tail` follows the store from any moment on; `verify`,
@@ -90,14 +95,14 @@ class MessageStore:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def close(self) -> None:
-        """Ends the use of the store, and of its scans and tails: to go on with one is an error.
+        """Closes the store, its scans and its tails, which raise from then on.
 
         A second call does nothing.
         """
         self._native.close()
 
     def refresh(self) -> None:
-        """Moves to what the store holds now. Scans that were made before stay with what it held then.
+        """Moves to the present content of the store. Scans made before keep their snapshot.
 
         Raises:
             StoreError: The store cannot be read, or is closed.
@@ -150,8 +155,6 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.scan("fx_q1", tags="Aa || BB", columns=["tags"]).to_arrow().num_rows
             213
-
-        Source: `DefaultMessageStore.getMessage`, `ExpressionMessageFilter`.
         """
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
         fails, count = _fails(on_damage), integer("threads", threads)
@@ -161,7 +164,7 @@ class MessageStore:
     def plan(
         self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
     ) -> tuple[list[tuple[str, int, int, bool]], int, str]:
-        """Plans a scan as pieces that can be read apart from each other, as by Spark's tasks.
+        """Plans a scan as pieces that can be read independently, as by Spark's tasks.
 
         Args:
             request: The scan.
@@ -175,8 +178,6 @@ class MessageStore:
 
         Raises:
             UnknownTopicError: The store has no such topic.
-
-        Source: `docs/decisions`: pieces are ranges of the log, so they never overlap.
         """
         return self._native.plan(request, way=way, cut_bytes=cut_bytes, readers=readers)
 
@@ -190,7 +191,7 @@ class MessageStore:
         readers: int = 1,
         worker_cores: int | None = None,
     ) -> list[tuple[str, int, int, bool]]:
-        """Plans a scan as pieces of a size that suits Spark, a task each.
+        """Plans a scan as pieces of a size that suits Spark's tasks.
 
         Args:
             request: The scan.
@@ -205,20 +206,16 @@ class MessageStore:
 
         Raises:
             UnknownTopicError: The store has no such topic.
-
-        Source: as `plan`.
         """
         return self._native.partitions(
             request, least=least, piece_bytes=piece_bytes, readers=readers, worker_cores=worker_cores
         )
 
     def scan_pieces(self, request: ScanRequest, pieces: Sequence[tuple[str, int, int, bool]]) -> Scan:
-        """Scans pieces that `plan` made, here or in another process.
+        """Scans pieces of `plan`, in this or another process.
 
         Raises:
             StoreError: The store cannot be read.
-
-        Source: as `scan`.
         """
         return Scan(partial(self._native.scan_pieces, request, list(pieces)), request)
 
@@ -235,7 +232,7 @@ class MessageStore:
         on_damage: OnDamage = "warn",
         **arguments: Unpack[MessageArguments],
     ) -> Tail:
-        """Follows the store: messages as record batches, as they are stored by a broker or by another process.
+        """Follows the store: yields new messages as record batches.
 
         Each message comes once, whole, its body checked, in the order of the log; files that are added later are found.
         A message that is only half written yet is waited for. Where `transientStorePoolEnable` is on, a broker keeps
@@ -268,8 +265,6 @@ class MessageStore:
             >>> with store.tail("fx_q1", columns=["queue_offset"], last=3, stop="end") as tail:
             ...     [batch.to_pydict() for batch in tail]
             [{'queue_offset': [1256, 1257, 1258]}]
-
-        Source: `ReputMessageService.doReput`, which follows the log within a broker.
         """
         check_names(arguments, MessageArguments)
         wanted = cast("ScanArguments", {**arguments, "batch_rows": batch_rows, "batch_bytes": batch_bytes})
@@ -300,7 +295,7 @@ class MessageStore:
         max_body_bytes: int = MAX_BODY_BYTES,
         limits: GetLimits | None = None,
     ) -> GetMessageResult:
-        """Messages of a queue from an offset on, as a broker gives them to a pull.
+        """Returns messages of a queue from an offset on, as a broker answers a pull.
 
         To read on, pass `next_begin_offset` as `offset`, whatever the status, until that is OFFSET_OVERFLOW_ONE. One
         call looks at 800 messages (at `max_messages`, if that is more) and does not go on into the queue's next file.
@@ -328,11 +323,9 @@ class MessageStore:
             >>> result = store.get("fx_q1", 0, 1250)
             >>> result.status, len(result.messages), result.next_begin_offset
             (<GetMessageStatus.FOUND: 'FOUND'>, 9, 1259)
-
-        Source: `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
         """
         options = (self._broker_name, max_body_bytes)
-        caps = None if limits is None else limits.completed()
+        caps = None if limits is None else limits.with_system_values()
         status, (next_offset, low, high), from_slave, rows, damage = self._native.get(
             _queue(topic, queue_id),
             integer("offset", offset),
@@ -346,7 +339,7 @@ class MessageStore:
         return GetMessageResult(GetMessageStatus(status), next_offset, low, high, messages, places, from_slave)
 
     def check_in_disk(self, topic: str, queue_id: Number, offset: Number, *, limits: GetLimits | None = None) -> bool:
-        """Whether a broker would take a message to be on the disk alone, as it lies far behind the log's end.
+        """Whether a broker would take a message to be on disk only, as it lies far behind the log's end.
 
         Args:
             topic: The topic.
@@ -362,16 +355,14 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.check_in_disk("fx_q1", 0, 0, limits=rmqfast.GetLimits(physical_memory=1 << 20))
             True
-
-        Source: `DefaultMessageStore.checkInDiskByConsumeOffset`.
         """
         return self._native.check_in_disk(
-            _queue(topic, queue_id), integer("offset", offset), limits=(limits or GetLimits()).completed()
+            _queue(topic, queue_id), integer("offset", offset), limits=(limits or GetLimits()).with_system_values()
         )
 
     @suggests_names
     def earliest_time(self, topic: str | None = None, queue_id: Number | None = None) -> int | None:
-        """The store time of the first message that is still there, in milliseconds; None where there is none.
+        """The store time of the first message in milliseconds; None without one.
 
         A 4.9.4 broker says -1 for the whole store unless 8 MiB of messages stand in its first file; this does not.
         Where the first message cannot be read, the first one that can be is taken.
@@ -389,8 +380,6 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.earliest_time(), store.earliest_time("fx_q1", 0)
             (1795231240903, 1795231240975)
-
-        Source: `DefaultMessageStore.getEarliestMessageTime`.
         """
         if topic is None and queue_id is not None:
             raise ArgumentError(f"queue_id: expected none without a topic, got {queue_id}")
@@ -420,8 +409,6 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.offset_for_time("fx_q1", 0, "1970-01-01"), store.offset_for_time("fx_q1", 0, "2100-01-01")
             (0, 1259)
-
-        Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` (4.9.4).
         """
         return self._native.offset_for_time(*_queue(topic, queue_id), milliseconds(when, name="when"), rule=rule)
 
@@ -442,8 +429,6 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.message_at(334).topic
             'fx_q1'
-
-        Source: `DefaultMessageStore.lookMessageByOffset`.
         """
         position = integer("physical_offset", physical_offset, 0)
         return messages_of(self._native.message_at(position, options=(self._broker_name, max_body_bytes)))[0]
@@ -484,8 +469,6 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> [message.physical_offset for message in store.query("fx_plain", "Aa1")]
             [2469786, 2505518]
-
-        Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `MQAdminImpl.queryMessage`.
         """
         count = check_count(max_messages)
         first, last = time_range(begin, end, names=("begin", "end"))
@@ -516,8 +499,6 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.message_by_id("7F00000100005212000000000000014E").physical_offset
             334
-
-        Source: `MessageDecoder.decodeMessageId`, `MQAdminImpl.viewMessage`, `queryMessageByUniqKey`.
         """
         options = (self._broker_name, max_body_bytes)
         messages = messages_of(self._native.message_by_id(message_id, topic=topic, options=options))
@@ -543,7 +524,7 @@ class MessageStore:
         options: AppendOptions | None = None,
         progress: Progress | None = None,
     ) -> ExportReport:
-        """Writes what a scan would give to a new store, or to a file of JSON lines.
+        """Writes the messages of a scan to a new store, or to a file of JSON lines.
 
         A new store has the same records, compressed bodies as they are, with the same queue offsets: only their
         physical offsets, and the ids made of those, are new. Consume queues, index, checkpoint and
@@ -586,8 +567,6 @@ class MessageStore:
             (213, True)
             >>> rmqfast.open_store(report.path).topics()
             {'fx_q1': {0: (5, 1255)}}
-
-        Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `ConsumeQueue.fillPreBlank`.
         """
         wanted: ScanArguments = {
             "queue_ids": queue_ids,
@@ -618,13 +597,11 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.topics()["fx_q1"]
             {0: (0, 1259)}
-
-        Source: `ConsumeQueue.getMinOffsetInQueue` (5.x), `ConsumeQueue.getMaxOffsetInQueue`.
         """
         return self._native.topics()
 
     def topic_configs(self) -> dict[str, TopicConfig]:
-        """The topics that `config/topics.json` names, as the broker has them: queues, permissions.
+        """The topics of `config/topics.json`: their queues and permissions.
 
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
@@ -635,13 +612,11 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.topic_configs()["fx_q8"].write_queue_nums
             8
-
-        Source: `TopicConfigManager.decode`.
         """
         return dict(TopicConfigTable.load(self.path))
 
     def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
-        """How far groups have consumed: `{(topic, group): {queue_id: next_offset}}`, as last saved by a broker.
+        """The offsets of groups: `{(topic, group): {queue_id: next_offset}}`, as last saved by a broker.
 
         Raises:
             CorruptError: `config/consumerOffset.json` is there, and neither it nor its `.bak` can be read.
@@ -652,8 +627,6 @@ class MessageStore:
             >>> store = rmqfast.open_store(getfixture("golden_store")("offsets-4.9.4"))
             >>> store.consumer_offsets()["fx_plain", "fx_orderly"]
             {3: 12}
-
-        Source: `ConsumerOffsetManager.decode`.
         """
         return {key: dict(queues) for key, queues in ConsumerOffsetTable.load(self.path).items()}
 
@@ -679,8 +652,6 @@ class MessageStore:
             >>> report = store.verify()
             >>> report.ok, report.messages, report.units
             (True, 2779, 2779)
-
-        Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`.
         """
         # not at the top: few who read a store need SQLite
         from rmqfast.store.metadata import check_metadata
@@ -691,7 +662,7 @@ class MessageStore:
         return VerifyReport(**report | {"notes": self._with_lost_offsets(report["notes"] + notes)})
 
     def info(self) -> StoreInfo:
-        """What this store is, at a glance.
+        """Returns a summary of the store.
 
         Raises:
             StoreError: The store cannot be read.
@@ -701,15 +672,13 @@ class MessageStore:
             >>> info = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")).info()
             >>> info.version, info.commit_log_file_size, info.max_offset
             ('4.x', 1048576, 2515548)
-
-        Source: `DefaultMessageStore.load`, `StoreCheckpoint`.
         """
         info = self._native.info()
         info["index_files"] = [IndexFile(*file) for file in info["index_files"]]
         return StoreInfo(path=str(self.path), **info | {"notes": self._with_lost_offsets(info["notes"])})
 
     def _with_lost_offsets(self, notes: list[str]) -> list[str]:
-        note = lost_offsets_note(self.path)
+        note = warning_of_lost_offsets(self.path)
         return notes if note is None else [*notes, note]
 
 

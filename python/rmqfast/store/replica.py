@@ -1,19 +1,23 @@
-"""A store directory that is a copy of a master's: it takes the master's log, and lists it as the master does."""
+"""A store directory that is a copy of a master's store.
+
+Source: RocketMQ's `DefaultMessageStore`, `AutoSwitchHAService`.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from rmqfast._native import cut_copy, newest_copy
+from rmqfast._native import begin_mark, cut_copy, load_mark, newest_copy
+from rmqfast.errors import StoreError
 from rmqfast.paths import is_directory, list_directory
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import WritableStore
 
-__all__ = ["CopiedQueue", "Replica", "newest_copy"]
+__all__ = ["CopiedQueue", "Replica", "TopicReplica", "newest_copy"]
 
 
 class CopiedQueue(NamedTuple):
@@ -29,13 +33,7 @@ class CopiedQueue(NamedTuple):
 
 
 class Replica:
-    """A copy of a master's store, open for its log; nobody else may append to it, and it takes no messages.
-
-    Args:
-        path: Its directory; made where it is not there.
-        options: Sizes, which are those of the master.
-        begin: Where a new copy begins: an offset of the log at which one of its files does.
-        retention: How long its files stay, whatever the master's do; for ever without.
+    """A copy of a master's store, open to receive its log; this process owns it, and it takes no messages.
 
     Attributes:
         store: The store, to be read.
@@ -52,8 +50,6 @@ class Replica:
         >>> with Replica(directory, sizes, begin=3 << 20) as copy:
         ...     copy.bounds
         (3145728, 3145728)
-
-    Source: `DefaultMessageStore.appendToCommitLog`.
     """
 
     topics: tuple[str, ...] = ()
@@ -66,50 +62,34 @@ class Replica:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Of what part of its master's log it is a copy: offset of the first byte, and that behind the last record."""
+        """The begin and end offsets of its part of the master's log."""
         return self.store.appender.log_bounds()
 
     @property
     def is_empty(self) -> bool:
-        """Whether its log has nothing."""
         begin, end = self.store.appender.log_bounds()
         return begin == end
 
     @property
     def file_size(self) -> int:
-        """Bytes of a file of its log."""
         return self.store.appender.log_file_size()
 
     def compare_from(self, end: int, most: int) -> int:
-        """Where to compare it with its master's log from.
-
-        Args:
-            end: Up to where both have bytes.
-            most: Bytes before that at most, unless a record is longer: it begins at a record.
-        """
+        """The offset from which to compare it with its master's log."""
         return self.store.appender.compare_from(end, most)
 
     def queues(self) -> list[CopiedQueue]:
-        """Its queues."""
         live = self.store.live
         topics = [path for path in list_directory(self.path / "consumequeue") if is_directory(path)]
         names = [(topic.name, int(path.name)) for topic in topics for path in list_directory(topic)]
         return [CopiedQueue(*name, live.queue_bounds(*name)[1]) for name in names]
 
     def remove_ended(self, queues: Iterable[CopiedQueue]) -> list[tuple[str, int]]:
-        """Removes queues that the master has no more, as their topics were deleted and made again.
-
-        Args:
-            queues: As they were seen; one that went on since is left.
-
-        Returns:
-            Topic and number of those that were removed.
-        """
+        """Removes queues that the master lacks, as their topics were deleted and made again."""
         ended = [((queue.topic, queue.queue_id), queue.next_offset) for queue in queues]
         return self.store.appender.remove_ended_queues(ended) if ended else []
 
     def close(self) -> None:
-        """Writes what is not on the disk, and gives the directory up."""
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -120,14 +100,69 @@ class Replica:
 
     @staticmethod
     def cut(path: Path, at: int, options: AppendOptions) -> int:
-        """Cuts a copy that nobody has open, behind its last record that ends at `at` or before.
-
-        Returns:
-            Where its log ends then.
+        """Cuts a copy that is not open after its last record that ends at `at` or before.
 
         Raises:
             StoreBusyError: Somebody has it open.
-
-        Source: `AutoSwitchHAService.truncateInvalidMsg`.
         """
-        return cut_copy(os.fspath(path), at, options.completed(), progress=None)
+        return cut_copy(os.fspath(path), at, options.with_system_values(), progress=None)
+
+
+class TopicReplica(Replica):
+    """A copy of some topics. Messages keep their queue offsets; a mark file holds the position in the master's log.
+
+    Raises:
+        StoreBusyError: Another process has it.
+        UnsupportedStoreError: Neither empty nor a store.
+
+    Example:
+        >>> directory = getfixture("tmp_path") / "copy"
+        >>> sizes = AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+        >>> with TopicReplica(directory, sizes, ["orders"], begin=3 << 20) as copy:
+        ...     copy.bounds, copy.store.appender.log_bounds()
+        ((3145728, 3145728), (1048576, 1048576))
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        options: AppendOptions,
+        topics: Sequence[str],
+        *,
+        begin: int | None = None,
+        retention: RetentionOptions | None = None,
+    ) -> None:
+        # as an export's log: units that lead nowhere would have a broker skip what stands in a first file at 0
+        super().__init__(path, options, begin=options.file_size, retention=retention)
+        self.topics: tuple[str, ...] = tuple(topics)
+        if begin is not None:
+            try:
+                begin_mark(os.fspath(path), begin, self.store.appender.log_bounds()[1])
+            except BaseException:
+                self.close()
+                raise
+
+    @staticmethod
+    def has_mark(path: Path) -> bool:
+        """Whether the directory is a copy of some topics."""
+        return load_mark(os.fspath(path)) is not None
+
+    @staticmethod
+    def is_begun(path: Path) -> bool:
+        """Whether it is such a copy, and took anything of its master's log."""
+        position, compare_from = load_mark(os.fspath(path)) or (0, 0)
+        return position > compare_from
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The offsets of the master's log from which to compare and up to which it was taken."""
+        mark = load_mark(os.fspath(self.path))
+        if mark is None:
+            raise StoreError(f"{self.path}: its mark was removed; begin a new copy in another directory")
+        position, compare_from = mark
+        return compare_from, position
+
+    def compare_from(self, end: int, most: int) -> int:
+        """The offset from which to ask for the master's log: the mark has it."""
+        del end, most
+        return self.bounds[0]

@@ -1,4 +1,8 @@
-"""Reports of a store: info, verification, export, Parquet."""
+"""Reports of a store: info, verification, export, Parquet.
+
+Source: RocketMQ's `IndexFile`, `IndexHeader`, `RunningFlags`, `StoreCheckpoint`, `MessageStoreConfig`, `CommitLog`,
+`ConsumeQueue`, `IndexService`.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +30,6 @@ class IndexFile(NamedTuple):
         >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
         ...     [(index.entries, index.geometry) for index in store.info().index_files]
         [(3999, (1000, 4000)), (2180, (1000, 4000))]
-
-    Source: `IndexFile`, `IndexHeader`.
     """
 
     file: str
@@ -38,7 +40,7 @@ class IndexFile(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreInfo:
-    """A store at a glance.
+    """A summary of a store.
 
     Attributes:
         path: The store's directory.
@@ -63,8 +65,6 @@ class StoreInfo:
         ...     info = store.info()
         >>> info.queue_kind, info.commit_log_files
         ('files', 3)
-
-    Source: `RunningFlags`, `StoreCheckpoint`, `MessageStoreConfig`.
     """
 
     path: str
@@ -92,7 +92,7 @@ class StoreInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifyReport:
-    """What a check of a whole store counted and found.
+    """The counts and findings of a check of a whole store.
 
     Attributes:
         messages: Sound records of the commit log.
@@ -115,8 +115,6 @@ class VerifyReport:
         ...     report = store.verify()
         >>> report.ok, report.damage
         (True, [])
-
-    Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexService.load`.
     """
 
     messages: int
@@ -146,7 +144,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportReport:
-    """What an export wrote, and what it could not read.
+    """The counts of an export, and the damage it met.
 
     Attributes:
         path: The new store, or the file; None for an open file that was given.
@@ -165,8 +163,6 @@ class ExportReport:
         >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
         ...     store.export(getfixture("tmp_path") / "out.jsonl", "fx_q1").rows
         1259
-
-    Source: `CommitLog.checkMessageAndReturnSize`.
     """
 
     path: str | None
@@ -181,13 +177,13 @@ class ExportReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was left out."""
+        """Whether no message was left out."""
         return not self.damage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingested:
-    """What an ingest wrote, or a read read.
+    """The counts of an ingest or a read.
 
     Attributes:
         rows: Messages.

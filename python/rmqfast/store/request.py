@@ -56,7 +56,7 @@ _LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 
 
 
 class MessageArguments(TypedDict, total=False):
-    """Which messages, and what of them: keyword arguments of everything that reads.
+    """Filters and columns: keyword arguments of everything that reads.
 
     Attributes:
         queue_ids: Only these queues, or this one.
@@ -79,7 +79,7 @@ class MessageArguments(TypedDict, total=False):
 
 
 class ReadArguments(MessageArguments, total=False):
-    """Keyword arguments of what reads to an end.
+    """Keyword arguments of reads that end.
 
     Attributes:
         start_time: Store timestamps from here on: a datetime, a date, ISO 8601, milliseconds since 1970, or NumPy's or
@@ -102,7 +102,7 @@ class ReadArguments(MessageArguments, total=False):
 
 
 class StoreArguments(ReadArguments, total=False):
-    """Keyword arguments of what reads a store.
+    """Keyword arguments of reads of a store.
 
     Attributes:
         keys_prefix: Only messages of which a key, or the UNIQ_KEY, begins with this.
@@ -146,7 +146,7 @@ class ScanArguments(StoreArguments, total=False):
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """Which messages, which columns, in batches of what size. See `ScanArguments` for the meaning of each.
+    """The request of a scan; `ScanArguments` explains each field.
 
     `among` names several topics, where `topic` names none.
 
@@ -188,7 +188,7 @@ class ScanRequest:
         broker_name: str | None,
         microseconds: bool = False,
     ) -> ScanRequest:
-        """The request that keyword arguments ask for.
+        """Makes the request of keyword arguments.
 
         Raises:
             ArgumentError: A value out of range.
@@ -247,7 +247,7 @@ class ScanRequest:
 
 
 def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
-    """The tag expression for tags that are given as one, or as a list.
+    """Returns the tag expression of one expression or a list of tags.
 
     Raises:
         ArgumentError: A list without a tag, or something else.
@@ -268,7 +268,7 @@ def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
 
 
 def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | None:
-    """Numbers of queues that are given as one, or as several.
+    """Returns the queue ids of one number or several.
 
     Raises:
         ArgumentError: No numbers, or a negative one.
@@ -288,11 +288,7 @@ def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | N
 
 
 def warn_of_columns(sql: str | None, instead: Mapping[str, str] = _INSTEAD) -> None:
-    """Warns of an expression that names a column of the row, as it sees properties alone.
-
-    Args:
-        sql: The expression.
-        instead: What to write for a column, by its name.
+    """Warns of an expression that names a column of the row: it sees properties alone.
 
     Raises:
         ExpressionError: It does not parse.
@@ -318,7 +314,7 @@ def _offsets(name: str, given: Number | Mapping[int, Number] | None) -> int | di
 
 
 def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
-    """Refuses arguments that a bundle of them does not have.
+    """Raises for names that a bundle of arguments does not have.
 
     Raises:
         ArgumentTypeError: There is one, which is a TypeError, too, as of any function.

@@ -1,4 +1,7 @@
-"""Retention of a store that this process owns: what is removed, when, and what was."""
+"""Retention of a store that this process owns: what is removed, when, and what was.
+
+Source: RocketMQ's `MessageStoreConfig`, `DefaultMessageStore`, `CleanCommitLogService`, `MappedFileQueue`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ __all__ = ["CleanReport", "CleanedFile", "RetentionOptions", "plan_clean"]
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class RetentionOptions:
-    """How long the files of a store stay, and how full its disk may be.
+    """The age and disk usage at which files of a store are removed.
 
     Args:
         file_reserved_hours: Hours that a commit-log file is kept after its last write (`fileReservedTime`).
@@ -32,8 +35,6 @@ class RetentionOptions:
     Example:
         >>> RetentionOptions(file_reserved_hours=24, delete_when="03;15").disk_max_used_ratio
         75
-
-    Source: `MessageStoreConfig`, `DefaultMessageStore.CleanCommitLogService`.
     """
 
     file_reserved_hours: int = 72
@@ -48,7 +49,7 @@ class RetentionOptions:
 
 
 class CleanReport(NamedTuple):
-    """What a run of retention did.
+    """The report of a run of retention.
 
     Attributes:
         log_files: Files of the commit log that were removed.
@@ -67,8 +68,6 @@ class CleanReport(NamedTuple):
         >>> with rmqfast.open_store(getfixture("tmp_path") / "store", mode="a", retention=keep) as store:
         ...     store.clean().log_files
         0
-
-    Source: `CleanCommitLogService.deleteExpiredFiles`.
     """
 
     log_files: int
@@ -105,7 +104,7 @@ class CleanedFile(NamedTuple):
 def plan_clean(
     path: str | os.PathLike[str], retention: RetentionOptions | None = None, *, now: int | None = None
 ) -> tuple[list[CleanedFile], int]:
-    """The files that retention would remove at any hour, if it ran until nothing more goes. Nothing is changed.
+    """Lists the files that retention would remove at any hour if it ran to its end. Changes nothing.
 
     Args:
         path: The store's directory; anybody may own it.
@@ -125,8 +124,6 @@ def plan_clean(
         >>> keep = RetentionOptions(file_reserved_hours=1_000_000, clean_forcibly=False)
         >>> plan_clean(getfixture("golden_store")("basic-4.9.4"), keep)
         ([], 0)
-
-    Source: `MappedFileQueue.deleteExpiredFileByTime`.
     """
     files, min_offset = _native.plan_clean(
         os.fspath(local_path(path, "path")), retention or RetentionOptions(), now=now

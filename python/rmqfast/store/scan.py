@@ -7,11 +7,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from rmqfast import _native
-from rmqfast.extras import imported
+from rmqfast.extras import import_extra
 from rmqfast.html import facts
 from rmqfast.message import Damage
 from rmqfast.pickling import not_picklable
-from rmqfast.store.damage_warning import CallerLine, described
+from rmqfast.store.damage_warning import CallerLine, describe
 from rmqfast.store.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["Scan"]
 
 @not_picklable("open the store where it is used, and scan there, or take to_arrow()")
 class Scan:
-    """Messages of a store as a stream of Arrow record batches. Each reading starts anew.
+    """Messages of a store as a stream of Arrow record batches. Each iteration starts a new read.
 
     Anything that knows the Arrow PyCapsule interface reads it: `pyarrow.RecordBatchReader.from_stream(scan)`,
     `polars.DataFrame(scan)`, `duckdb.sql("from scan")`. Memory is bounded by the batch size.
@@ -68,7 +68,7 @@ class Scan:
 
     @property
     def damage(self) -> list[Damage]:
-        """What the latest reading could not use so far, at most 10,000 entries."""
+        """Damage that the latest read met so far, at most 10,000 entries."""
         return [Damage(*entry) for entry in self._latest.damage[0]]
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
@@ -82,7 +82,7 @@ class Scan:
         Warns:
             DamageWarning: Bytes on the way could not be used.
         """
-        pa = imported("pyarrow", "arrow")
+        pa = import_extra("pyarrow", "arrow")
         reading = self._reading()
         try:
             while (batch := reading.next_batch()) is not None:
@@ -92,23 +92,23 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """All rows as a pyarrow table."""
-        pa = imported("pyarrow", "arrow")
+        pa = import_extra("pyarrow", "arrow")
         return pa.Table.from_batches(self.batches(), schema=pa.schema(self))
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a pandas data frame; `body` holds bytes, `properties` lists of pairs."""
-        imported("pandas", "pandas")
+        import_extra("pandas", "pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars data frame."""
-        polars = imported("polars", "polars")
+        polars = import_extra("polars", "polars")
         frame: pl.DataFrame = polars.DataFrame(self)
         return frame
 
     def _reading(self) -> _native.Scan:
-        """The scan that was started when this was made, once; then new ones."""
+        """The read that began with this object, once; then new ones."""
         if self._is_taken:
             self._latest = self._start()
         self._is_taken = True
@@ -118,4 +118,4 @@ class Scan:
 def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
     entries, more = reading.damage
     if entries and not reading.fails_on_damage:
-        line.warn(f"{described(entries, more)}; Scan.damage lists them")
+        line.warn(f"{describe(entries, more)}; Scan.damage lists them")

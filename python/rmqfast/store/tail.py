@@ -1,4 +1,7 @@
-"""A store that is followed: what is stored from now on, or from any place on, as it comes."""
+"""A store that is followed: what is stored from now on, or from any place on, as it comes.
+
+Source: RocketMQ's `MappedFileQueue`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self, SupportsIndex
 
 from rmqfast import _native
 from rmqfast.arguments import Time, integer
-from rmqfast.extras import imported
+from rmqfast.extras import import_extra
 from rmqfast.message import Damage
 from rmqfast.pickling import not_picklable
-from rmqfast.store.damage_warning import CallerLine, described
+from rmqfast.store.damage_warning import CallerLine, describe
 from rmqfast.store.request import milliseconds
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ __all__ = ["Retained", "Tail", "start_of"]
 
 
 class Retained(NamedTuple):
-    """A stretch of the log that retention removed before it was read: no damage, but its messages did not come.
+    """A range of the log that retention removed before it was read: no damage, but its messages are missing.
 
     Attributes:
         offset: Physical offset of its first byte.
@@ -29,8 +32,6 @@ class Retained(NamedTuple):
     Example:
         >>> Retained(offset=0, length=1 << 30).length
         1073741824
-
-    Source: `MappedFileQueue.deleteExpiredFileByTime`.
     """
 
     offset: int
@@ -39,7 +40,7 @@ class Retained(NamedTuple):
 
 @not_picklable("open the store where it is used, and go on there from Tail.position")
 class Tail:
-    """Messages of a store as pyarrow record batches, as they come; ends at `stop`, or when it is closed.
+    """New messages of a store as pyarrow record batches; ends at `stop`, or when it is closed.
 
     A look where nothing came costs a few microseconds. While it waits other threads run, Ctrl-C ends the wait, and any
     thread may close it. A tail belongs to the process that started it, not to its forks.
@@ -74,7 +75,7 @@ class Tail:
         self.close()
 
     def poll(self) -> pa.RecordBatch | None:
-        """The next batch if there is one by now, without waiting; None where there is not.
+        """Returns the next batch without waiting; None if there is none yet.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
@@ -94,7 +95,7 @@ class Tail:
 
     @property
     def position(self) -> int:
-        """Where to go on: `store.tail(start=position)` gives what follows the last batch, without gap or repeat.
+        """The place to resume: `store.tail(start=position)` continues after the last batch, without gap or repeat.
 
         A plain physical offset. Between two positions there are the same rows for everybody who reads them.
         """
@@ -102,12 +103,12 @@ class Tail:
 
     @property
     def damage(self) -> list[Damage]:
-        """What could not be used so far, at most 10,000 entries; what may still be written is not among it."""
+        """Damage so far, at most 10,000 entries; not the end of the log, which may still be written."""
         return [Damage(*entry) for entry in self._native.damage[0]]
 
     @property
     def retained(self) -> list[Retained]:
-        """What retention removed before it was read."""
+        """The ranges that retention removed before they were read."""
         return [Retained(*stretch) for stretch in self._native.retained]
 
     def close(self) -> None:
@@ -121,7 +122,7 @@ class Tail:
         if batch is None:
             self._warn_of_damage()
             return None
-        return imported("pyarrow", "arrow").record_batch(batch)
+        return import_extra("pyarrow", "arrow").record_batch(batch)
 
     def _warn_of_damage(self) -> None:
         # once: `damage` lists all, and a tail may go on for days
@@ -130,11 +131,11 @@ class Tail:
         entries, more = self._native.damage
         if entries:
             self._is_silent = True
-            CallerLine().warn(f"{described(entries, more, when=' so far')}; Tail.damage lists them")
+            CallerLine().warn(f"{describe(entries, more, when=' so far')}; Tail.damage lists them")
 
 
 def start_of(start: Time) -> tuple[str, int]:
-    """Where a tail starts, as a kind and a number.
+    """Returns the start of a tail as a kind and a number.
 
     Raises:
         ArgumentError: A negative offset, a text that is neither a name nor a time.

@@ -1,4 +1,7 @@
-"""A store directory that this process owns: appends, and reads of what was appended."""
+"""A store directory that this process owns: appends, and reads of what was appended.
+
+Source: RocketMQ's `CommitLog`, `AppendMessageResult`, `DefaultMessageStore`, `StoreCheckpoint`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _LOG = logging.getLogger("rmqfast.store")
 
 
 class RecoveryReport(NamedTuple):
-    """What recovery found and did.
+    """The findings and repairs of recovery.
 
     Attributes:
         log_end: Offset behind the last whole record of the commit log.
@@ -43,8 +46,6 @@ class RecoveryReport(NamedTuple):
         >>> with rmqfast.open_store(getfixture("golden_store_copy")("crash-4.9.4"), mode="a") as store:
         ...     store.recovery.records, store.recovery.cut_bytes
         (1646, 0)
-
-    Source: `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`.
     """
 
     log_end: int
@@ -57,7 +58,7 @@ class RecoveryReport(NamedTuple):
 
 
 class AppendResult(NamedTuple):
-    """Where a message was stored.
+    """The place of a stored message.
 
     Attributes:
         queue_id: Queue of the topic; of `SCHEDULE_TOPIC_XXXX` for a delayed message.
@@ -71,8 +72,6 @@ class AppendResult(NamedTuple):
         ...     result = store.append(rmqfast.Message("orders", b"paid"))
         >>> result.queue_offset, result.physical_offset
         (0, 0)
-
-    Source: `AppendMessageResult`.
     """
 
     queue_id: int
@@ -105,8 +104,6 @@ class WritableStore(MessageStore):
         ...     store.scan("orders").to_arrow()["body"].to_pylist()
         0
         [b'paid']
-
-    Source: `DefaultMessageStore.putMessage`.
     """
 
     def __init__(
@@ -121,7 +118,7 @@ class WritableStore(MessageStore):
         progress: Callable[[int, int], object] | None = None,
         replica_from: int | None = None,
     ) -> None:
-        own = options.completed()
+        own = options.with_system_values()
         self._appender = Appender.open(
             os.fspath(path), own, retention=retention, progress=progress, replica_from=replica_from
         )
@@ -141,12 +138,12 @@ class WritableStore(MessageStore):
 
     @property
     def appender(self) -> Appender:
-        """The extension's own object, for a data plane that appends without Python."""
+        """The native object, for a data plane that appends without Python."""
         return self._appender
 
     @property
     def live(self) -> LiveStore:
-        """Bounds, units and raw records, each as it is right after the last append; no file is opened anew for them.
+        """Bounds, units and raw records right after the last append, without opening files.
 
         Example:
             >>> import rmqfast
@@ -155,8 +152,6 @@ class WritableStore(MessageStore):
             ...     place = store.append(rmqfast.Message("orders", b"paid"))
             ...     store.live.queue_bounds("orders", 0)
             (0, 1)
-
-        Source: `DefaultMessageStore.getMinOffsetInQueue`, `getMaxOffsetInQueue`.
         """
         self._refuse_closed()
         return LiveStore(self._appender)
@@ -221,8 +216,6 @@ class WritableStore(MessageStore):
             >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
             ...     store.append(rmqfast.Message("orders", b"paid", queue_id=3)).offset_msg_id
             '7F00000100002A9F0000000000000000'
-
-        Source: `CommitLog.asyncPutMessage`, `CommitLog.DefaultAppendMessageCallback.doAppend`.
         """
         place = self._appender.append(
             message,
@@ -239,7 +232,7 @@ class WritableStore(MessageStore):
         return _as_result(AppendResult, place)
 
     def append_batch(self, messages: Iterable[Message]) -> list[AppendResult]:
-        """Stores messages as a producer's batch: one behind the other, in one file of the log, or none of them.
+        """Stores messages as a producer's batch: contiguous, in one file of the log, or none of them.
 
         Args:
             messages: Of one queue; without DELAY. As a producer sends them they take at most `max_message_size` bytes.
@@ -254,8 +247,6 @@ class WritableStore(MessageStore):
             >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
             ...     [place.queue_offset for place in store.append_batch([rmqfast.Message("orders", b"paid")] * 3)]
             [0, 1, 2]
-
-        Source: `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`.
         """
         try:
             places = self._appender.append_batch(messages_of(messages), self._now())
@@ -296,8 +287,6 @@ class WritableStore(MessageStore):
             >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
             ...     store.append_many(table)
             3
-
-        Source: `CommitLog.asyncPutMessages`.
         """
         rows = arrow_rows(messages)
         try:
@@ -309,7 +298,7 @@ class WritableStore(MessageStore):
             self._reader = None
 
     def clean(self, *, now: int | None = None, manual: bool = False) -> CleanReport:
-        """Removes what retention lets go: at most ten files of the log, the oldest first, and what lists only those.
+        """Removes expired files: at most ten files of the log, the oldest first, and their queue and index files.
 
         Others may append and read meanwhile. The file that is written to stays, however old. A queue of which no
         message is left keeps its offsets. While the store is open, runs come by themselves, too.
@@ -334,8 +323,6 @@ class WritableStore(MessageStore):
             >>> with rmqfast.open_store(path, mode="a", options=small, retention=keep) as store:
             ...     store.clean(manual=True).log_files
             0
-
-        Source: `DefaultMessageStore.cleanFilesPeriodically`, `executeDeleteFilesManually`.
         """
         report = CleanReport(*self._appender.clean(now=now, manual=manual))
         if report.clock_jump_ms:
@@ -345,12 +332,12 @@ class WritableStore(MessageStore):
 
     @property
     def last_clean(self) -> CleanReport | None:
-        """What the last run of retention did, one that came by itself, too; None before the first."""
+        """The report of the latest run of retention, including automatic ones; None before the first."""
         cleaned = self._appender.last_cleaned()
         return None if cleaned is None else CleanReport(*cleaned)
 
     def clean_expired_queues(self) -> list[tuple[str, int]]:
-        """Removes the consume queues of which no message is left, but those of delayed messages.
+        """Removes the consume queues without messages, except those of delayed messages.
 
         Their next offsets are forgotten: a later message gets offset 0.
 
@@ -368,13 +355,11 @@ class WritableStore(MessageStore):
             >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
             ...     store.clean_expired_queues()
             []
-
-        Source: `DefaultMessageStore.cleanExpiredConsumerQueue`.
         """
         return self._without_reader(self._appender.clean_expired_queues())
 
     def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
-        """Removes the consume queues of topics that are not configured, but those of the broker itself.
+        """Removes the consume queues of topics that are not configured, except the broker's own.
 
         Their next offsets are forgotten. Their messages stay in the log until they are old, but no recovery lists them
         again: `config/removedTopics.json` says where the log ended.
@@ -395,8 +380,6 @@ class WritableStore(MessageStore):
             ...     store.clean_unused_topics({"clicks"})
             0
             [('orders', 0)]
-
-        Source: `DefaultMessageStore.cleanUnusedTopic`.
         """
         return self._without_reader(self._appender.clean_unused_topics(set(configured)))
 
@@ -405,13 +388,11 @@ class WritableStore(MessageStore):
         return queues
 
     def flush(self) -> None:
-        """Waits until everything that was appended is on the disk: log, queues, index, then the checkpoint.
+        """Flushes everything that was appended: log, queues, index, then the checkpoint.
 
         Raises:
             StoreIOError: The operating system refused; nothing can be appended any more.
             StoreNotWritableError: The store is closed, or a write or a flush has failed.
-
-        Source: `CommitLog.FlushRealTimeService`, `StoreCheckpoint.flush`.
         """
         self._appender.flush()
 
@@ -424,14 +405,12 @@ class WritableStore(MessageStore):
         self._refuse_closed()
 
     def close(self) -> None:
-        """Flushes, removes `abort` and gives the store up. To read it, or to go on with a scan or a tail, is an error.
+        """Flushes, removes `abort` and closes the store, its scans and its tails, which raise from then on.
 
         A second call does nothing.
 
         Raises:
             StoreIOError: The operating system refused; `abort` stays.
-
-        Source: `DefaultMessageStore.shutdown`.
         """
         try:
             self._appender.close()

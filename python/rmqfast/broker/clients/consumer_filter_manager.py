@@ -37,7 +37,7 @@ class ConsumerFilterManager:
         table = self._metadata.load(ConsumerFilterTable)
         with self._lock:
             # as if their consumers had gone 30 seconds ago: after 24 hours without one they are forgotten
-            self._table = table.restarted(now=now)
+            self._table = table.after_restart(now=now)
             self._size = sum(len(filter_data.expression) for filter_data in self._table.values())
             self._changed = {topic for topic, _ in table}
             for topic, group in self._table:
@@ -46,7 +46,7 @@ class ConsumerFilterManager:
     def persist(self, *, now: int) -> None:
         """Forgets what has had no consumer for 24 hours, and saves what changed."""
         with self._lock:
-            for topic, group in self._table.keys() - self._table.cleaned(now=now).keys():
+            for topic, group in self._table.keys() - self._table.without_dead(now=now).keys():
                 self._remove(topic, group)
             for topic in self._changed:
                 self._metadata.put(ConsumerFilterTable, topic, self._table.topic_json(topic))

@@ -29,11 +29,11 @@ from rmqfast.store.metadata.integrity import (
     SCHEMA,
     LostChangesError,
     changes_of,
-    checked,
+    check_row,
     checksum,
     is_damage,
     schemas_of,
-    signed,
+    to_signed,
     verify_count,
     verify_log,
     verify_rows,
@@ -105,7 +105,7 @@ class Database:
 
     def _check_row(self, kind: str, file: str, name: str, value: str, stored: int) -> str:
         try:
-            return checked(kind, file, name, value, stored)
+            return check_row(kind, file, name, value, stored)
         except sqlite3.DatabaseError as error:  # it was sound when the database was opened
             raise StoreIOError(f"{self._path}: {error}") from error
 
@@ -303,7 +303,7 @@ def _change(db: sqlite3.Connection, rows: Iterable[Change]) -> None:
             db.execute(_REMOVE, (file, kind, name))
     for file, more in sums.items():
         before = db.execute("SELECT sum FROM sums WHERE file = ?", (file,)).fetchone() or (0,)
-        db.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", (file, signed(before[0] + more)))
+        db.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", (file, to_signed(before[0] + more)))
 
 
 def _clear(db: sqlite3.Connection, file: str) -> None:

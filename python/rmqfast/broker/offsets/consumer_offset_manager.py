@@ -13,7 +13,7 @@ from rmqfast.broker.metadata import Metadata
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store import GetLimits, LiveStore
 from rmqfast.store.config import ConsumerOffsetTable
-from rmqfast.store.config.lost_offsets import lost_offsets_note
+from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -32,7 +32,7 @@ class ConsumerOffsetManager:
         self._metadata = metadata
         self._data_plane = data_plane
         self._store = store
-        limits = (limits or GetLimits()).completed()
+        limits = (limits or GetLimits()).with_system_values()
         # `accessMessageInMemoryMaxRatio`: RocketMQ takes the log's last 40 % of the memory's size to be in memory
         self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
         self._saving = QuietLock()
@@ -42,7 +42,7 @@ class ConsumerOffsetManager:
         """Gives the data plane the saved offsets; warns where they are missing."""
         with self._saving:
             self._is_kept = self._metadata.is_kept(ConsumerOffsetTable)
-            warning = lost_offsets_note(self._metadata.root, is_kept=self._is_kept)
+            warning = warning_of_lost_offsets(self._metadata.root, is_kept=self._is_kept)
             if warning is not None:
                 _log.warning("%s", warning)
             for (topic, group), queues in self._metadata.load(ConsumerOffsetTable).items():

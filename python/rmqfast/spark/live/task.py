@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rmqfast._native import RangeReader, TopicRead
-from rmqfast.extras import imported
+from rmqfast.extras import import_extra
 from rmqfast.spark.garbage import freeze_imports_once
 from rmqfast.spark.zips import read_directories_once
 
@@ -47,7 +47,7 @@ def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
 
 def batches_of(reader: RangeReader) -> Iterator[pa.RecordBatch]:
     """Yields the batches of a reader, and closes it."""
-    pa = imported("pyarrow", "arrow")
+    pa = import_extra("pyarrow", "arrow")
     try:
         while (batch := reader.next_batch()) is not None:
             yield pa.record_batch(batch)

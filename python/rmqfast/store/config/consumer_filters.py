@@ -1,4 +1,7 @@
-"""`config/consumerFilter.json`: the SQL92 subscriptions that a broker knows, with their places in its Bloom filter."""
+"""`config/consumerFilter.json`: the SQL92 subscriptions that a broker knows, with their places in its Bloom filter.
+
+Source: RocketMQ's `BloomFilterData`, `ConsumerFilterData`, `ConsumerFilterManager`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from rmqfast.store.config.file import ConfigFile
-from rmqfast.store.config.value import ConfigValue, named
+from rmqfast.store.config.value import ConfigValue, with_names
 
 __all__ = ["BloomFilterData", "ConsumerFilterData", "ConsumerFilterTable"]
 
@@ -17,10 +20,7 @@ ASSUMED_DEAD_MS = 30 * 1000
 
 @dataclass(frozen=True, kw_only=True)
 class BloomFilterData(ConfigValue):
-    """The bits that a subscription has in the filter.
-
-    Source: `BloomFilterData`.
-    """
+    """The bits that a subscription has in the filter."""
 
     bit_num: int = 0
     bit_pos: list[int] = field(default_factory=list, hash=False)
@@ -36,8 +36,6 @@ class ConsumerFilterData(ConfigValue):
         dead_time: At which its last consumer went; 0 while there is one.
         client_version: The version that the client gave it.
         bloom_filter_data: Its bits in the filter.
-
-    Source: `ConsumerFilterData`.
     """
 
     topic: str
@@ -51,19 +49,19 @@ class ConsumerFilterData(ConfigValue):
 
     @property
     def dead(self) -> bool:
-        """Whether no consumer has it any more."""
+        """Whether it has no consumer any more."""
         return self.dead_time >= self.born_time
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Self:
-        """As `ConfigValue.from_json`; `dead` follows from the times."""
+        """Like `ConfigValue.from_json`, without `dead`, which follows from the times."""
         bits = members.get("bloomFilterData")
         filter_data = None if bits is None else BloomFilterData.from_json(bits)
         fields = {name: value for name, value in members.items() if name not in {"dead", "bloomFilterData"}}
         return replace(super().from_json(fields), bloom_filter_data=filter_data)
 
     def to_json(self) -> dict[str, Any]:
-        """As `ConfigValue.to_json`, and whether it is dead."""
+        """Like `ConfigValue.to_json`, and whether it is dead."""
         members = super().to_json() | {"dead": self.dead}
         bits = members.pop("bloomFilterData")
         return dict(sorted((members | ({} if bits is None else {"bloomFilterData": bits.to_json()})).items()))
@@ -76,8 +74,6 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         >>> table = ConsumerFilterTable.load(getfixture("golden_store")("offsets-4.9.4"))
         >>> table["fx_plain", "fx_sql"].expression
         'a > 0 AND color IS NOT NULL'
-
-    Source: `ConsumerFilterManager`.
     """
 
     FILE_NAME: ClassVar[str] = "consumerFilter.json"
@@ -89,20 +85,17 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         self.other: dict[str, Any] = {}
 
     def take(self, members: dict[str, Any]) -> None:
-        """Takes the subscriptions as they are: see `restarted`."""
+        """Takes the subscriptions as they are: see `after_restart`."""
         for topic, fields in members.pop(self.MEMBER, {}).items():
             groups = fields.pop("groupFilterData", None) or {}
             self._table[topic] = {
-                group: ConsumerFilterData.from_json(named(filter_data, topic=topic, consumerGroup=group))
+                group: ConsumerFilterData.from_json(with_names(filter_data, topic=topic, consumerGroup=group))
                 for group, filter_data in groups.items()
             }
             self._other_by_topic[topic] = fields
 
     def put(self, filter_data: ConsumerFilterData) -> None:
-        """Adds a subscription, or takes the place of that of its group to its topic.
-
-        Source: `ConsumerFilterManager.register`.
-        """
+        """Adds a subscription, or takes the place of that of its group to its topic."""
         self._table.setdefault(filter_data.topic, {})[filter_data.consumer_group] = filter_data
 
     def remove(self, topic: str, group: str) -> None:
@@ -113,7 +106,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
             self._table.pop(topic, None)
 
     def topic_json(self, topic: str) -> dict[str, Any] | None:
-        """What the file has of a topic; None for nothing."""
+        """The file's content for a topic; None without any."""
         groups = self._table.get(topic)
         if groups is None:
             return None
@@ -121,13 +114,11 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         fields["groupFilterData"] = {group: filter_data.to_json() for group, filter_data in groups.items()}
         return dict(sorted(fields.items()))
 
-    def restarted(self, *, now: int) -> Self:
-        """Returns the subscriptions as a broker starts with them: none has a consumer yet.
+    def after_restart(self, *, now: int) -> Self:
+        """The subscriptions of a broker that has just started: none has a consumer yet.
 
         Args:
             now: Milliseconds since 1970; those that were alive are taken to be dead for 30 seconds.
-
-        Source: `ConsumerFilterManager.decode`.
         """
         dead_since = now - ASSUMED_DEAD_MS
         return self._with(
@@ -135,11 +126,8 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
             for data in self.values()
         )
 
-    def cleaned(self, *, now: int, span: int = DAY_MS) -> Self:
-        """What a broker saves of them: those that have not been dead for `span` milliseconds.
-
-        Source: `ConsumerFilterManager.clean`.
-        """
+    def without_dead(self, *, now: int, span: int = DAY_MS) -> Self:
+        """The subscriptions without those that were dead for `span` milliseconds."""
         return self._with(data for data in self.values() if not data.dead or now - data.dead_time < span)
 
     def _with(self, subscriptions: Iterable[ConsumerFilterData]) -> Self:

@@ -1,4 +1,7 @@
-"""`config/consumerOffset.json`: how far each group has consumed each queue."""
+"""`config/consumerOffset.json`: how far each group has consumed each queue.
+
+Source: RocketMQ's `ConsumerOffsetManager`.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,6 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
         >>> table.commit("fx_plain", "fx_collide", 0, 15)
         >>> table.offset("fx_plain", "fx_collide", 0)
         15
-
-    Source: `ConsumerOffsetManager`.
     """
 
     FILE_NAME: ClassVar[str] = "consumerOffset.json"
@@ -43,30 +44,22 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
         self._table = {key: by_number(queues) for key, queues in members.pop(self.MEMBER, {}).items()}
 
     def offset(self, topic: str, group: str, queue_id: int) -> int | None:
-        """The next offset that the group consumes; None where it has consumed nothing yet.
-
-        Source: `ConsumerOffsetManager.queryOffset`.
-        """
+        """The next offset that the group consumes; None if it has consumed nothing yet."""
         return self._table.get(topic + SEPARATOR + group, {}).get(queue_id)
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Notes the next offset to consume, a smaller one, too.
+        """Sets the next offset to consume, also to a lower one.
 
         Raises:
             ArgumentError: A topic or a group that is empty or has an `@`: the file could not tell them apart.
-
-        Source: `ConsumerOffsetManager.commitOffset`.
         """
         key = topic + SEPARATOR + group
-        if parsed(key) is None:
+        if parse_key(key) is None:
             raise ArgumentError(f"topic, group: expected names without {SEPARATOR!r}, got {topic!r}, {group!r}")
         self._table.setdefault(key, {})[queue_id] = offset
 
     def remove_group(self, group: str) -> None:
-        """Forgets the offsets of a group in all topics.
-
-        Source: `ConsumerOffsetManager.removeOffset`.
-        """
+        """Removes the offsets of a group in all topics."""
         for topic, owner in list(self):
             if owner == group:
                 del self._table[topic + SEPARATOR + group]
@@ -77,12 +70,12 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
 
     def __getitem__(self, key: tuple[str, str]) -> Mapping[int, int]:
         text = SEPARATOR.join(key)
-        if parsed(text) != key:
+        if parse_key(text) != key:
             raise KeyError(key)
         return MappingProxyType(self._table[text])
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return (key for key in map(parsed, self._table) if key is not None)
+        return (key for key in map(parse_key, self._table) if key is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -91,7 +84,6 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
         return f"ConsumerOffsetTable({len(self)} topics of groups)"
 
 
-def parsed(key: str) -> tuple[str, str] | None:
-    """Topic and group of a key; None for one that has not both."""
+def parse_key(key: str) -> tuple[str, str] | None:
     parts = key.split(SEPARATOR)
     return (parts[0], parts[1]) if len(parts) == PARTS and all(parts) else None

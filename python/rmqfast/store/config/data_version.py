@@ -1,4 +1,7 @@
-"""The version of topics and of groups, by which a name server and a slave see that something changed."""
+"""The version of topics and of groups, by which a name server and a slave see that something changed.
+
+Source: RocketMQ's `DataVersion`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ __all__ = ["DataVersion"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataVersion(ConfigValue):
-    """When something was changed, and how often.
+    """The time and number of changes.
 
     Attributes:
         timestamp: Milliseconds since 1970 of the last change.
@@ -21,16 +24,11 @@ class DataVersion(ConfigValue):
     Example:
         >>> DataVersion(timestamp=5, counter=2).next(1_700_000_000_000).counter
         3
-
-    Source: `DataVersion`.
     """
 
     timestamp: int = 0
     counter: int = 0
 
     def next(self, now: int) -> Self:
-        """The version after a change.
-
-        Source: `DataVersion.nextVersion`.
-        """
+        """The version after a change."""
         return replace(self, timestamp=now, counter=self.counter + 1)

@@ -1,4 +1,7 @@
-"""`config/delayOffset.json`: how far each delay level was delivered."""
+"""`config/delayOffset.json`: how far each delay level was delivered.
+
+Source: RocketMQ's `ScheduleMessageService`, `DelayOffsetSerializeWrapper`.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,6 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
         >>> table = DelayOffsetTable.load(getfixture("golden_store")("delaytx-4.9.4"))
         >>> dict(table), table.get(18, 0)
         ({1: 6, 2: 6, 3: 20, 4: 20}, 0)
-
-    Source: `ScheduleMessageService`, `DelayOffsetSerializeWrapper`.
     """
 
     FILE_NAME: ClassVar[str] = "delayOffset.json"
@@ -33,10 +34,7 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
         self._table = by_number(members.pop(self.MEMBER, {}))
 
     def commit(self, level: int, offset: int) -> None:
-        """Notes the next offset to deliver of a level.
-
-        Source: `ScheduleMessageService.updateOffset`.
-        """
+        """Notes the next offset to deliver of a level."""
         self._table[level] = offset
 
     def to_json(self) -> dict[str, Any]:

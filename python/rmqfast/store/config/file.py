@@ -1,4 +1,7 @@
-"""A file below `config/`: read with its backup, written so that it is the old one or the new one."""
+"""A file below `config/`: read with its backup, written so that it is the old one or the new one.
+
+Source: RocketMQ's `ConfigManager`, `MixAll`.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,12 @@ StorePath = str | os.PathLike[str]
 
 
 class ConfigFile(ABC):
-    """The base of the tables.
+    """Base of the configuration files below `config/`.
 
     Attributes:
         FILE_NAME: Name of the file below `config/`.
         MEMBER: Its member that is a map of entries.
         other: Members of the file that are not known here; they are written as they were read.
-
-    Source: `ConfigManager`.
     """
 
     FILE_NAME: ClassVar[str]
@@ -36,7 +37,7 @@ class ConfigFile(ABC):
 
     @classmethod
     def read(cls, root: StorePath) -> dict[str, Any]:
-        """The members of the file below `root`, or of its backup; none where neither is there."""
+        """The members of the file below `root`, or of its backup; empty if neither exists."""
         text, notes, _ = load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)
         for note in notes:
             _LOG.warning("%s", note)
@@ -45,7 +46,7 @@ class ConfigFile(ABC):
 
     @classmethod
     def fault(cls, root: StorePath) -> str | None:
-        """Why the file below `root` gives nothing, though its backup does; None where it does, or neither is there.
+        """Why the file below `root` cannot be read, though its backup can; None otherwise.
 
         Raises:
             CorruptError: Neither it nor its `.bak` can be read.
@@ -59,21 +60,18 @@ class ConfigFile(ABC):
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
             UnsupportedStoreError: Neither is there, as a broker of 5.x keeps the configuration in RocksDB.
-
-        Source: `ConfigManager.load`.
         """
         return cls.of_members(cls.read(root))
 
     @classmethod
     def of_members(cls, members: dict[str, Any]) -> Self:
-        """The table of what a file says."""
         table = cls()
         table.take(members)
         table.other = members
         return table
 
     def save(self, root: StorePath) -> None:
-        """Writes the file; the one before it, where it can be read, becomes its `.bak`.
+        """Writes the file; the previous one, if it can be read, becomes its `.bak`.
 
         It is on the disk when this returns. A process that is killed, a disk that is full, a loss of power leave the
         old file or the new one. The store must be the caller's own: nothing keeps a broker away that runs on it.
@@ -82,8 +80,6 @@ class ConfigFile(ABC):
             ArgumentError: A value that RocketMQ's type does not hold, or more than 2 GiB, which Java does not read.
             StoreIOError: The operating system refused, also to read the file that would be replaced.
             CorruptError: What has its name is no file, or a link that leads nowhere.
-
-        Source: `ConfigManager.persist`, `MixAll.string2File`.
         """
         members = dict(sorted((self.other | self.to_json()).items()))
         save_config(
@@ -91,16 +87,13 @@ class ConfigFile(ABC):
         )
 
     @abstractmethod
-    def take(self, members: dict[str, Any]) -> None:
-        """Takes the members that are known here out of those of a file."""
+    def take(self, members: dict[str, Any]) -> None: ...
 
     @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """The members of the file that are known here."""
+    def to_json(self) -> dict[str, Any]: ...
 
 
 def by_number(table: Mapping[str, int]) -> dict[int, int]:
-    """A map from integers, of which JSON makes texts."""
     return {int(number): value for number, value in table.items()}
 
 

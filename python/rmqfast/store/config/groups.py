@@ -1,4 +1,7 @@
-"""`config/subscriptionGroup.json`: the consumer groups of a broker."""
+"""`config/subscriptionGroup.json`: the consumer groups of a broker.
+
+Source: RocketMQ's `SubscriptionGroupConfig`, `SubscriptionGroupManager`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any, ClassVar
 from rmqfast.store.config.value import ConfigValue
 from rmqfast.store.config.versioned_table import VersionedTable
 
-__all__ = ["SubscriptionGroupConfig", "SubscriptionGroupTable", "built_in_groups"]
+__all__ = ["SubscriptionGroupConfig", "SubscriptionGroupTable", "groups_of_every_broker"]
 
 BUILT_IN = (
     "TOOLS_CONSUMER",
@@ -42,8 +45,6 @@ class SubscriptionGroupConfig(ConfigValue):
         >>> table.put(SubscriptionGroupConfig(group_name="billing", retry_max_times=3), now=1_800_000_000_000)
         >>> table["billing"].retry_max_times
         3
-
-    Source: `SubscriptionGroupConfig`.
     """
 
     group_name: str
@@ -64,8 +65,6 @@ class SubscriptionGroupTable(VersionedTable[SubscriptionGroupConfig]):
         >>> table = SubscriptionGroupTable.load(getfixture("golden_store")("offsets-4.9.4"))
         >>> table["fx_pull"].retry_max_times
         16
-
-    Source: `SubscriptionGroupManager`.
     """
 
     FILE_NAME: ClassVar[str] = "subscriptionGroup.json"
@@ -77,13 +76,11 @@ class SubscriptionGroupTable(VersionedTable[SubscriptionGroupConfig]):
         return SubscriptionGroupConfig.from_json(members)
 
 
-def built_in_groups() -> list[SubscriptionGroupConfig]:
+def groups_of_every_broker() -> list[SubscriptionGroupConfig]:
     """The groups that every broker has.
 
     Example:
-        >>> built_in_groups()[0].group_name
+        >>> groups_of_every_broker()[0].group_name
         'TOOLS_CONSUMER'
-
-    Source: `SubscriptionGroupManager.init`.
     """
     return [SubscriptionGroupConfig(group_name=name) for name in BUILT_IN]

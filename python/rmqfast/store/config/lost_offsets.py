@@ -1,4 +1,7 @@
-"""Warns of a store whose groups have consumed but that has no `config/consumerOffset.json`."""
+"""Warns of a store whose groups have consumed but that has no `config/consumerOffset.json`.
+
+Source: RocketMQ's `ConfigManager`.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,29 @@ import os
 from rmqfast.errors import StoreError
 from rmqfast.paths import exists, list_directory, local_path
 from rmqfast.store.config.consumer_offsets import ConsumerOffsetTable
-from rmqfast.store.config.groups import SubscriptionGroupTable, built_in_groups
+from rmqfast.store.config.groups import SubscriptionGroupTable, groups_of_every_broker
 
-__all__ = ["lost_offsets_note"]
+__all__ = ["warning_of_lost_offsets"]
 
 RETRY_PREFIX = "%RETRY%"
 SYSTEM_PREFIX = "CID_RMQ_SYS_"
 MOST_NAMED = 10
 
 
-def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = None) -> str | None:
-    """What to tell of a store that has messages and groups, but no offsets of them; None for any other store.
+def warning_of_lost_offsets(root: str | os.PathLike[str], *, is_kept: bool | None = None) -> str | None:
+    """Returns a warning for a store that has messages and groups, but no offsets; None for any other store.
 
     A broker writes the file with its first save, offsets or not: without it somebody removed it, or the broker was
     killed in its first seconds.
 
     Example:
         >>> path = getfixture("golden_store_copy")("offsets-4.9.4")
-        >>> lost_offsets_note(path) is None
+        >>> warning_of_lost_offsets(path) is None
         True
         >>> for file in (path / "config").glob("consumerOffset.json*"):
         ...     file.unlink()
-        >>> "each begins as a new group" in lost_offsets_note(path)
+        >>> "each begins as a new group" in warning_of_lost_offsets(path)
         True
-
-    Source: `ConfigManager.load`, which starts with an empty table and says nothing.
     """
     store = local_path(root, "root")
     path = store / "config" / ConsumerOffsetTable.FILE_NAME
@@ -41,7 +42,7 @@ def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = No
     if exists(path) or exists(path.with_name(f"{path.name}.bak")):
         return None
     topics = [entry.name for entry in list_directory(queues)]
-    groups = _configured(root) | {name.removeprefix(RETRY_PREFIX) for name in topics if name.startswith(RETRY_PREFIX)}
+    groups = _user_groups(root) | {name.removeprefix(RETRY_PREFIX) for name in topics if name.startswith(RETRY_PREFIX)}
     if not topics or not groups:
         return None
     names = ", ".join(sorted(groups)[:MOST_NAMED]) + (
@@ -54,11 +55,10 @@ def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = No
     )
 
 
-def _configured(root: str | os.PathLike[str]) -> set[str]:
-    """The groups of users; none where the file cannot be read, which others tell of."""
+def _user_groups(root: str | os.PathLike[str]) -> set[str]:
     try:
         names = set(SubscriptionGroupTable.load(root))
     except StoreError:
         return set()
-    own = {group.group_name for group in built_in_groups()}
+    own = {group.group_name for group in groups_of_every_broker()}
     return {name for name in names - own if not name.startswith(SYSTEM_PREFIX)}

@@ -1,4 +1,7 @@
-"""`config/topics.json`: the topics of a broker, their queues and permissions."""
+"""`config/topics.json`: the topics of a broker, their queues and permissions.
+
+Source: RocketMQ's `TopicConfig`, `PermName`, `TopicConfigManager`, `TopicConfigSerializeWrapper`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any, ClassVar
 from rmqfast.store.config.value import ConfigValue
 from rmqfast.store.config.versioned_table import VersionedTable
 
-__all__ = ["PERM_READ", "PERM_WRITE", "TopicConfig", "TopicConfigTable", "built_in_topics"]
+__all__ = ["PERM_READ", "PERM_WRITE", "TopicConfig", "TopicConfigTable", "topics_of_every_broker"]
 
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 
@@ -28,8 +31,6 @@ class TopicConfig(ConfigValue):
     Example:
         >>> TopicConfig(topic_name="orders", read_queue_nums=4, write_queue_nums=4).is_writable
         True
-
-    Source: `TopicConfig`, `PermName`.
     """
 
     topic_name: str
@@ -52,7 +53,7 @@ class TopicConfig(ConfigValue):
 
     @property
     def is_inherited(self) -> bool:
-        """Whether a topic that is made while a message is sent may take after it."""
+        """Whether topics that sends create may copy its settings."""
         return bool(self.perm & PERM_INHERIT)
 
 
@@ -67,8 +68,6 @@ class TopicConfigTable(VersionedTable[TopicConfig]):
         >>> table.save(getfixture("tmp_path"))
         >>> TopicConfigTable.load(getfixture("tmp_path")) == table
         True
-
-    Source: `TopicConfigManager`, `TopicConfigSerializeWrapper`.
     """
 
     FILE_NAME: ClassVar[str] = "topics.json"
@@ -80,7 +79,7 @@ class TopicConfigTable(VersionedTable[TopicConfig]):
         return TopicConfig.from_json(members)
 
 
-def built_in_topics(
+def topics_of_every_broker(
     cluster_name: str,
     broker_name: str,
     *,
@@ -98,10 +97,8 @@ def built_in_topics(
         trace_topic: Where traces go (`msgTraceTopicName`); `None` unless `traceTopicEnable`.
 
     Example:
-        >>> [topic.topic_name for topic in built_in_topics("c", "b", auto_create=False)][:2]
+        >>> [topic.topic_name for topic in topics_of_every_broker("c", "b", auto_create=False)][:2]
         ['SELF_TEST_TOPIC', 'BenchmarkTest']
-
-    Source: the constructor of `TopicConfigManager`.
     """
     all_permissions = PERM_READ | PERM_WRITE | PERM_INHERIT
     rows = [

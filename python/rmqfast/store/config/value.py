@@ -1,4 +1,7 @@
-"""A value of a configuration: Python's names for RocketMQ's fields, and the fields that are not known here."""
+"""Values of a configuration: Python's names for RocketMQ's fields, and unknown fields.
+
+Source: RocketMQ's `RemotingSerializable`.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-__all__ = ["ConfigValue", "named"]
+__all__ = ["ConfigValue", "with_names"]
 
 _NAMES: dict[type, dict[str, str]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigValue:
-    """The base of the values: its subclasses have a field for each of RocketMQ's, `readQueueNums` as `read_queue_nums`.
+    """Base of values: a subclass has a field for each of RocketMQ's, such as `read_queue_nums` for `readQueueNums`.
 
     Attributes:
         other: Fields that are not known here, as those of 5.x; they are written as they were read.
-
-    Source: `RemotingSerializable`.
     """
 
     other: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Self:
-        """The value that an object of a file says; a field that is missing or null has its default."""
         names = python_names(cls)
         values = {names[member]: value for member, value in members.items() if member in names and value is not None}
         if len(values) == len(members):  # a broker reads some ten thousand when it starts
@@ -34,25 +34,22 @@ class ConfigValue:
         return cls(**values, other=other)
 
     def to_json(self) -> dict[str, Any]:
-        """The object that a file has for it; fields are in the order of their names, as RocketMQ writes them."""
         values = {member: getattr(self, name) for member, name in python_names(type(self)).items()}
         return dict(sorted((dict(self.other) | values).items())) if self.other else values
 
 
-def named(members: Mapping[str, Any], **names: str) -> Mapping[str, Any]:
-    """The members of an entry, with the names under which it stands where it does not tell them itself."""
+def with_names(members: Mapping[str, Any], **names: str) -> Mapping[str, Any]:
+    """Adds the names of an entry to its members if they lack them."""
     untold = {field: name for field, name in names.items() if members.get(field) is None}
     return {**members, **untold} if untold else members
 
 
 def python_names(cls: type[ConfigValue]) -> Mapping[str, str]:
-    """The fields of a class by RocketMQ's names for them, in the order of these; worked out once."""
     if cls not in _NAMES:
         _NAMES[cls] = dict(sorted((java_name(f.name), f.name) for f in fields(cls) if f.name != "other"))
     return _NAMES[cls]
 
 
 def java_name(name: str) -> str:
-    """`read_queue_nums` as `readQueueNums`."""
     first, *words = name.split("_")
     return first + "".join(word.capitalize() for word in words)

@@ -1,4 +1,7 @@
-"""Entries by name, with a version that each change makes anew: topics and groups."""
+"""Entries by name, with a version that each change makes anew: topics and groups.
+
+Source: RocketMQ's `TopicConfigManager`, `SubscriptionGroupManager`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from rmqfast.store.config.data_version import DataVersion
 from rmqfast.store.config.file import ConfigFile, StorePath, checked_name
-from rmqfast.store.config.value import ConfigValue, java_name, named
+from rmqfast.store.config.value import ConfigValue, java_name, with_names
 
 __all__ = ["VersionedTable"]
 
@@ -16,13 +19,11 @@ Entry = TypeVar("Entry", bound=ConfigValue)
 
 
 class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
-    """The base of both tables.
+    """Base of topics and groups: entries by name, and a version that each change increments.
 
     Attributes:
         NAME: The field of an entry that is its name.
         data_version: The version.
-
-    Source: `TopicConfigManager`, `SubscriptionGroupManager`.
     """
 
     NAME: ClassVar[str]
@@ -34,11 +35,7 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
 
     @classmethod
     def load(cls, root: StorePath, built_in: Iterable[Entry] = ()) -> Self:
-        """As `ConfigFile.load`; entries of the file take the place of built-in ones.
-
-        Args:
-            root: The store's directory.
-            built_in: Entries that are there in any case, as `built_in_topics` or `built_in_groups`.
+        """Reads the file of the store below `root`; its entries replace built-in ones.
 
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
@@ -48,7 +45,6 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
         return table
 
     def add_built_in(self, entries: Iterable[Entry]) -> None:
-        """Adds those of these entries that are not there; that is no change."""
         self._table = {self._name(entry): entry for entry in entries} | self._table
 
     def put(self, entry: Entry, *, now: int) -> None:
@@ -56,33 +52,24 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
 
         Raises:
             ArgumentError: A name that RocketMQ does not allow.
-
-        Source: `TopicConfigManager.updateTopicConfig`, `SubscriptionGroupManager.updateSubscriptionGroupConfig`.
         """
         self._table[checked_name(self.NAME, self._name(entry))] = entry
         self.data_version = self.data_version.next(now)
 
     def remove(self, name: str, *, now: int) -> None:
-        """Removes an entry; one that is not there is no change.
-
-        Source: `TopicConfigManager.deleteTopicConfig`, `SubscriptionGroupManager.deleteSubscriptionGroupConfig`.
-        """
         if self._table.pop(name, None) is not None:
             self.data_version = self.data_version.next(now)
 
     def take(self, members: dict[str, Any]) -> None:
-        """Takes the entries and their version."""
         self.data_version = DataVersion.from_json(members.pop("dataVersion", None) or {})
         own = java_name(self.NAME)
         for name, fields in members.pop(self.MEMBER, {}).items():
-            self._table[name] = self.entry(named(fields, **{own: name}))
+            self._table[name] = self.entry(with_names(fields, **{own: name}))
 
     @abstractmethod
-    def entry(self, members: Mapping[str, Any]) -> Entry:
-        """An entry of the file as a value."""
+    def entry(self, members: Mapping[str, Any]) -> Entry: ...
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the file that are known here."""
         table = {name: entry.to_json() for name, entry in self._table.items()}
         return {"dataVersion": self.data_version.to_json(), self.MEMBER: table}
 

@@ -30,7 +30,7 @@ class ChangeCount:
         self.path: Final = database.with_name(f"{database.name}-count")
 
     def read(self) -> int | None:
-        """Returns the number of changes there were; None where the file is not there, or says no number.
+        """Returns the number of changes; None if the file is missing or holds no number.
 
         Raises:
             OSError: The system refuses to read it.
@@ -42,7 +42,6 @@ class ChangeCount:
         return int(text) if len(text) == _DIGITS and text.isdigit() else None
 
     def write(self, count: int) -> None:
-        """Notes a number, in a file that is there; where the system refuses, the number before it stays."""
         with suppress(OSError):
             file = os.open(self.path, os.O_WRONLY)
             try:

@@ -52,9 +52,9 @@ def check_metadata(root: Path) -> Findings:
         digests = {path.name: digest_of(path) for path in _files(database.parent)}
         with tempfile.TemporaryDirectory(prefix="rmqfast-") as directory:
             copy = Path(directory) / _NAME
-            if not _copied(database, copy):
+            if not _copy_database(database, copy):
                 return [], [f"{database}: not checked, as a broker changes it all the time"]
-            return _checked(database, copy, (count, known), digests)
+            return _check_copy(database, copy, (count, known), digests)
     except OSError as error:
         raise StoreIOError(error.errno, str(error.strerror).lower(), str(error.filename or database)) from error
 
@@ -72,8 +72,7 @@ def _files(config: Path) -> list[Path]:
     return [path for path in list_directory(config) if path.name.endswith(".json") and path.is_file()]
 
 
-def _copied(database: Path, copy: Path) -> bool:
-    """Copies a database with its log as they are at one moment; says whether there was one."""
+def _copy_database(database: Path, copy: Path) -> bool:
     for _ in range(_TRIES):
         before = _stamps(database)
         for suffix in ("", "-wal", "-journal"):
@@ -99,7 +98,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-def _checked(
+def _check_copy(
     database: Path, copy: Path, counted: tuple[ChangeCount, int | None], digests: dict[str, str | None]
 ) -> Findings:
     try:
@@ -129,7 +128,6 @@ def _checked(
 
 
 def _foreign(db: sqlite3.Connection, digests: dict[str, str | None]) -> list[str]:
-    """The files that the broker of a database did not write, though it has written such ones."""
     known = set(db.execute("SELECT file, value FROM entries WHERE kind = 'digest'"))
     written = {file for file, _ in known}
     return [

@@ -23,11 +23,11 @@ __all__ = [
     "SCHEMA",
     "LostChangesError",
     "changes_of",
-    "checked",
+    "check_row",
     "checksum",
     "is_damage",
     "schemas_of",
-    "signed",
+    "to_signed",
     "verify_count",
     "verify_log",
     "verify_rows",
@@ -73,12 +73,7 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 
 
 class LostChangesError(Exception):
-    """A database is older than it was, or nothing tells.
-
-    Args:
-        path: The file that says so.
-        reason: What is wrong with it.
-    """
+    """A database is older than it was, or nothing tells."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -87,17 +82,16 @@ class LostChangesError(Exception):
 
 
 def checksum(kind: str, file: str, name: str, value: str) -> int:
-    """The checksum of a row, as SQLite's signed integer."""
     text = f"{kind}\0{file}\0{name}\0{value}".encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
-def signed(total: int) -> int:
-    """A sum of checksums as SQLite's signed integer; more than that wraps around."""
+def to_signed(total: int) -> int:
+    """A sum of checksums as SQLite's signed integer; it wraps around."""
     return (total + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def checked(kind: str, file: str, name: str, value: str, stored: int) -> str:
+def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
     """The value of a row.
 
     Raises:
@@ -123,7 +117,7 @@ def verify_size(path: Path) -> int:
 
 
 def verify_structure(db: sqlite3.Connection) -> None:
-    """Has SQLite check the structure, and that rows are where they are looked for: two pages may have changed places.
+    """Has SQLite check the structure, and that rows are found by their keys: pages may have changed places.
 
     Raises:
         sqlite3.DatabaseError: It is damaged.
@@ -153,11 +147,11 @@ def verify_rows(db: sqlite3.Connection) -> None:
     """
     totals: Counter[str] = Counter()
     for kind, file, name, value, stored in db.execute("SELECT kind, file, name, value, checksum FROM entries"):
-        checked(kind, file, name, value, stored)
+        check_row(kind, file, name, value, stored)
         totals[file] += stored
     expected = dict(db.execute("SELECT file, sum FROM sums WHERE file <> ?", (COUNT,)))
     for file in totals.keys() | expected.keys():
-        total = signed(totals[file])
+        total = to_signed(totals[file])
         if total != expected.get(file, 0):
             raise sqlite3.DatabaseError(
                 f"rows of {file!r} are missing or old: expected checksums of sum {expected.get(file, 0)}, got {total}"
@@ -166,9 +160,6 @@ def verify_rows(db: sqlite3.Connection) -> None:
 
 def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
     """Checks that SQLite has read the write-ahead log to its end: it takes what follows a bad frame for a torn write.
-
-    Returns:
-        What a person should know of it.
 
     Raises:
         sqlite3.DatabaseError: Changes follow that were acknowledged.
@@ -199,11 +190,6 @@ def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
 def verify_count(db: sqlite3.Connection, count: ChangeCount, known: int | None) -> None:
     """Checks that the database has as many changes as it had before.
 
-    Args:
-        db: The database.
-        count: The file beside it that counts them.
-        known: What that said; the database may have more.
-
     Raises:
         LostChangesError: It has fewer, or nothing tells.
     """
@@ -220,13 +206,11 @@ def verify_count(db: sqlite3.Connection, count: ChangeCount, known: int | None) 
 
 
 def changes_of(db: sqlite3.Connection) -> int:
-    """Returns the number of changes a database has seen."""
     found = db.execute("SELECT sum FROM sums WHERE file = ?", (COUNT,)).fetchone()
     return 0 if found is None else int(found[0])
 
 
 def is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
-    """Whether a database has other bytes than were written, and is not only refused by the system."""
     code = getattr(error, "sqlite_errorcode", None)  # Python's own errors, as of a text that is no UTF-8, have none
     if code is None:
         return True
