@@ -32,7 +32,7 @@ JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release prepare lint-long \
-	tools tools-real tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+	rocketmq tools tools-real tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -60,18 +60,19 @@ test-spark: .venv/.editable
 test-fast: .venv/.editable ## after an edit: most tests, in about a minute
 	$(call pytest,.venv) -m "not long and not spark and not slow" -n auto
 
-test-real: .venv/.editable | tools-real ## RocketMQ 4.9.4's brokers and clients, with ours
-	tests/interop/real-rocketmq.sh build 4.9.4
+test-real: .venv/.editable rocketmq ## RocketMQ 4.9.4's brokers and clients, with ours
 	$(call pytest,.venv) -m real
+
+rocketmq: tools-real
+	tests/interop/real-rocketmq.sh build 4.9.4
 
 test-old-spark: .venv-spark35/.editable ## batches, a stream and a sink with PySpark 3.5
 	$(call pytest,.venv-spark35) $(OLD_SPARK_WARNS) -m "old_spark and not newest" tests/spark
 
 # All that the parts of .ci/run build: they may run at the same time afterwards.
 prepare: tools-real
-	+@$(MAKE) --no-print-directory -j2 $(DEBUG)/.tests .venv/.locked .venv-spark35/.locked
+	+@$(MAKE) --no-print-directory -j3 $(DEBUG)/.tests .venv/.locked .venv-spark35/.locked rocketmq
 	+@$(MAKE) --no-print-directory .venv-spark35/.editable
-	tests/interop/real-rocketmq.sh build 4.9.4
 
 test-long: .venv/.editable ## tests that take minutes: kills, flips, real brokers, older PySparks, pages; other linters; RMQFAST_FULL=1: in full numbers
 	$(PYTHON) -m tests.record test-long lint-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
