@@ -57,7 +57,7 @@ test-quick: .venv/.editable
 test-spark: .venv/.editable
 	$(call pytest,.venv) -m "spark and not long"
 
-test-fast: .venv/.editable ## after an edit: most tests, in about a minute
+test-fast: .venv/.editable ## after an edit: the tests without clusters, processes and large stores
 	$(call pytest,.venv) -m "not long and not spark and not slow" -n auto
 
 test-real: .venv/.editable rocketmq ## RocketMQ 4.9.4's brokers and clients, with ours
@@ -77,7 +77,7 @@ prepare: tools-real
 test-long: .venv/.editable ## tests that take minutes: kills, flips, real brokers, older PySparks, pages; other linters; RMQFAST_FULL=1: in full numbers
 	$(PYTHON) -m tests.record test-long lint-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
 
-soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; two hours
+soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets
 	$(PYTHON) -m tests.record soak soak-python
 
 long-micro: tools
@@ -124,7 +124,7 @@ fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 
 # The compiler's own sanitizer is unstable, and in every stable compiler: the variable has it. C code is not instrumented.
 # What is tried on a small stack finds it too small here: each frame is some times as large.
-asan: tools ## the Rust tests of the crates with `unsafe`, and of the broker, under AddressSanitizer; minutes
+asan: tools ## the Rust tests of the crates with `unsafe`, and of the broker, under AddressSanitizer
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan \
 		cargo test --locked --target $(HOST) --tests -p rmqfast-os -p rmqfast-store -p rmqfast-jvm -p rmqfast-broker -- --skip on_a_small_stack $(ARGS)
 
