@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any, Literal, Never, TypeAlias, final
 
 from rmqfast.broker.options_of_config import DataPlaneOptions
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.producer.send import SendCallback, SendResult
-from rmqfast.errors import RemotingError
+from rmqfast.client.instance import ClientConfig, FoundBroker
+from rmqfast.client.producer.hooks import HookedSends, Hooks, SendHook
+from rmqfast.client.producer.options import ProducerOptions
+from rmqfast.client.producer.selectors import QueueSelector
+from rmqfast.client.producer.send_result import SendCallback, SendResult
+from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageExt, MessageQueue
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 from rmqfast.remoting.server_options import ServerOptions
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
@@ -42,13 +46,16 @@ __all__ = [
     "MessageSender",
     "MessageView",
     "Outgoing",
+    "PublishQueues",
     "Puller",
     "PullerEvent",
     "RangeReader",
     "RemotingClient",
     "RemotingServer",
+    "RouteTable",
     "Scan",
     "Selection",
+    "Send",
     "SparkOptions",
     "SparkStream",
     "Store",
@@ -71,6 +78,7 @@ __all__ = [
     "is_directory",
     "is_file",
     "is_legal_name",
+    "is_timed",
     "list_directory",
     "load_config",
     "load_mark",
@@ -104,6 +112,7 @@ __all__ = [
     "spark_row",
     "sql_properties",
     "step_after",
+    "subscribe_queues",
     "unwrap_namespace",
     "used_percent",
     "without_namespace",
@@ -843,47 +852,159 @@ class InFlight:
     def bytes(self) -> int: ...
 
 @final
+class RouteTable:
+    """The routes of topics and the addresses of brokers, for all clients of an instance; each call is atomic.
+
+    Args:
+        translate: Maps an address of a route to the one that is reachable from here.
+
+    Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTable`, `findBrokerAddressIn*`.
+    """
+
+    def __new__(cls, translate: Callable[[str], str] | None = None) -> RouteTable: ...
+    def put(self, topic: str, route: TopicRouteData, *, new_topic_queues: int | None = None) -> bool:
+        """Takes the route of a topic; returns whether it says something new.
+
+        Args:
+            topic: The topic.
+            route: Its route, or that of the default topic.
+            new_topic_queues: The number of queues that the topic gets, which does not exist yet.
+        """
+    def get(self, topic: str) -> TopicRouteData | None: ...
+    def brokers(self) -> dict[str, dict[int, str]]:
+        """The addresses of all brokers, by name and id."""
+    def publish_address(self, broker_name: str) -> str | None:
+        """The address of a broker's master."""
+    def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
+        """The address that a consumer reads from: the broker with this id, the next one, or with that name any."""
+    def any_address(self, topic: str) -> str | None:
+        """The address of one of a topic's brokers: its master, or else any of its slaves."""
+    def set_version(self, broker_name: str, address: str, version: int) -> None: ...
+    def version(self, broker_name: str, address: str) -> int:
+        """The ordinal of a broker's release, as its answer to a heartbeat says it; 0 until then."""
+    def clean_offline_brokers(self) -> list[str]:
+        """Removes and returns the addresses that no route has any more."""
+
+def subscribe_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
+    """All readable queues, sorted; brokers need no master."""
+
+def is_timed(message: Message) -> bool:
+    """Whether a message has a timer of RocketMQ 5 that counts: beside a delay level none does."""
+
+@final
+class PublishQueues:
+    """The queues of a topic that a producer may send to.
+
+    Attributes:
+        topic: The topic as brokers know it.
+        queues: The queues, with the topic as the application knows it.
+    """
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def queues(self) -> tuple[MessageQueue, ...]: ...
+
+@final
 class MessageSender:
-    """Sends messages, and what was made of messages before: `message` is either of them."""
+    """Sends the messages of a producer, and what was encoded of messages before: `message` is either of them.
+
+    `messages` are those that hooks see, where `message` was encoded.
+    """
 
     def __new__(
-        cls, connections: Connections, encoder: MessageEncoder, in_flight: InFlight, sign: Sign | None
+        cls,
+        connections: Connections,
+        shared: object,
+        sign: Sign | None,
+        *,
+        instance: object,
+        options: ProducerOptions,
+        namespace: str,
+        is_registered: bool,
+        encoder: MessageEncoder,
+        in_flight: InFlight,
+        hooks: Hooks[SendHook],
+        hooked: HookedSends,
     ) -> MessageSender: ...
     def send(
-        self, message: Message | Outgoing, topic: str, queue: MessageQueue, address: str, timeout: float
-    ) -> SendResult | tuple[Outgoing, RemotingError]:
-        """Sends, and waits for the answer; where the message is not stored, gives what was made of it and the error."""
+        self,
+        message: Message | Outgoing,
+        queue: MessageQueue | None,
+        timeout: float,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+        messages: Sequence[Message] | None = None,
+    ) -> SendResult:
+        """Makes attempts until one has stored the message; raises as `Producer.send`."""
     def submit(
         self,
         message: Message | Outgoing,
-        topic: str,
-        queue: MessageQueue,
-        address: str,
+        queue: MessageQueue | None,
         timeout: float,
-        callback: Callable[[Any], object],
-        resume: Callable[[Any, Outgoing, MessageQueue, Any, float], Callable[[Any], object]],
-        context: object,
-        waits: bool,
-    ) -> Outgoing | None:
-        """Takes room, and sends where that needs no waiting; otherwise gives what was made of the message, and no room.
-
-        Raises `RemotingTimeoutError` where it `waits` for room and there was none in time. Once it is sent, `callback`
-        is called with the `SendResult`, and the room is free; or what
-        `resume(context, outgoing, queue, callback, seconds_left)` returns with the error, and who resumes has the room.
-        """
-    def resubmit(
-        self,
-        outgoing: Outgoing,
-        queue: MessageQueue,
-        address: str,
-        timeout: float,
-        on_end: SendCallback,
-        waits: bool,
+        callback: SendCallback,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+        messages: Sequence[Message] | None = None,
     ) -> None:
-        """Sends what was made of a message, without a look at the room; opens a connection where there is none.
+        """Sends, and has `callback` called with the `SendResult` or the error, exactly once; not where this raises."""
+    def send_oneway(
+        self,
+        message: Message | Outgoing,
+        queue: MessageQueue | None,
+        timeout: float,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> None: ...
+    def begin_send(
+        self,
+        message: Message | Outgoing,
+        queue: MessageQueue | None,
+        timeout: float,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+        messages: Sequence[Message] | None = None,
+    ) -> Send:
+        """A send whose attempts are made one by one, for an event loop."""
+    def queues_for(self, message: Message | Outgoing) -> PublishQueues:
+        """Checks a message, and returns the queues that it may go to."""
+    def queues_of(self, topic: str) -> PublishQueues:
+        """The queues of a topic; of one that is not there those that it would get."""
+    def newest_queues(self, topic: str) -> PublishQueues | None:
+        """The queues of a topic as its newest route has them."""
+    def chosen_queue(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> MessageQueue | None:
+        """The queue that the application wants; `None` where it leaves the choice."""
+    def address_of(self, topic: str, broker_name: str) -> str:
+        """The address of a broker's master; asks for the route of the topic once more where none is known."""
+    def knows(self, topic: str) -> bool:
+        """Whether the queues of a topic are known, so that nobody has to be asked."""
+    def topics(self) -> list[str]:
+        """The topics that messages go to, as brokers know them."""
 
-        `on_end` is called with the `SendResult` or the error, unless this raises.
+@final
+class Send:
+    """One send of an event loop: `begin` an attempt, make it, and `record` its end, until that says no."""
+
+    def encode(self) -> None:
+        """Encodes the message beforehand, as to compress a large body takes milliseconds."""
+    def begin(self) -> None:
+        """Begins the next attempt; raises `RemotingTimeoutError` where the time is over."""
+    def attempt(self, on_end: SendCallback, waits: bool) -> bool:
+        """Makes the attempt; `on_end` is called once with its end, on any thread.
+
+        Returns whether it was sent: not where that would have to wait for a route, a connection or room, unless it
+        `waits`. Raises `ClientError` where the broker is not known, `RemotingError` where it was not sent.
         """
+    def record(self, end: SendResult | RmqError) -> bool:
+        """Records how the attempt ended; returns whether there is to be another one."""
+    def result(self) -> SendResult:
+        """The last result; raises the error that says why there is none."""
 
 @final
 class UniqueIds:

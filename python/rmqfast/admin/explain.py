@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from rmqfast._native import subscribe_queues
 from rmqfast.admin.admin_client import RETRY_PREFIX, AdminClient, BrokerAddress, unless
 from rmqfast.admin.consume_stats import stats_at
 from rmqfast.admin.copies import copies_of
@@ -19,7 +20,6 @@ from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of,
 from rmqfast.admin.messages import TOOLS_GROUP, Messages, pull
 from rmqfast.admin.outcome import verdict_of
 from rmqfast.admin.standing import group_sentences, queue_sentences
-from rmqfast.client.instance.routes import subscribe_queues_of
 from rmqfast.client.trace import TraceView
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import MessageQueue
@@ -171,7 +171,7 @@ class Explainer:
         return sorted(queues)
 
     def _queues(self, topic: str) -> list[MessageQueue]:
-        return list(subscribe_queues_of(topic, self._client.route(topic)))
+        return list(subscribe_queues(topic, self._client.route(topic)))
 
     def _queue_facts(self, address: str, queue: MessageQueue, group: GroupFacts) -> QueueFacts:
         api, timeout = self._client.api, self._client.timeout

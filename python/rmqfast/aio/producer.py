@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from rmqfast._native import Send
 from rmqfast.aio import calls
 from rmqfast.aio.calls import Calls, OnEnd
 from rmqfast.aio.turns import Turns
@@ -20,7 +21,6 @@ from rmqfast.client.instance import ServiceState
 from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.client.producer.requests import not_replied
-from rmqfast.client.producer.send import Send
 from rmqfast.errors import ClientError, RemotingError, RequestTimeoutError, RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.pickling import not_picklable
@@ -105,7 +105,7 @@ class Producer:
         def begin() -> Send:
             member = self._twin.member
             member.check_running()
-            return member.sender.begun(message, queue, deadline - monotonic(), selector, argument)
+            return member.sender.begin_send(message, queue, deadline - monotonic(), selector, argument)
 
         return await self._sent(await self._begun_send((message,), begin))
 
@@ -183,7 +183,9 @@ class Producer:
         def begin() -> Send:
             member = self._twin.member
             member.check_running()
-            return member.sender.begun_batch(messages, queue, deadline - monotonic(), topic)
+            made = member.batches.one(messages, topic)
+            shown = messages if isinstance(messages, Sequence) else ()
+            return member.sender.begin_send(made, queue, deadline - monotonic(), messages=shown)
 
         return await self._sent(await self._begun_send(messages, begin))
 
@@ -193,36 +195,28 @@ class Producer:
         if member.state is not ServiceState.RUNNING:
             return begin()  # which says so
         is_small = isinstance(messages, Sequence) and sum(len(message.body or b"") for message in messages) < LARGE
-        if is_small and (not messages or member.topics.are_at_hand(messages)):  # type: ignore[arg-type]  # a sequence
+        if is_small and (not messages or member.sender.knows(messages[0].topic)):  # type: ignore[index]  # a sequence
             return begin()
 
         def prepared() -> Send:
             send = begin()
-            member.sender.make(send)
+            send.encode()
             return send
 
         return await self._calls.ask_on(self._senders, prepared)
 
     async def _sent(self, send: Send) -> SendResult:
-        """Drives a send until it has ended, as `Sender.wait` does, without a thread."""
+        """Makes attempts until one has stored the message; no thread waits for their ends."""
         while True:
-            queue, left = send.begin(monotonic())
+            send.begin()
             end: SendResult | RmqError
             try:
-                end = await self._attempt(send, queue, left)
+                end = await self._calls.wait_for_callback(
+                    lambda on_end: send.attempt(on_end, waits=False),
+                    lambda on_end: send.attempt(on_end, waits=True),
+                    self._senders,
+                )
             except (RemotingError, ClientError) as error:
                 end = error
-            now = monotonic()
-            if not send.ended(end, now):
-                return send.result(now)
-
-    async def _attempt(self, send: Send, queue: MessageQueue, timeout: float) -> SendResult:
-        callbacks, deadline = self._twin.member.sender.callbacks, monotonic() + timeout
-
-        def begin(on_end: OnEnd[SendResult]) -> bool:
-            return callbacks.begin(send, queue, timeout, on_end, waits=False)
-
-        def wait(on_end: OnEnd[SendResult]) -> None:
-            callbacks.begin(send, queue, deadline - monotonic(), on_end, waits=True)
-
-        return await self._calls.wait_for_callback(begin, wait, self._senders)
+            if not send.record(end):
+                return send.result()

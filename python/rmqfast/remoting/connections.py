@@ -9,10 +9,10 @@ import os
 import weakref
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from rmqfast._native import Connections as NativeConnections
-from rmqfast._native import InFlight, Mailbox, MessageEncoder, MessageSender
+from rmqfast._native import Mailbox, MessageSender
 from rmqfast.errors import ForkError
 from rmqfast.logs import logger_of
 from rmqfast.remoting.callbacks import Callbacks, OnDone
@@ -172,9 +172,9 @@ class Connections:
         waits = self._callbacks is None or not self._callbacks.is_own_thread
         self._native.send_oneway(address, code, self._signed(code, ext_fields, body), body, waits)
 
-    def sender(self, encoder: MessageEncoder, in_flight: InFlight) -> MessageSender:
-        """What sends messages over these connections."""
-        return MessageSender(self._native, encoder, in_flight, self._sign)
+    def sender(self, **named: Any) -> MessageSender:
+        """A sender of messages over these connections, with its further arguments."""
+        return MessageSender(self._native, self, self._sign, **named)
 
     def note_open(self, address: str) -> None:
         """Notes that the shared connection of an address is there, as whoever sent over it knows."""

@@ -10,6 +10,7 @@ use std::path::Path;
 const NO_SPACE: i32 = 28;
 
 import_exception!(rmqfast.errors, ArgumentError);
+import_exception!(rmqfast.errors, ClientError);
 import_exception!(rmqfast.errors, CorruptError);
 import_exception!(rmqfast.errors, DataLossError);
 import_exception!(rmqfast.errors, ExpressionError);
@@ -21,6 +22,7 @@ import_exception!(rmqfast.errors, RemotingError);
 import_exception!(rmqfast.errors, RemotingProtocolError);
 import_exception!(rmqfast.errors, RemotingTimeoutError);
 import_exception!(rmqfast.errors, ResponseError);
+import_exception!(rmqfast.errors, RmqError);
 import_exception!(rmqfast.errors, StoreBusyError);
 import_exception!(rmqfast.errors, StoreError);
 import_exception!(rmqfast.errors, StoreIOError);
@@ -128,7 +130,8 @@ pub fn step_after(remark: &str) -> Option<&'static str> {
     rmqfast_client::remark::step_after(remark)
 }
 
-fn client_error(py: Python<'_>, text: String, code: i32) -> PyResult<PyErr> {
+/// A `ClientError` with its code.
+pub fn client_error(py: Python<'_>, text: String, code: i32) -> PyResult<PyErr> {
     let keywords = PyDict::new(py);
     keywords.set_item("response_code", code)?;
     Ok(PyErr::from_value(py.import("rmqfast.errors")?.call_method("ClientError", (text,), Some(&keywords))?))

@@ -92,6 +92,11 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client_send::unique_ids::UniqueIds>()?;
     module.add_class::<client_send::encoder::MessageEncoder>()?;
     module.add_class::<client_send::sender::MessageSender>()?;
+    module.add_class::<client_send::send::PySend>()?;
+    module.add_class::<client_send::publish_topics::PublishQueues>()?;
+    module.add_function(wrap_pyfunction!(client_send::publish_topics::is_timed, module)?)?;
+    module.add_class::<client::routes::RouteTable>()?;
+    module.add_function(wrap_pyfunction!(client::routes::subscribe_queues, module)?)?;
     module.add_class::<client_send::outgoing::Outgoing>()?;
     module.add_class::<client::message_view::MessageView>()?;
     module.add_function(wrap_pyfunction!(client::decode::decode_pull, module)?)?;

@@ -7,9 +7,8 @@ from typing import Any, cast
 
 from rmqfast.client.consumer import PullRequest, Rebalance
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
-from rmqfast.client.instance import ClientInstance
+from rmqfast.client.instance import ClientInstance, FoundBroker
 from rmqfast.client.instance.members import MessageModel
-from rmqfast.client.instance.routes import FoundBroker
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rmqfast._native import RouteTable
 from rmqfast.client.consumer import build_subscription_data
 from rmqfast.client.consumer.subscription import (
     NOTHING,
@@ -21,7 +22,7 @@ from rmqfast.client.consumer.subscription import (
     subscription_conflicts,
 )
 from rmqfast.client.consumer.subscription_watcher import ATTEMPTS, LATER, SubscriptionWatcher
-from rmqfast.client.instance import ClientConfig, ClientInstance, RouteTable, Scheduler
+from rmqfast.client.instance import ClientConfig, ClientInstance, Scheduler
 from rmqfast.client.instance.scheduler import Handle
 from rmqfast.errors import RemotingTimeoutError, ResponseError
 from rmqfast.remoting import RequestCode, Response, ResponseCode, fastjson

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rmqfast.client.instance import TopicPublishInfo
 from rmqfast.client.instance.members import ConsumeType, MessageModel
 from rmqfast.errors import RemotingConnectError
 from rmqfast.message import MessageQueue
@@ -78,17 +77,10 @@ class FakeProducer:
 
     def __init__(self, *topics: str) -> None:
         self.topics = topics
-        self.infos: dict[str, TopicPublishInfo] = {}
         self.checked: list[tuple[str, Any, Mapping[str, str]]] = []
 
     def publish_topics(self) -> Sequence[str]:
         return self.topics
-
-    def is_publish_topic_need_update(self, topic: str) -> bool:
-        return topic in self.topics and topic not in self.infos
-
-    def update_topic_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
-        self.infos[topic] = info
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
         self.checked.append((address, message, ext_fields))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from rmqfast._native import RouteTable
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.heartbeats import Heartbeats, heartbeat_of, targets_of
 from rmqfast.client.instance.members import Members
-from rmqfast.client.instance.routes import RouteTable
 from rmqfast.errors import RemotingConnectError, ResponseError
 from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.heartbeat_data import HeartbeatData

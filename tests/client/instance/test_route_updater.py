@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from rmqfast._native import RouteTable
 from rmqfast.client.instance.members import Members
 from rmqfast.client.instance.route_updater import RouteUpdater
-from rmqfast.client.instance.routes import RouteTable
 from rmqfast.errors import ClientError, RemotingConnectError, ResponseError
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 from tests.client.instance.doubles import FakeConsumer, FakeProducer, route_of
@@ -43,12 +43,11 @@ def updater(server: Server, *members: FakeConsumer | FakeProducer) -> tuple[Rout
     return RouteUpdater(table, sharing, server), table
 
 
-def test_a_route_that_is_new_goes_to_producers_and_consumers_once() -> None:
-    consumer, producer, server = FakeConsumer("cg", "t"), FakeProducer("t"), Server(t=route_of("a"))
-    routes, table = updater(server, consumer, producer)
+def test_a_route_that_is_new_goes_to_consumers_once() -> None:
+    consumer, server = FakeConsumer("cg", "t"), Server(t=route_of("a"))
+    routes, table = updater(server, consumer)
     assert routes.update("t")
     assert len(consumer.queues["t"]) == 4
-    assert len(producer.infos["t"].queues) == 4
     assert table.publish_address("a") == "a:10911"
     assert not routes.update("t")
     server.routes["t"] = route_of("a", "b")
@@ -57,13 +56,12 @@ def test_a_route_that_is_new_goes_to_producers_and_consumers_once() -> None:
 
 
 def test_the_same_route_is_told_to_a_member_that_came_later() -> None:
-    server, producer = Server(t=route_of("a")), FakeProducer()
-    routes, _ = updater(server, producer)
+    server, consumer = Server(t=route_of("a")), FakeConsumer("cg", "t")
+    routes, _ = updater(server, consumer)
     assert routes.update("t")
-    producer.topics = ("t",)
-    producer.infos.clear()
+    consumer.queues.clear()
     assert routes.update("t")
-    assert producer.infos["t"].is_ok
+    assert len(consumer.queues["t"]) == 4
 
 
 def test_where_the_name_server_knows_no_such_topic_the_old_route_stays(caplog: pytest.LogCaptureFixture) -> None:
@@ -86,11 +84,10 @@ def test_topics_that_need_not_be_there_are_not_complained_about(topic: str, capl
 
 
 def test_a_topic_that_is_not_there_yet_has_the_route_of_the_one_it_is_made_after() -> None:
-    producer = FakeProducer("t")
-    routes, _ = updater(Server(TBW102=route_of("a", queues=8)), producer)
+    routes, table = updater(Server(TBW102=route_of("a", queues=8)), FakeProducer("t"))
     assert not routes.update("t")
     assert routes.update("t", default_topic="TBW102", default_queue_nums=4)
-    assert [(queue.topic, queue.queue_id) for queue in producer.infos["t"].queues] == [("t", n) for n in range(4)]
+    assert table.get("t") == route_of("a", queues=4)
 
 
 def test_where_no_name_server_answers_it_is_one_error_with_the_next_step() -> None:
@@ -132,12 +129,12 @@ def test_an_end_that_cuts_a_round_off_is_nothing_to_warn_of(caplog: pytest.LogCa
 
 
 def test_a_member_that_fails_does_not_keep_the_others_from_the_route(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(FakeProducer):
-        def update_topic_publish_info(self, topic: str, info: object) -> None:
+    class Broken(FakeConsumer):
+        def update_topic_subscribe_info(self, topic: str, queues: object) -> None:
             raise ValueError("of no use")
 
     consumer = FakeConsumer("cg", "t")
-    routes, _ = updater(Server(t=route_of("a")), Broken("t"), consumer)
+    routes, _ = updater(Server(t=route_of("a")), Broken("broken", "t"), consumer)
     assert routes.update("t")
     assert consumer.queues["t"]
     assert "of no use" in caplog.text

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rmqfast._native import subscribe_queues
 from rmqfast.client.instance import ClientInstance
-from rmqfast.client.instance.routes import subscribe_queues_of
 from rmqfast.errors import ClientError, RemotingError
 from rmqfast.message import MessageQueue
 
@@ -30,7 +30,7 @@ class QueueAdmin:
             ClientError: The topic is unknown, has no such queues, or no name server answers.
         """
         try:
-            queues = subscribe_queues_of(topic, self._instance.api.topic_route(topic, timeout=_TIMEOUT))
+            queues = subscribe_queues(topic, self._instance.api.topic_route(topic, timeout=_TIMEOUT))
         except (ClientError, RemotingError) as error:
             code = error.response_code if isinstance(error, ClientError) else -1
             raise ClientError(f"{_NOT_FOUND}{topic}: {error}", response_code=code, next_step=_NEXT_STEP) from error

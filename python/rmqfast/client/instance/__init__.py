@@ -7,7 +7,7 @@ from rmqfast.client.instance.exits import ServiceState
 from rmqfast.client.instance.instance import ClientInstance
 from rmqfast.client.instance.members import ConsumerInner, ConsumeType, MessageModel, ProducerInner
 from rmqfast.client.instance.name_servers import ClientErrorCode
-from rmqfast.client.instance.routes import FoundBroker, RouteTable, TopicPublishInfo
+from rmqfast.client.instance.routes import FoundBroker
 from rmqfast.client.instance.scheduler import Handle, Scheduler
 
 __all__ = [
@@ -22,9 +22,7 @@ __all__ = [
     "Handle",
     "MessageModel",
     "ProducerInner",
-    "RouteTable",
     "Scheduler",
     "ServiceState",
-    "TopicPublishInfo",
     "TracedClientArguments",
 ]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
+from rmqfast._native import RouteTable
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.members import ConsumerInner, Members
-from rmqfast.client.instance.routes import RouteTable
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.logs import logger_of

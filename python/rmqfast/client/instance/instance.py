@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
+from rmqfast._native import RouteTable
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.broker_requests import BrokerRequests, decode_message
 from rmqfast.client.instance.config import ClientConfig
@@ -18,7 +19,7 @@ from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Member
 from rmqfast.client.instance.name_servers import NameServers
 from rmqfast.client.instance.request_futures import RequestFutures
 from rmqfast.client.instance.route_updater import AUTO_CREATE_TOPIC, MissingRoutes, RouteUpdater, unreachable
-from rmqfast.client.instance.routes import FoundBroker, RouteTable
+from rmqfast.client.instance.routes import FoundBroker
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
 from rmqfast.logs import QuietLock, logger_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
-from rmqfast.client.instance.routes import TopicPublishInfo
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -79,12 +78,6 @@ class ProducerInner(Protocol):
 
     def publish_topics(self) -> Sequence[str]:
         """The topics that it has sent to; their routes are kept fresh."""
-
-    def is_publish_topic_need_update(self, topic: str) -> bool:
-        """Whether it sends to a topic and knows no queues of it."""
-
-    def update_topic_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
-        """Takes the writable queues of a topic."""
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
         """Starts the check of a transaction, which tells the broker how it ended; does not wait for it.
@@ -158,17 +151,11 @@ class Members:
         topics = (s.topic for consumer in self.consumers().values() for s in consumer.subscriptions())
         return list(dict.fromkeys(topics))
 
-    def need_update(self, topic: str) -> bool:
-        """Whether a member lacks the queues of a topic.
-
-        Source: `MQClientInstance.isNeedUpdateTopicRouteInfo`.
-        """
-        return self.lacks_queues(topic) or any(
-            producer.is_publish_topic_need_update(topic) for producer in self.producers().values()
-        )
-
     def lacks_queues(self, topic: str) -> bool:
-        """Whether a consumer lacks the queues of a topic."""
+        """Whether a consumer lacks the queues of a topic.
+
+        Source: `MQClientInstance.isNeedUpdateTopicRouteInfo`; producers look at the newest route by themselves.
+        """
         return any(consumer.is_subscribe_topic_need_update(topic) for consumer in self.consumers().values())
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rmqfast._native import RouteTable, subscribe_queues
 from rmqfast.client.instance.members import Members
 from rmqfast.client.instance.name_servers import ClientErrorCode
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
-from rmqfast.client.instance.routes import RouteTable, clamped, publish_info_of, subscribe_queues_of
 from rmqfast.errors import ClientError, RemotingError, ResponseError, plain_remark, step_after
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
@@ -74,10 +74,8 @@ class RouteUpdater:
             route = self._fetched(topic, default_topic)
             if route is None:
                 return False
-            if default_topic is not None:
-                # the broker makes the topic, with so many queues, when the first message arrives
-                route = clamped(route, default_queue_nums)
-            return self._take(topic, route)
+            # the broker makes a topic that is not there, with so many queues, when the first message arrives
+            return self._take(topic, route, None if default_topic is None else default_queue_nums)
         finally:
             self._lock.release()
 
@@ -130,28 +128,20 @@ class RouteUpdater:
         self._failures.pop(topic, None)
         return route
 
-    def _take(self, topic: str, route: TopicRouteData) -> bool:
-        before = self._routes.get(topic)
-        # a member that came after the last fetch lacks the queues of a route that has not changed
-        if route.says_as(before) and not self._members.need_update(topic):
+    def _take(self, topic: str, route: TopicRouteData, new_topic_queues: int | None) -> bool:
+        was_known = self._routes.get(topic) is not None
+        is_new = self._routes.put(topic, route, new_topic_queues=new_topic_queues)
+        # a consumer that came after the last fetch lacks the queues of a route that has not changed
+        if not is_new and not self._members.lacks_queues(topic):
             return False
-        _log.info("the route of topic %s is %s", topic, "another one" if before else "known")
-        self._routes.put(topic, route)
-        info = publish_info_of(topic, route)
-        for group, producer in self._members.producers().items():
-            _told(group, topic, lambda: producer.update_topic_publish_info(topic, info))  # noqa: B023 - called at once
-        queues = subscribe_queues_of(topic, route)
+        _log.info("the route of topic %s is %s", topic, "another one" if was_known else "known")
+        queues = subscribe_queues(topic, self._routes.get(topic) or route)
         for group, consumer in self._members.consumers().items():
-            _told(group, topic, lambda: consumer.update_topic_subscribe_info(topic, queues))  # noqa: B023
+            try:
+                consumer.update_topic_subscribe_info(topic, queues)
+            except Exception:  # noqa: BLE001 - the others are notified, too
+                _log.exception("group %s did not take the route of topic %s", group, topic)
         return True
-
-
-def _told(group: str, topic: str, tell: Callable[[], None]) -> None:
-    """Notifies a member; a failure is logged, so that the others are notified too."""
-    try:
-        tell()
-    except Exception:  # noqa: BLE001 - as above
-        _log.exception("group %s did not take the route of topic %s", group, topic)
 
 
 def unreachable(error: RemotingError) -> ClientError:

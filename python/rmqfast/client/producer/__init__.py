@@ -13,9 +13,9 @@ from rmqfast.client.producer.hooks import (
 )
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.producer import Producer
-from rmqfast.client.producer.publish_queues import QueueSelector, select_by_hash, select_by_random
 from rmqfast.client.producer.requests import create_reply_message
-from rmqfast.client.producer.send import SendCallback, SendResult, SendStatus
+from rmqfast.client.producer.selectors import QueueSelector, select_by_hash, select_by_random
+from rmqfast.client.producer.send_result import SendCallback, SendResult, SendStatus
 from rmqfast.client.producer.transaction_producer import TransactionProducer
 from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener, TransactionSendResult
 from rmqfast.client.trace import MessageType

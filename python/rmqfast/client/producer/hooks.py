@@ -12,8 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rmqfast._native import MessageEncoder, Outgoing
 from rmqfast.client.producer.message_batch import check_batch_size
-from rmqfast.client.producer.publish_topics import TIMERS
-from rmqfast.client.producer.send import Send, SendResult
+from rmqfast.client.producer.send_result import SendResult
 from rmqfast.client.producer.transactions import LocalTransactionState
 from rmqfast.client.trace import MessageType
 from rmqfast.errors import RmqError
@@ -24,7 +23,7 @@ from rmqfast.remoting import RequestCode
 _log = logger_of(__name__)
 
 _PREPARED = 4
-_DELAYING = TIMERS | {"DELAY", "__STARTDELIVERTIME"}
+_DELAYING = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "DELAY", "__STARTDELIVERTIME"})
 
 
 class CommunicationMode(StrEnum):
@@ -173,39 +172,26 @@ class Hooks(Generic[H]):
 
 
 class HookedSends:
-    """Tells hooks of the attempts of a producer's sends, and sends what they put in a message's place."""
+    """Tells hooks of the attempts of a producer's sends; called from Rust, only where hooks are registered."""
 
     def __init__(self, hooks: Hooks[SendHook], encoder: MessageEncoder, group: str, most_bytes: int) -> None:
         self._hooks, self._encoder, self._group, self._most_bytes = hooks, encoder, group, most_bytes
 
-    @property
-    def are_there(self) -> bool:
-        """Whether somebody is to be told."""
-        return self._hooks.are_there
-
-    def made(self, send: Send) -> Outgoing:
-        """What is sent, made of its message unless it is made already."""
-        message = send.message
-        return message if isinstance(message, Outgoing) else self._encoder.encode(message, send.queues.topic)
-
     def before(
-        self, send: Send, queue: MessageQueue, address: str, mode: CommunicationMode
-    ) -> tuple[SendContext | None, Outgoing]:
-        """Tells the hooks that a message is about to be sent; what is sent then."""
-        made = send.message = self.made(send)
-        if not self._hooks.are_there:
-            return None, made
+        self, messages: Sequence[Message], made: Outgoing, queue: MessageQueue, address: str, mode: str
+    ) -> tuple[SendContext, Outgoing]:
+        """Tells the hooks that messages are about to be sent; the request that goes out then."""
         if queue.topic != made.topic:
             queue = MessageQueue(made.topic, queue.broker_name, queue.queue_id)
-        messages, kind = send.messages, _message_type(send.messages, made)
-        context = SendContext(self._group, messages, queue, address, mode, kind, made.unique_id, len(made))
+        kind = _message_type(messages, made)
+        context = SendContext(
+            self._group, messages, queue, address, CommunicationMode(mode), kind, made.unique_id, len(made)
+        )
         self._hooks.tell(lambda hook: hook.before(context))
         return context, made if context.messages is messages else self._replaced(context.messages, made)
 
-    def after(self, context: SendContext | None, end: SendResult | RmqError | None) -> None:
-        """Tells the hooks how it ended; nothing where they were told nothing before."""
-        if context is None:
-            return
+    def after(self, context: SendContext, end: SendResult | RmqError | None) -> None:
+        """Tells the hooks how an attempt ended; `None` of a one-way send."""
         if isinstance(end, SendResult):
             context.result = end
         else:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.producer.hooks import EndTransactionContext, EndTransactionHook, Hooks
 from rmqfast.client.producer.member import ProducerMember
-from rmqfast.client.producer.send import SendResult, SendStatus
+from rmqfast.client.producer.send_result import SendResult, SendStatus
 from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener
 from rmqfast.errors import RmqError
 from rmqfast.logs import logger_of
@@ -85,7 +85,7 @@ class LocalTransactions:
         """Tells the broker; where that fails, it asks by itself."""
         try:
             topic = wrap(self._member.config.namespace, message.topic)
-            address = self._member.topics.address_of(topic, sent.queue.broker_name)
+            address = self._member.sender.address_of(topic, sent.queue.broker_name)
             carried_out = sent.transaction_id if sent.status is SendStatus.SEND_OK else None
             self._tell_hooks(message, address, sent.msg_id, carried_out, state, is_from_check=False)
             self._tell(

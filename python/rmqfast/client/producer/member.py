@@ -1,6 +1,6 @@
 """A producer as a member of its group: its life in a client instance, and the parts that it is made of.
 
-Source: `DefaultMQProducerImpl`, `MQProducerInner`.
+Source: `DefaultMQProducerImpl`, `MQProducerInner`, `MQAdminImpl`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from rmqfast._native import InFlight
-from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState, TopicPublishInfo
+from rmqfast._native import InFlight, MessageEncoder, MessageSender
+from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
+from rmqfast.client.instance.ids import unique_ids
 from rmqfast.client.instance.namespaces import wrap
-from rmqfast.client.instance.validators import check_producer_group
-from rmqfast.client.producer.hooks import Hooks, SendHook
+from rmqfast.client.instance.validators import check_producer_group, check_topic
+from rmqfast.client.producer.hooks import HookedSends, Hooks, SendHook
+from rmqfast.client.producer.message_batch import Batches
 from rmqfast.client.producer.options import ProducerOptions
-from rmqfast.client.producer.publish_topics import PublishTopics
-from rmqfast.client.producer.sender import Sender
 from rmqfast.client.producer.transactions import TransactionChecks
-from rmqfast.errors import ClientError
+from rmqfast.errors import ClientError, RmqError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import RequestCode
+from rmqfast.remoting.protocol.broker_data import MASTER_ID
 
 _log = logger_of(__name__)
 
@@ -27,19 +30,22 @@ _log = logger_of(__name__)
 CheckBack: TypeAlias = Callable[[str, Any, Mapping[str, str]], None]
 #: How long an end waits for what is on its way, and for an answer to a broker, in seconds.
 _LONGEST_DRAIN = _LONGEST_CHECK = 3.0
+_CREATE_TIMEOUT = 5.0
+_READ_WRITE = 6
 
 
 class ProducerMember:
     """A member of a producer group; its instance knows it as a `ProducerInner`."""
 
     instance: ClientInstance
-    sender: Sender
+    encoder: MessageEncoder
+    batches: Batches
+    sender: MessageSender
 
     def __init__(self, group: str, config: ClientConfig, options: ProducerOptions) -> None:
         self.config: Final = config
         self.options: Final = options
         self.state: ServiceState = ServiceState.CREATE_JUST
-        self.topics: Final = PublishTopics(config, options)
         self.hooks: Hooks[SendHook] = Hooks("sendMessage")
         self.in_flight: Final = InFlight(options.max_in_flight, options.max_in_flight_bytes)
         self._bare_group, self._lock = group, QuietLock()
@@ -71,6 +77,8 @@ class ProducerMember:
             check_producer_group(self._bare_group)
             config = self.config.with_pid_instance_name()
             instance = ClientInstance.of(config, config.client_id())
+            # before timers ask for its topics
+            self._send_by(instance, is_registered=True)
             try:
                 instance.register_producer(self.group, self)
             except BaseException:
@@ -83,7 +91,7 @@ class ProducerMember:
                 instance.release()
                 raise
             self._is_registered = True
-            self.run_on(instance)
+            self.state = ServiceState.RUNNING
         instance.send_heartbeats()
         _log.info("the producer [%s] start OK", self.group)
 
@@ -92,15 +100,36 @@ class ProducerMember:
 
         Source: `MQClientInstance`, its `defaultMQProducer`.
         """
-        self.instance = instance
-        self.topics.use(instance, is_told=self._is_registered)
-        self.sender = Sender(
-            instance, self.group, self.options, topics=self.topics, hooks=self.hooks, in_flight=self.in_flight
-        )
+        self._send_by(instance, is_registered=False)
         self.state = ServiceState.RUNNING
 
+    def _send_by(self, instance: ClientInstance, *, is_registered: bool) -> None:
+        self.instance, options, namespace = instance, self.options, self.config.namespace
+        # not before: ids have the number of the process, which may be a fork
+        self.encoder = MessageEncoder(
+            self.group,
+            unique_ids(),
+            default_topic=options.create_topic_key,
+            default_topic_queue_nums=options.default_topic_queue_nums,
+            compress_over=options.compress_over,
+            instance_id=namespace or None,
+            is_unit_mode=self.config.is_unit_mode,
+        )
+        self.batches = Batches(self.encoder, namespace, options)
+        hooked = HookedSends(self.hooks, self.encoder, self.group, options.max_message_size)
+        self.sender = instance.connections.sender(
+            instance=instance,
+            options=options,
+            namespace=namespace,
+            is_registered=is_registered,
+            encoder=self.encoder,
+            in_flight=self.in_flight,
+            hooks=self.hooks,
+            hooked=hooked,
+        )
+
     def shutdown(self) -> None:
-        """Ends it: waits a little for what is on its way, then brokers are told. Once more is nothing.
+        """Waits briefly for sends in flight, unregisters and closes. Idempotent.
 
         Source: `DefaultMQProducerImpl.shutdown`.
         """
@@ -133,15 +162,55 @@ class ProducerMember:
 
     def publish_topics(self) -> Sequence[str]:
         """The topics that it sends to."""
-        return self.topics.names()
+        return self.sender.topics()
 
-    def is_publish_topic_need_update(self, topic: str) -> bool:
-        """Whether it sends to a topic and knows no queues of it."""
-        return self.topics.needs_update(topic)
+    def fetch_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that may be written to, as a name server has them now.
 
-    def update_topic_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
-        """Takes the queues of a topic."""
-        self.topics.update(topic, info)
+        Raises:
+            ClientError: Nobody has the topic, or no name server answers.
+        """
+        check_topic(topic)
+        wrapped = wrap(self.config.namespace, topic)
+        self.instance.update_route(wrapped)
+        queues = self.sender.newest_queues(topic)
+        if queues is None:
+            raise self.instance.no_route_error(wrapped)
+        return list(queues.queues)
+
+    def create_topic(self, topic: str, queues: int, key: str | None, attributes: Mapping[str, str] | None) -> None:
+        """Makes a topic at all brokers that have `key`, or the topic that new ones are made after.
+
+        Raises:
+            ClientError: Nobody has `key`, or a broker does not make the topic.
+        """
+        check_topic(topic)
+        source = key or self.options.create_topic_key
+        self.instance.update_route(source)
+        route = self.instance.routes.get(source)
+        if route is None:
+            raise self.instance.no_route_error(source)
+        fields = {
+            "topic": wrap(self.config.namespace, topic),
+            "defaultTopic": source,
+            "readQueueNums": queues,
+            "writeQueueNums": queues,
+            "perm": _READ_WRITE,
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": 0,
+            "order": False,
+            **(attributes or {}),
+        }
+        for broker in sorted(route.broker_datas, key=lambda each: each.broker_name):
+            if MASTER_ID in broker.addresses:
+                self._create_at(self.config.translated(broker.addresses[MASTER_ID]), fields)
+
+    def _create_at(self, address: str, fields: Mapping[str, object]) -> None:
+        code = RequestCode.UPDATE_AND_CREATE_TOPIC
+        try:
+            self.instance.api.ask(address, code, fields, timeout=_CREATE_TIMEOUT)
+        except RmqError as error:
+            raise ClientError(f"no broker makes the topic: {error}") from error
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
         """Has somebody who knows answer a broker that asks how a transaction ended.

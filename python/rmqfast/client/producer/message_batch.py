@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rmqfast._native import MessageEncoder, Outgoing, name_problem
+from rmqfast._native import MessageEncoder, Outgoing, is_timed, name_problem
 from rmqfast.client.instance.namespaces import wrap
+from rmqfast.client.instance.validators import check_message
 from rmqfast.client.producer.options import ProducerOptions
-from rmqfast.client.producer.publish_topics import PublishTopics, is_timed
 from rmqfast.errors import ArgumentTypeError, ClientError
 from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
@@ -27,10 +27,8 @@ _RETRY_PREFIX = "%RETRY%"
 class Batches:
     """Makes the batches of a producer."""
 
-    def __init__(
-        self, encoder: MessageEncoder, topics: PublishTopics, namespace: str, options: ProducerOptions
-    ) -> None:
-        self._encoder, self._topics, self._namespace, self._options = encoder, topics, namespace, options
+    def __init__(self, encoder: MessageEncoder, namespace: str, options: ProducerOptions) -> None:
+        self._encoder, self._namespace, self._options = encoder, namespace, options
 
     def one(self, messages: Sequence[Message] | Frame, topic: str | None) -> Outgoing:
         """All messages, or rows, as one batch.
@@ -84,8 +82,11 @@ class Batches:
     def _check(self, messages: Sequence[Message]) -> None:
         messages_of(messages)
         check_batch(messages)
-        for message in messages:
-            self._topics.check(message)
+        most = self._options.max_message_size
+        for index, message in enumerate(messages):
+            # the topic of all is that of the first
+            if index == 0 or not 0 < len(message.body or b"") <= most:
+                check_message(message, max_message_size=most)
 
     def _wrapped(self, topic: str) -> str:
         check_sendable_topic(topic)

@@ -20,9 +20,9 @@ from rmqfast.client.producer.hooks import SendHook
 from rmqfast.client.producer.member import ProducerMember
 from rmqfast.client.producer.message_batch import BATCH_SIZE
 from rmqfast.client.producer.options import ProducerOptions
-from rmqfast.client.producer.publish_queues import QueueSelector, select_by_hash
 from rmqfast.client.producer.requests import Added, SendRequest, request, request_async
-from rmqfast.client.producer.send import SendCallback, SendResult
+from rmqfast.client.producer.selectors import QueueSelector, select_by_hash
+from rmqfast.client.producer.send_result import SendCallback, SendResult
 from rmqfast.client.producer.trace_hooks import SendTraceHook
 from rmqfast.client.trace.dispatcher import config_and_trace
 from rmqfast.errors import RmqError
@@ -114,7 +114,7 @@ class Producer:
         self.member.run_on(instance)
 
     def shutdown(self) -> None:
-        """Ends it: waits a little for what is on its way, then brokers are told. Once more is nothing.
+        """Waits briefly for sends in flight, unregisters and closes. Idempotent.
 
         Source: `DefaultMQProducer.shutdown`.
         """
@@ -166,8 +166,7 @@ class Producer:
         member = self.member
         if member.state is not _RUNNING:
             member.check_running()
-        sender = member.sender
-        return sender.wait(sender.begun(message, queue, seconds("timeout", timeout), selector, argument))
+        return member.sender.send(message, queue, seconds("timeout", timeout), selector, argument)
 
     def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
         """Sends a message to the queue of all messages with that key; as `send` with a selector.
@@ -237,15 +236,12 @@ class Producer:
         member, timeout = self.member, seconds("timeout", timeout)
         if member.state is not _RUNNING:
             member.check_running()
-        queues = member.topics.queues_for(message)
-        if queue is not None or selector is not None:
-            queue = member.topics.chosen(message, queues, queue, selector, argument)
         if callback is not None:
-            member.sender.callbacks.submit(message, (message,), queues, queue, callback, timeout)
+            member.sender.submit(message, queue, timeout, callback, selector, argument)
             return None
         future: Future[SendResult] = new_future()
         future.set_running_or_notify_cancel()
-        member.sender.callbacks.submit(message, (message,), queues, queue, _into(future), timeout)
+        member.sender.submit(message, queue, timeout, _into(future), selector, argument)
         return future
 
     def send_oneway(
@@ -271,8 +267,7 @@ class Producer:
         Source: `DefaultMQProducer.sendOneway`.
         """
         self.member.check_running()
-        sender = self.member.sender
-        sender.send_oneway(sender.begun(message, queue, SEND_TIMEOUT, selector, argument))
+        self.member.sender.send_oneway(message, queue, SEND_TIMEOUT, selector, argument)
 
     def request(
         self,
@@ -381,9 +376,11 @@ class Producer:
 
         Source: `DefaultMQProducer.send` of a collection, `MessageBatch`.
         """
-        self.member.check_running()
-        sender = self.member.sender
-        return sender.wait(sender.begun_batch(messages, queue, seconds("timeout", timeout), topic))
+        member, wait = self.member, seconds("timeout", timeout)
+        member.check_running()
+        made = member.batches.one(messages, topic)
+        shown = messages if isinstance(messages, Sequence) else ()
+        return member.sender.send(made, queue, wait, messages=shown)
 
     def send_many(
         self,
@@ -424,15 +421,17 @@ class Producer:
         member, timeout = self.member, seconds("timeout", timeout)
         batch_size, in_flight = integer("batch_size", batch_size, 1), integer("in_flight", in_flight, 1)
         member.check_running()
-        made = member.sender.batches.many(messages, topic, batch_size)
-        batches = [(*each, member.topics.queues_of(each[0].topic)) for each in made]
+        batches = member.batches.many(messages, topic, batch_size)
+        # before the first is sent: of a topic that nobody has, none is
+        for name in {outgoing.topic: None for outgoing, _ in batches}:
+            member.sender.queues_of(name)
         results: list[SendResult] = []
         waiting: deque[Future[SendResult]] = deque()
-        for outgoing, part, queues in batches:
+        for outgoing, part in batches:
             if len(waiting) >= in_flight:
                 results.append(waiting.popleft().result())
             future: Future[SendResult] = new_future()
-            member.sender.callbacks.submit(outgoing, part, queues, None, _into(future), timeout)
+            member.sender.submit(outgoing, None, timeout, _into(future), messages=part)
             waiting.append(future)
         return results + [future.result() for future in waiting]
 
@@ -445,7 +444,7 @@ class Producer:
         Source: `MQAdminImpl.fetchPublishMessageQueues`.
         """
         self.member.check_running()
-        return self.member.topics.fetch(topic)
+        return self.member.fetch_queues(topic)
 
     def create_topic(
         self,
@@ -469,7 +468,7 @@ class Producer:
         Source: `MQAdminImpl.createTopic`.
         """
         self.member.check_running()
-        self.member.topics.create(topic, queues, key, attributes)
+        self.member.create_topic(topic, queues, key, attributes)
 
     def register_send_hook(self, hook: SendHook) -> None:
         """Has a hook told of each attempt to send from now on.
@@ -484,14 +483,13 @@ class Producer:
         """What sends a request, with the properties that say who asks."""
         member = self.member
         member.check_running()
-        queues = member.topics.queues_for(message)
-        if queue is not None or selector is not None:
-            queue = member.topics.chosen(message, queues, queue, selector, argument)
+        topic = member.sender.queues_for(message).topic
+        queue = member.sender.chosen_queue(message, queue, selector, argument)
 
         def send(added: Added, callback: SendCallback, timeout: float) -> None:
-            outgoing = member.sender.encoder.encode(message, queues.topic, added)
+            outgoing = member.encoder.encode(message, topic, added)
             shown = replace(message, properties={**message.properties, **dict(added)})
-            member.sender.callbacks.submit(outgoing, (shown,), queues, queue, callback, timeout)
+            member.sender.submit(outgoing, queue, timeout, callback, messages=(shown,))
 
         return send
 

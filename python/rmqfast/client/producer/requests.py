@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientErrorCode
 from rmqfast.client.instance.request_futures import CORRELATION_ID, OnReply, RequestFutures
-from rmqfast.client.producer.send import SendCallback, SendResult
+from rmqfast.client.producer.send_result import SendCallback, SendResult
 from rmqfast.errors import ClientError, RequestTimeoutError, RmqError
 from rmqfast.message import Message
 from rmqfast.system import monotonic

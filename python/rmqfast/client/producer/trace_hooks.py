@@ -9,7 +9,7 @@ import time
 
 from rmqfast.client.instance.namespaces import without_namespace
 from rmqfast.client.producer.hooks import EndTransactionContext, SendContext
-from rmqfast.client.producer.send import DEFAULT_REGION, SendStatus
+from rmqfast.client.producer.send_result import DEFAULT_REGION, SendStatus
 from rmqfast.client.trace import AsyncTraceDispatcher, MessageType, TraceBean, TraceContext, TraceType
 
 _NOTE = "trace"

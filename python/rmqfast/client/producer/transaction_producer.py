@@ -93,13 +93,12 @@ class TransactionProducer(Producer):
         if self.listener is None:
             raise ClientError("tranExecutor is null")
         self.member.check_running()
-        sender = self.member.sender
+        member, wait = self.member, seconds("timeout", timeout)
         message = _without_delay(message)
-        send = sender.begun(message, None, seconds("timeout", timeout), None, None)
-        topic = send.queues.topic
-        half = send.message = sender.encoder.encode(message, topic, transaction_properties(self.group), _PREPARED)
+        topic = member.sender.queues_for(message).topic
+        half = member.encoder.encode(message, topic, transaction_properties(self.group), _PREPARED)
         try:
-            sent = sender.wait(send)
+            sent = member.sender.send(half, None, wait, messages=(message,))
         except RmqError as error:
             code = getattr(error, "response_code", getattr(error, "code", -1))
             raise ClientError(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from rmqfast.client.producer.send import SendResult
+from rmqfast.client.producer.send_result import SendResult
 from rmqfast.logs import logger_of
 from rmqfast.message import Message
 from rmqfast.threads import Empty, SimpleQueue, Thread, is_current, new_lock, new_thread

@@ -32,6 +32,12 @@ impl RetryRules {
         let response_codes = HashSet::new();
         Self { retries: 0, response_codes, retry_another_broker: false, moves: false, is_async: false }
     }
+
+    /// The same, where the next attempt goes to another queue.
+    #[must_use]
+    pub fn moving(self) -> Self {
+        Self { moves: true, ..self }
+    }
 }
 
 /// How one attempt ended.

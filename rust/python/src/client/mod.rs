@@ -5,4 +5,5 @@ pub mod fetched;
 pub mod message_queue;
 pub mod message_view;
 pub mod puller;
+pub mod routes;
 pub mod single_pull;

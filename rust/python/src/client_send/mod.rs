@@ -1,10 +1,14 @@
-//! What a producer sends, made of `rmqfast.Message` objects or of rows of Arrow.
+//! Sends `rmqfast.Message` objects and rows of Arrow.
+mod callback_send;
 pub mod common;
 pub mod encoder;
 pub mod in_flight;
 pub mod outgoing;
+mod progress;
+pub mod publish_topics;
 mod result;
 mod rows;
+pub mod send;
 pub mod sender;
 mod taken;
 pub mod unique_ids;

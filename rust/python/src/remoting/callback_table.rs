@@ -14,19 +14,19 @@ pub type Invocation<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// The completion of a request.
 pub trait Callback: Send {
-    /// The Python call that completes the request.
+    /// The Python call that completes the request; `None` where it was sent again.
     ///
     /// # Errors
     /// Those of Python.
-    fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Invocation<'_>>;
+    fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>>;
 }
 
 /// A callable that takes the answer as it is, or the error.
 pub struct Callable(pub Py<PyAny>);
 
 impl Callback for Callable {
-    fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Invocation<'_>> {
-        Ok((self.0.into_bound(py), as_it_is(py, outcome)?))
+    fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>> {
+        Ok(Some((self.0.into_bound(py), as_it_is(py, outcome)?)))
     }
 }
 
@@ -99,8 +99,10 @@ impl CompletedRequests {
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Invocation<'py>>> {
         for Completion { token, outcome } in &mut self.completions {
             // a request that could not be sent took its callback back
-            if let Some(callback) = self.callbacks.remove(token) {
-                return callback.invocation(py, outcome).map(Some);
+            if let Some(callback) = self.callbacks.remove(token)
+                && let Some(invocation) = callback.invocation(py, outcome)?
+            {
+                return Ok(Some(invocation));
             }
         }
         Ok(None)

@@ -1,0 +1,132 @@
+//! A send that nobody waits for: its attempts follow one another in the callbacks of its requests.
+//!
+//! Source: `MQClientAPIImpl.sendMessageAsync`, `onExceptionImpl`.
+use super::outgoing::Outgoing;
+use super::progress::Progress;
+use super::publish_topics::PublishQueues;
+use super::result::{Sent, queue_id};
+use super::sender::MessageSender;
+use crate::error::{RemotingError, RemotingTimeoutError, RmqError, object, remoting};
+use crate::remoting::callback_table::{Callback, Invocation};
+use pyo3::prelude::*;
+use rmqfast_remoting::{OwnedCommand, Result};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a broker counts as that an asynchronous send could not be sent to.
+const NOT_SENT_LATENCY: Duration = Duration::from_secs(3);
+
+/// A send that nobody waits for. It has taken room, which its end gives back.
+pub struct CallbackSend {
+    sender: Py<MessageSender>,
+    made: Py<Outgoing>,
+    queues: Arc<Py<PublishQueues>>,
+    progress: Mutex<Progress>,
+    callback: Py<PyAny>,
+    /// What hooks were told before.
+    context: Option<Py<PyAny>>,
+}
+
+/// The next attempt: its queue and the broker's address; or the callback and the end.
+enum Next<'py> {
+    Attempt(Bound<'py, PyAny>, Arc<str>),
+    End(Invocation<'py>),
+}
+
+impl CallbackSend {
+    pub fn new(
+        sender: &Bound<'_, MessageSender>,
+        made: Bound<'_, Outgoing>,
+        queues: Arc<Py<PublishQueues>>,
+        progress: Progress,
+        callback: Bound<'_, PyAny>,
+        context: Option<Bound<'_, PyAny>>,
+    ) -> Arc<Self> {
+        let (sender, made) = (sender.clone().unbind(), made.unbind());
+        let (callback, context) = (callback.unbind(), context.map(Bound::unbind));
+        Arc::new(Self { sender, made, queues, progress: Mutex::new(progress), callback, context })
+    }
+
+    /// Makes attempts until the request of one is in flight; otherwise the callback and the end.
+    pub fn request_until_in_flight<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        mut queue: Bound<'py, PyAny>,
+        mut address: Arc<str>,
+    ) -> PyResult<Option<Invocation<'py>>> {
+        loop {
+            let (error, latency) = match self.request(py, &queue, &address) {
+                Ok(()) => return Ok(None),
+                Err(error) if error.is_instance_of::<RemotingError>(py) => (error, Some(NOT_SENT_LATENCY)),
+                Err(error) if error.is_instance_of::<RmqError>(py) => (error, None), // as in a fork
+                Err(error) => return Err(error),
+            };
+            match self.next(&object(py, error).into_any(), latency)? {
+                Next::Attempt(next_queue, next_address) => (queue, address) = (next_queue, next_address),
+                Next::End(end) => return Ok(Some(end)),
+            }
+        }
+    }
+
+    fn request(self: &Arc<Self>, py: Python<'_>, queue: &Bound<'_, PyAny>, address: &Arc<str>) -> PyResult<()> {
+        let sender = self.sender.get();
+        let (made, number) = (self.made.bind(py), queue_id(queue)?);
+        let left = self.lock().deadline().saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            // encoding, waiting for room or earlier attempts took all the time
+            return Err(RemotingTimeoutError::new_err("invokeAsync call timeout"));
+        }
+        let attempt =
+            || Box::new(Attempt { send: self.clone(), queue: queue.clone().unbind(), address: address.clone() });
+        if sender.try_request(made, number, address, left, attempt())? {
+            return Ok(());
+        }
+        let waits = sender.may_wait(py)?;
+        sender.request(made, number, address, left, attempt(), waits)
+    }
+
+    /// Records how an attempt ended; the next one, or the end of the send.
+    fn next<'py>(&self, end: &Bound<'py, PyAny>, latency: Option<Duration>) -> PyResult<Next<'py>> {
+        let (py, sender) = (end.py(), self.sender.get());
+        let mut progress = self.lock();
+        if progress.record(end, sender.strategy(), latency)? {
+            let (queue, broker_name) = progress.begin(py, self.queues.get(), sender.strategy())?;
+            // this thread has other callbacks to serve: it must not wait for a name server
+            if let Some(address) = sender.topics_of().known_address(&broker_name) {
+                return Ok(Next::Attempt(queue, address));
+            }
+        }
+        let end = progress.end(py, self.queues.get())?;
+        drop(progress);
+        // before the callback runs, which may send the next message
+        sender.in_flight().give_back(self.made.get().bytes().len());
+        sender.after(self.context.as_ref().map(|context| context.bind(py)), &end)?;
+        Ok(Next::End((self.callback.bind(py).clone(), end)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt in flight.
+struct Attempt {
+    send: Arc<CallbackSend>,
+    queue: Py<PyAny>,
+    address: Arc<str>,
+}
+
+impl Callback for Attempt {
+    fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>> {
+        let queue = self.queue.bind(py);
+        let sent = Sent { unique_id: self.send.made.get().texts.unique_id(), queue, address: &self.address };
+        let end = match outcome {
+            Ok(answer) => sent.ended(&answer)?,
+            Err(error) => object(py, remoting(error)).into_any(),
+        };
+        match self.send.next(&end, None)? {
+            Next::Attempt(queue, address) => self.send.request_until_in_flight(py, queue, address),
+            Next::End(end) => Ok(Some(end)),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How far a send is: its attempts, and how the last ones ended, as objects of Python.
+use super::publish_topics::PublishQueues;
+use super::result::{is_result, is_safe};
+use crate::error::{
+    ClientError, RemotingConnectError, RemotingError, RemotingProtocolError, RemotingTimeoutError, ResponseError,
+    client_error,
+};
+use pyo3::prelude::*;
+use rmqfast_client::producer::{AttemptEnd, Attempts, Choice, FaultStrategy, RetryRules};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// As long as anybody waits.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The attempts of a send, and how the last ones ended.
+pub struct Progress {
+    attempts: Attempts,
+    /// The queue that the application chose.
+    chosen: Option<Py<PyAny>>,
+    result: Option<Py<PyAny>>,
+    failure: Option<Py<PyAny>>,
+}
+
+impl Progress {
+    /// A send that began at a time, in seconds.
+    pub fn new(
+        rules: &Arc<RetryRules>,
+        chosen: Option<(Choice, Bound<'_, PyAny>)>,
+        began: Instant,
+        timeout: f64,
+    ) -> Self {
+        let (choice, chosen) = chosen.map(|(choice, queue)| (choice, queue.unbind())).unzip();
+        let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default().min(LONGEST);
+        let attempts = Attempts::new(rules.clone(), choice, began, timeout);
+        Self { attempts, chosen, result: None, failure: None }
+    }
+
+    /// Until when all attempts together may take.
+    pub fn deadline(&self) -> Instant {
+        self.attempts.deadline()
+    }
+
+    /// Begins the next attempt: its queue as an object, and the broker.
+    pub fn begin<'py>(
+        &mut self,
+        py: Python<'py>,
+        queues: &PublishQueues,
+        strategy: Option<&FaultStrategy>,
+    ) -> PyResult<(Bound<'py, PyAny>, Arc<str>)> {
+        match self.attempts.begin(&queues.core, strategy, Instant::now()) {
+            Ok(choice) => {
+                let queue = match &self.chosen {
+                    Some(queue) => queue.bind(py).clone(),
+                    None => queues.queue(py, &choice)?,
+                };
+                Ok((queue, choice.broker_name(&queues.core).clone()))
+            }
+            Err(over) => {
+                let error = RemotingTimeoutError::new_err(over.0);
+                error.set_cause(py, self.failure.as_ref().map(|failure| PyErr::from_value(failure.bind(py).clone())));
+                Err(error)
+            }
+        }
+    }
+
+    /// Records the `SendResult` or the error of an attempt: whether there is to be another one.
+    pub fn record(
+        &mut self,
+        end: &Bound<'_, PyAny>,
+        strategy: Option<&FaultStrategy>,
+        latency: Option<Duration>,
+    ) -> PyResult<bool> {
+        let kind = kind_of(end)?;
+        let place = if matches!(kind, AttemptEnd::Stored { .. }) { &mut self.result } else { &mut self.failure };
+        *place = Some(end.clone().unbind());
+        Ok(self.attempts.record(kind, strategy, Instant::now(), latency))
+    }
+
+    /// How the send ended: the last result, or the error that says why there is none.
+    pub fn end<'py>(&self, py: Python<'py>, queues: &PublishQueues) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(result) = &self.result {
+            return Ok(result.bind(py).clone());
+        }
+        let failure = self.failure.as_ref().map(|failure| failure.bind(py).clone());
+        if let Some(failure) = failure.clone().filter(|_| self.attempts.ends_with_last_error()) {
+            return Ok(failure);
+        }
+        let text = self.attempts.failed_text(&queues.topic, Instant::now());
+        let last = failure.as_ref().map(|failure| failure.to_string()).unwrap_or_default();
+        let error = client_error(py, format!("{text}\nthe last broker: {last}"), self.attempts.failed_code())?;
+        error.set_cause(py, failure.map(PyErr::from_value));
+        Ok(crate::error::object(py, error).into_any())
+    }
+}
+
+/// Whether an error is one that ends an attempt; any other is raised at once.
+pub fn ends_attempt(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<RemotingError>(py) || error.is_instance_of::<ClientError>(py)
+}
+
+fn kind_of(end: &Bound<'_, PyAny>) -> PyResult<AttemptEnd> {
+    if is_result(end)? {
+        return Ok(AttemptEnd::Stored { is_safe: is_safe(end)? });
+    }
+    Ok(if end.is_instance_of::<ResponseError>() {
+        AttemptEnd::Response(end.getattr("code")?.extract()?)
+    } else if end.is_instance_of::<RemotingConnectError>() {
+        AttemptEnd::Connect
+    } else if end.is_instance_of::<RemotingTimeoutError>() {
+        AttemptEnd::Timeout
+    } else if end.is_instance_of::<RemotingProtocolError>() {
+        AttemptEnd::Malformed
+    } else if end.is_instance_of::<RemotingError>() {
+        AttemptEnd::Remoting
+    } else if end.is_instance_of::<ClientError>() {
+        AttemptEnd::Client
+    } else {
+        AttemptEnd::Other
+    })
+}

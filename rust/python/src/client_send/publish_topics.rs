@@ -1,0 +1,316 @@
+//! The topics of a producer: whether a message may go there, which queues they have.
+//!
+//! Source: `DefaultMQProducerImpl.topicPublishInfoTable`, `tryToFindTopicPublishInfo`.
+use super::outgoing::Outgoing;
+use crate::client::message_queue::{PulledQueue, message_queue};
+use crate::client::routes::RouteTable;
+use crate::error::{ArgumentError, client, client_error};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use rmqfast_client::cluster::RouteData;
+use rmqfast_client::names::{unwrap, wrap};
+use rmqfast_client::producer::{self, Choice, broker_not_exist};
+use rmqfast_client::puller::Queue;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const TIMERS: [&str; 3] = ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"];
+/// `MQVersion.Version.V5_0_0`, as a broker says it in its answers.
+const V5_0_0: i32 = 413;
+
+/// The queues of a topic, as objects of Python.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct PublishQueues {
+    pub core: producer::PublishQueues,
+    /// The topic as brokers know it.
+    pub topic: PyBackedStr,
+    /// The topic as the application knows it.
+    shown_topic: Py<PyString>,
+    queues: Py<PyTuple>,
+}
+
+#[pymethods]
+impl PublishQueues {
+    #[getter]
+    fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    #[getter]
+    fn queues(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.queues.clone_ref(py)
+    }
+}
+
+impl PublishQueues {
+    fn of(py: Python<'_>, namespace: &str, topic: &str, route: &RouteData) -> PyResult<Self> {
+        let core = producer::PublishQueues::of(topic, route);
+        let shown_topic = unwrap(namespace, topic);
+        let shown = |queue: &Queue| message_queue(py, &Queue { topic: shown_topic.clone(), ..queue.clone() });
+        let queues = core.queues.iter().map(shown).collect::<PyResult<Vec<_>>>()?;
+        Ok(Self {
+            core,
+            topic: PyString::new(py, topic).try_into()?,
+            queues: PyTuple::new(py, queues)?.unbind(),
+            shown_topic: PyString::new(py, &shown_topic).unbind(),
+        })
+    }
+
+    /// The object of a queue.
+    pub fn queue<'py>(&self, py: Python<'py>, choice: &Choice) -> PyResult<Bound<'py, PyAny>> {
+        match choice {
+            Choice::Listed(index) => self.queues.bind(py).get_item(*index),
+            Choice::Named(broker_name, queue_id) => {
+                let topic = self.shown_topic.bind(py).extract()?;
+                message_queue(py, &Queue { topic, broker_name: broker_name.clone(), queue_id: *queue_id })
+            }
+        }
+    }
+}
+
+/// The topics of a producer.
+pub struct PublishTopics {
+    instance: Py<PyAny>,
+    routes: Py<RouteTable>,
+    namespace: String,
+    create_topic_key: String,
+    default_topic_queues: i32,
+    max_message_size: usize,
+    /// Whether brokers know the producer, so that they are told of a topic's first message.
+    is_registered: bool,
+    /// By the name that applications use, with or without the namespace.
+    topics: Mutex<HashMap<String, Topic>>,
+}
+
+#[derive(Default)]
+struct Topic {
+    is_name_checked: bool,
+    /// Whether messages go there: then the instance keeps its route fresh.
+    is_used: bool,
+    known: Option<Known>,
+}
+
+struct Known {
+    queues: Arc<Py<PublishQueues>>,
+    route: Arc<RouteData>,
+    /// That of the route table when this was looked up.
+    version: u64,
+}
+
+impl PublishTopics {
+    pub fn new(
+        instance: &Bound<'_, PyAny>,
+        options: &Bound<'_, PyAny>,
+        namespace: String,
+        is_registered: bool,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            routes: instance.getattr("routes")?.cast_into::<RouteTable>()?.unbind(),
+            instance: instance.clone().unbind(),
+            namespace,
+            create_topic_key: options.getattr("create_topic_key")?.extract()?,
+            default_topic_queues: options.getattr("default_topic_queue_nums")?.extract()?,
+            max_message_size: options.getattr("max_message_size")?.extract()?,
+            is_registered,
+            topics: Mutex::default(),
+        })
+    }
+
+    /// The instance, which refers to the producer.
+    pub fn instance(&self) -> &Py<PyAny> {
+        &self.instance
+    }
+
+    /// The topics that messages go to, as brokers know them.
+    pub fn names(&self) -> BTreeSet<String> {
+        let topics = self.lock();
+        let used = topics.iter().filter(|(_, topic)| topic.is_used).map(|(name, _)| wrap(&self.namespace, name));
+        used.chain([self.create_topic_key.clone()]).collect()
+    }
+
+    /// Whether the queues of a topic are known, so that nobody has to be asked.
+    pub fn is_known(&self, name: &str) -> bool {
+        self.lock().get(name).is_some_and(|topic| topic.is_used && topic.known.is_some())
+    }
+
+    /// Checks what is sent, and finds the queues that it may go to.
+    pub fn queues_for(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Arc<Py<PublishQueues>>> {
+        if let Ok(outgoing) = message.cast::<Outgoing>() {
+            return self.queues_of(py, &outgoing.get().topic);
+        }
+        let topic: PyBackedStr = message.getattr(intern!(py, "topic"))?.extract()?;
+        let size = message.getattr(intern!(py, "body"))?.len().unwrap_or(0);
+        let may_be_large = size == 0 || size > self.max_message_size;
+        let queues = match self.fresh(&topic).filter(|_| !may_be_large) {
+            Some(queues) => queues,
+            None => {
+                self.check(py, &topic, message, may_be_large)?;
+                self.queues_of(py, &topic)?
+            }
+        };
+        if is_timed(message)? {
+            self.check_timers(py, queues.get())?;
+        }
+        Ok(queues)
+    }
+
+    /// The queues of a topic; of one that is not there those that it would get.
+    ///
+    /// Source: `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
+    pub fn queues_of(&self, py: Python<'_>, name: &str) -> PyResult<Arc<Py<PublishQueues>>> {
+        let is_used = self.lock().get(name).is_some_and(|topic| topic.is_used);
+        let open = |queues: &Arc<Py<PublishQueues>>| !queues.get().core.queues.is_empty();
+        if (is_used || !self.is_registered)
+            && let Some(queues) = self.newest(py, name)?.filter(open)
+        {
+            return Ok(queues);
+        }
+        self.lock().entry(name.to_owned()).or_default().is_used = true;
+        let (instance, wrapped) = (self.instance.bind(py), wrap(&self.namespace, name));
+        instance.call_method1(intern!(py, "update_route"), (&wrapped,))?;
+        if self.newest(py, name)?.is_none() {
+            // nobody has the topic: these are the queues that its broker will make when the first message arrives
+            let named = PyDict::new(py);
+            named.set_item("default_topic", &self.create_topic_key)?;
+            named.set_item("default_queue_nums", self.default_topic_queues)?;
+            instance.call_method(intern!(py, "update_route"), (&wrapped,), Some(&named))?;
+        }
+        let Some(queues) = self.newest(py, name)?.filter(open) else {
+            return Err(PyErr::from_value(instance.call_method1(intern!(py, "no_route_error"), (wrapped,))?));
+        };
+        if self.is_registered {
+            // Java's brokers hear of it a second later: too late for whoever has to be asked for a transaction
+            instance.call_method0(intern!(py, "send_heartbeats"))?;
+        }
+        Ok(queues)
+    }
+
+    /// The queues of the newest route of a topic, as far as one is known.
+    pub fn newest(&self, py: Python<'_>, name: &str) -> PyResult<Option<Arc<Py<PublishQueues>>>> {
+        let routes = self.routes.get().core();
+        // before the look-up: a route that comes meanwhile is looked up again
+        let version = routes.version();
+        let wrapped = wrap(&self.namespace, name);
+        let Some(route) = routes.get(&wrapped) else { return Ok(None) };
+        let known = |topic: &Topic| topic.known.as_ref().map(|known| (known.queues.clone(), known.route.clone()));
+        let known = self.lock().get(name).and_then(known).filter(|(_, of)| Arc::ptr_eq(of, &route));
+        let queues = match known {
+            Some((queues, _)) => queues,
+            None => Arc::new(Py::new(py, PublishQueues::of(py, &self.namespace, &wrapped, &route)?)?),
+        };
+        let known = Known { queues: queues.clone(), route, version };
+        self.lock().entry(name.to_owned()).or_default().known = Some(known);
+        Ok(Some(queues))
+    }
+
+    /// The queue that the application wants; `None` where it leaves the choice.
+    pub fn chosen<'py>(
+        &self,
+        queues: &PublishQueues,
+        message: &Bound<'py, PyAny>,
+        queue: Option<Bound<'py, PyAny>>,
+        selector: Option<Bound<'py, PyAny>>,
+        argument: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<(Choice, Bound<'py, PyAny>)>> {
+        let py = message.py();
+        let queue = match (queue, selector) {
+            (None, None) => return Ok(None),
+            (Some(queue), None) => queue,
+            (Some(_), Some(_)) => return Err(ArgumentError::new_err("expected a queue or a selector, got both")),
+            (None, Some(selector)) => {
+                let queue = selector.call1((queues.queues.bind(py), message, argument))?;
+                if queue.is_none() {
+                    return Err(client_error(py, "select message queue return null.".to_owned(), -1)?);
+                }
+                queue
+            }
+        };
+        let PulledQueue(Queue { topic, broker_name, queue_id }) = queue.extract()?;
+        let choice = Choice::Named(broker_name, queue_id);
+        let shown = queues.shown_topic.bind(py).extract::<PyBackedStr>()?;
+        if topic == *shown {
+            return Ok(Some((choice, queue)));
+        }
+        // the application may have named it with its namespace
+        if unwrap(&self.namespace, &topic) != *shown {
+            return Err(client_error(py, "message's topic not equal mq's topic".to_owned(), -1)?);
+        }
+        let queue = queues.queue(py, &choice)?;
+        Ok(Some((choice, queue)))
+    }
+
+    /// The master of a broker, as far as is known.
+    pub fn known_address(&self, broker_name: &str) -> Option<Arc<str>> {
+        self.routes.get().core().publish_address(broker_name)
+    }
+
+    /// The master of a broker; asks for the route of the topic once more where none is known.
+    pub fn address_of(&self, py: Python<'_>, topic: &str, broker_name: &str) -> PyResult<Arc<str>> {
+        if let Some(address) = self.known_address(broker_name) {
+            return Ok(address);
+        }
+        self.instance.bind(py).call_method1(intern!(py, "update_route"), (topic,))?;
+        self.known_address(broker_name).ok_or_else(|| client(broker_not_exist(broker_name)))
+    }
+
+    /// Queues that need no look-up, of a topic whose name was checked.
+    fn fresh(&self, name: &str) -> Option<Arc<Py<PublishQueues>>> {
+        let topics = self.lock();
+        let topic = topics.get(name).filter(|topic| topic.is_name_checked && topic.is_used)?;
+        let known = topic.known.as_ref().filter(|known| known.version == self.routes.get().core().version())?;
+        Some(known.queues.clone()).filter(|queues| !queues.get().core.queues.is_empty())
+    }
+
+    fn check(&self, py: Python<'_>, topic: &str, message: &Bound<'_, PyAny>, may_be_large: bool) -> PyResult<()> {
+        if may_be_large || !self.lock().get(topic).is_some_and(|topic| topic.is_name_checked) {
+            let named = PyDict::new(py);
+            named.set_item("max_message_size", self.max_message_size)?;
+            let validators = py.import("rmqfast.client.instance.validators")?;
+            validators.call_method("check_message", (message,), Some(&named))?;
+            self.lock().entry(topic.to_owned()).or_default().is_name_checked = true;
+        }
+        Ok(())
+    }
+
+    /// Refuses a message with a timer where a broker is known to be older than 5.0, which would deliver it at once.
+    fn check_timers(&self, py: Python<'_>, queues: &PublishQueues) -> PyResult<()> {
+        let names: BTreeSet<_> = queues.core.queues.iter().map(|queue| &queue.broker_name).collect();
+        for name in names {
+            let Some(address) = self.known_address(name) else { continue };
+            let release = self.routes.get().core().release(name, &address);
+            if 0 < release && release < V5_0_0 {
+                let text = format!(
+                    "a message with a timer needs a broker of RocketMQ 5.0 or later, but {name} at {address} is older \
+                     (version {release}): it would deliver the message at once\ngive a delay_level, which every broker \
+                     has, in place of delay or deliver_at"
+                );
+                return Err(client_error(py, text, -1)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Topic>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a message has a timer of RocketMQ 5 that counts: beside a delay level none does.
+///
+/// Source: `HookUtils.checkIfTimerMessage`.
+#[pyfunction]
+pub fn is_timed(message: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = message.py();
+    let properties = message.getattr(intern!(py, "properties"))?;
+    if properties.len()? == 0 {
+        return Ok(false);
+    }
+    let mut has_timer = false;
+    for name in TIMERS {
+        has_timer |= properties.contains(name)?;
+    }
+    let is_delayed = || Ok::<_, PyErr>(message.getattr("delay_level")?.is_truthy()? || properties.contains("DELAY")?);
+    Ok(has_timer && !is_delayed()?)
+}

@@ -1,0 +1,159 @@
+//! A send whose attempts an event loop makes one by one: nothing here waits unless it is asked to.
+use super::outgoing::Outgoing;
+use super::result::{Sent, queue_id};
+use super::sender::{ASYNC, MessageSender, SendState, raised};
+use crate::error::{ClientError, RemotingTimeoutError, TooManyRequestsError, object, remoting};
+use crate::remoting::callback_table::{Callback, Invocation};
+use pyo3::intern;
+use pyo3::prelude::*;
+use rmqfast_remoting::{OwnedCommand, Result};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// One send of an event loop.
+#[pyclass(frozen, name = "Send", module = "rmqfast._native._rmqfast")]
+pub struct PySend {
+    sender: Py<MessageSender>,
+    state: Mutex<State>,
+}
+
+struct State {
+    send: SendState,
+    /// The queue of the attempt that began, and its broker.
+    place: Option<(Py<PyAny>, Arc<str>)>,
+}
+
+#[pymethods]
+impl PySend {
+    /// Encodes the message beforehand, as to compress a large body takes milliseconds.
+    fn encode(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock().send.made(py, self.sender.get()).map(drop)
+    }
+
+    /// Begins the next attempt.
+    fn begin(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.lock();
+        let (queue, broker_name) = state.send.begin(py, self.sender.get().strategy())?;
+        state.place = Some((queue.unbind(), broker_name));
+        Ok(())
+    }
+
+    /// Makes the attempt that began, and has `on_end` called with its end, on any thread. False where that would have to wait for a
+    /// route, a connection or room, and `waits` is false.
+    fn attempt(&self, py: Python<'_>, on_end: Py<PyAny>, waits: bool) -> PyResult<bool> {
+        let sender = self.sender.get();
+        let (queue, broker_name, topic, deadline) = {
+            let state = self.lock();
+            let (queue, broker_name) = state.place.as_ref().ok_or_else(no_attempt)?;
+            let topic = state.send.queues.get().topic.clone_ref(py);
+            (queue.bind(py).clone(), broker_name.clone(), topic, state.send.progress.deadline())
+        };
+        if !waits && sender.topics_of().known_address(&broker_name).is_none() {
+            return Ok(false);
+        }
+        let address = sender.topics_of().address_of(py, &topic, &broker_name)?;
+        let (number, has_hooks) = (queue_id(&queue)?, sender.has_hooks(py)?);
+        let (made, shown, queues) = {
+            let send = &mut self.lock().send;
+            let made = send.made(py, sender)?;
+            (made, send.shown(py), send.queues.clone())
+        };
+        let size = made.get().bytes().len();
+        let left = || deadline.saturating_duration_since(Instant::now());
+        if waits {
+            sender.in_flight().take(py, size, left().as_secs_f64())?;
+        } else {
+            // hooks are told once: only where nothing has to be waited for
+            let is_open = || sender.shared().bind(py).call_method1(intern!(py, "is_open"), (&*address,))?.extract();
+            if (has_hooks && !is_open()?) || !sender.in_flight().try_take(size) {
+                return Ok(false);
+            }
+        }
+        let (context, outgoing) = if has_hooks {
+            sender.before(made.as_any(), || Ok(shown), queues.get(), &queue, &address, ASYNC)?
+        } else {
+            (None, made)
+        };
+        let attempt = || {
+            let context = context.as_ref().map(|context| context.clone().unbind());
+            let (sender, outgoing) = (self.sender.clone_ref(py), outgoing.clone().unbind());
+            let (queue, address, on_end) = (queue.clone().unbind(), address.clone(), on_end.clone_ref(py));
+            Box::new(Attempt { sender, outgoing, queue, address, size, context, on_end })
+        };
+        let timeout = left();
+        let requested = if timeout.is_zero() {
+            Err(RemotingTimeoutError::new_err("invokeAsync call timeout"))
+        } else if sender.try_request(&outgoing, number, &address, timeout, attempt())? {
+            return Ok(true);
+        } else if waits || has_hooks {
+            let waits = sender.may_wait(py)? && waits;
+            sender.request(&outgoing, number, &address, timeout, attempt(), waits)
+        } else {
+            sender.in_flight().give_back(size);
+            return Ok(false);
+        };
+        match requested {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                sender.in_flight().give_back(size);
+                let may_come_later = !waits && error.is_instance_of::<TooManyRequestsError>(py);
+                let error = sender.failed_before(py, context.as_ref(), error)?;
+                if may_come_later { Ok(false) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Records how the attempt ended: whether there is to be another one.
+    fn record(&self, end: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.lock().send.progress.record(end, self.sender.get().strategy(), None)
+    }
+
+    /// The `SendResult`; raises the error that says why there is none.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let state = self.lock();
+        raised(state.send.progress.end(py, state.send.queues.get())?)
+    }
+}
+
+impl PySend {
+    pub fn new(sender: &Bound<'_, MessageSender>, send: SendState) -> Self {
+        Self { sender: sender.clone().unbind(), state: Mutex::new(State { send, place: None }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_attempt() -> PyErr {
+    ClientError::new_err("no attempt has begun")
+}
+
+/// An attempt in flight, which has taken room.
+struct Attempt {
+    sender: Py<MessageSender>,
+    outgoing: Py<Outgoing>,
+    queue: Py<PyAny>,
+    address: Arc<str>,
+    size: usize,
+    context: Option<Py<PyAny>>,
+    on_end: Py<PyAny>,
+}
+
+impl Callback for Attempt {
+    fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>> {
+        let sent = Sent {
+            unique_id: self.outgoing.get().texts.unique_id(),
+            queue: self.queue.bind(py),
+            address: &self.address,
+        };
+        let end = match outcome {
+            Ok(answer) => sent.ended(&answer)?,
+            Err(error) => object(py, remoting(error)).into_any(),
+        };
+        let sender = self.sender.get();
+        sender.in_flight().give_back(self.size);
+        sender.after(self.context.as_ref().map(|context| context.bind(py)), &end)?;
+        Ok(Some((self.on_end.into_bound(py), end)))
+    }
+}
