@@ -98,7 +98,7 @@ def walks() -> Iterator[Walk]:
     with EmbeddedCluster() as cluster, Producer("walks", name_server=cluster.name_server) as producer:
         producer.create_topic("walks", 1)
         message = Message("walks", b"body")
-        yield traced("Producer.send to the socket", lambda: producer.send(message), (12, 6), to_rust=True)
+        yield traced("Producer.send to the socket", lambda: producer.send(message), (8, 4), to_rust=True)
         (queue,) = producer.fetch_publish_message_queues("walks")
         for number in range(COUNT):
             producer.send(Message("walks", b"%d" % number), queue)
