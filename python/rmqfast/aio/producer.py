@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rmqfast._native import Send
 from rmqfast.aio import calls
 from rmqfast.aio.calls import Calls, OnEnd
 from rmqfast.aio.turns import Turns
@@ -19,6 +18,7 @@ from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.instance import ServiceState
 from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
+from rmqfast.client.producer.member import LoopSend
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.client.producer.requests import not_replied
 from rmqfast.errors import ClientError, RemotingError, RequestTimeoutError, RmqError
@@ -102,7 +102,7 @@ class Producer:
         # the time of the send runs while it waits for its turn
         await self._turns.take()
 
-        def begin() -> Send:
+        def begin() -> LoopSend:
             member = self._twin.member
             member.check_running()
             return member.sender.begin_send(message, queue, deadline - monotonic(), selector, argument)
@@ -180,7 +180,7 @@ class Producer:
         if isinstance(messages, Sequence):
             await self._turns.take()
 
-        def begin() -> Send:
+        def begin() -> LoopSend:
             member = self._twin.member
             member.check_running()
             made = member.batches.one(messages, topic)
@@ -189,7 +189,7 @@ class Producer:
 
         return await self._sent(await self._begun_send(messages, begin))
 
-    async def _begun_send(self, messages: Sequence[Message] | Frame, begin: Callable[[], Send]) -> Send:
+    async def _begun_send(self, messages: Sequence[Message] | Frame, begin: Callable[[], LoopSend]) -> LoopSend:
         """A send, begun here where its topic is known and there is little to compress, otherwise on a thread."""
         member = self._twin.member
         if member.state is not ServiceState.RUNNING:
@@ -198,14 +198,14 @@ class Producer:
         if is_small and (not messages or member.sender.knows(messages[0].topic)):  # type: ignore[index]  # a sequence
             return begin()
 
-        def prepared() -> Send:
+        def prepared() -> LoopSend:
             send = begin()
             send.encode()
             return send
 
         return await self._calls.ask_on(self._senders, prepared)
 
-    async def _sent(self, send: Send) -> SendResult:
+    async def _sent(self, send: LoopSend) -> SendResult:
         """Makes attempts until one has stored the message; no thread waits for their ends."""
         while True:
             send.begin()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from rmqfast._native import InFlight, MessageEncoder, MessageSender
+from rmqfast._native import InFlight, MessageEncoder, MessageSender, Send
 from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
 from rmqfast.client.instance.ids import unique_ids
 from rmqfast.client.instance.namespaces import wrap
@@ -26,6 +26,8 @@ from rmqfast.remoting.protocol.broker_data import MASTER_ID
 
 _log = logger_of(__name__)
 
+#: A send whose attempts an event loop makes one by one.
+LoopSend: TypeAlias = Send
 #: Answers a broker, at an address, that asks how the transaction of a message ended.
 CheckBack: TypeAlias = Callable[[str, Any, Mapping[str, str]], None]
 #: How long an end waits for what is on its way, and for an answer to a broker, in seconds.

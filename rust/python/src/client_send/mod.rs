@@ -10,5 +10,6 @@ mod result;
 mod rows;
 pub mod send;
 pub mod sender;
+mod sender_methods;
 mod taken;
 pub mod unique_ids;

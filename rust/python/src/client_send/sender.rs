@@ -2,22 +2,20 @@
 //! than the call of the callback.
 //!
 //! Source: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessage`, `sendMessageAsync`.
-use super::callback_send::CallbackSend;
 use super::encoder::MessageEncoder;
 use super::in_flight::InFlight;
 use super::outgoing::Outgoing;
-use super::progress::{Progress, ends_attempt};
+use super::progress::Progress;
 use super::publish_topics::{PublishQueues, PublishTopics};
 use super::result::{Sent, queue_id};
-use super::send::PySend;
 use crate::error::{RemotingError, object, remoting};
 use crate::pairs::{Pairs, pairs};
 use crate::remoting::callback_table::Callback;
 use crate::remoting::command::{Fields, interruptible};
 use crate::remoting::connections::Connections;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDictMethods, PyMapping, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use rmqfast_client::producer::{FaultStrategy, RetryRules};
 use rmqfast_remoting::{OwnedCommand, Result, Value};
 use std::collections::HashSet;
@@ -27,38 +25,38 @@ use std::time::{Duration, Instant};
 /// Who waits for the answer, by the names of `CommunicationMode`.
 pub const SYNC: &str = "SYNC";
 pub const ASYNC: &str = "ASYNC";
-const ONEWAY: &str = "ONEWAY";
+pub const ONEWAY: &str = "ONEWAY";
 
 /// Sends the messages of a producer, and what was made of messages before; `message` is either of them.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct MessageSender {
-    connections: Py<Connections>,
+    pub(super) connections: Py<Connections>,
     /// `rmqfast.remoting.Connections`, which has the threads that call back.
-    shared: Py<PyAny>,
+    pub(super) shared: Py<PyAny>,
     /// Gives further header fields of a request, by its code, its fields and its body: ACL.
-    sign: Option<Py<PyAny>>,
-    encoder: Py<MessageEncoder>,
-    in_flight: Py<InFlight>,
-    topics: PublishTopics,
+    pub(super) sign: Option<Py<PyAny>>,
+    pub(super) encoder: Py<MessageEncoder>,
+    pub(super) in_flight: Py<InFlight>,
+    pub(super) topics: PublishTopics,
     /// Python's `Hooks` and `HookedSends`.
-    hooks: Py<PyAny>,
-    hooked: Py<PyAny>,
-    rules: Rules,
-    strategy: Option<FaultStrategy>,
+    pub(super) hooks: Py<PyAny>,
+    pub(super) hooked: Py<PyAny>,
+    pub(super) rules: Rules,
+    pub(super) strategy: Option<FaultStrategy>,
 }
 
 /// When sends are tried again.
-struct Rules {
-    waited: Arc<RetryRules>,
+pub struct Rules {
+    pub(super) waited: Arc<RetryRules>,
     /// Of a queue that the application chose, for whoever waits.
-    once: Arc<RetryRules>,
-    in_callbacks: Arc<RetryRules>,
+    pub(super) once: Arc<RetryRules>,
+    pub(super) in_callbacks: Arc<RetryRules>,
     /// Of a queue that the application chose.
-    in_callbacks_there: Arc<RetryRules>,
+    pub(super) in_callbacks_there: Arc<RetryRules>,
 }
 
 impl Rules {
-    fn of(options: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub fn of(options: &Bound<'_, PyAny>) -> PyResult<Self> {
         let codes = options.getattr("retry_response_codes")?.try_iter()?;
         let waited = RetryRules {
             retries: options.getattr("retries")?.extract()?,
@@ -74,183 +72,6 @@ impl Rules {
             waited: waited.into(),
             in_callbacks: in_callbacks.into(),
         })
-    }
-}
-
-#[pymethods]
-impl MessageSender {
-    #[new]
-    #[pyo3(signature = (connections, shared, sign, *, instance, options, namespace, is_registered, encoder, in_flight, hooks, hooked))]
-    #[allow(clippy::too_many_arguments, reason = "all that a producer has")]
-    fn new(
-        connections: Py<Connections>,
-        shared: Py<PyAny>,
-        sign: Option<Py<PyAny>>,
-        instance: Bound<'_, PyAny>,
-        options: Bound<'_, PyAny>,
-        namespace: String,
-        is_registered: bool,
-        encoder: Py<MessageEncoder>,
-        in_flight: Py<InFlight>,
-        hooks: Py<PyAny>,
-        hooked: Py<PyAny>,
-    ) -> PyResult<Self> {
-        let topics = PublishTopics::new(&instance, &options, namespace, is_registered)?;
-        let leaves_slow_brokers: bool = options.getattr("leaves_slow_brokers")?.extract()?;
-        let strategy = leaves_slow_brokers.then(FaultStrategy::default);
-        let rules = Rules::of(&options)?;
-        Ok(Self { connections, shared, sign, encoder, in_flight, topics, hooks, hooked, rules, strategy })
-    }
-
-    /// Sends, and makes attempts until one has stored the message; `messages` are those that hooks see.
-    #[pyo3(signature = (message, queue, timeout, selector=None, argument=None, messages=None))]
-    fn send<'py>(
-        slf: &Bound<'py, Self>,
-        message: Bound<'py, PyAny>,
-        queue: Option<Bound<'py, PyAny>>,
-        timeout: f64,
-        selector: Option<Bound<'py, PyAny>>,
-        argument: Option<Bound<'py, PyAny>>,
-        messages: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), slf.get());
-        let mut send = this.start(message, queue, timeout, selector, argument, messages)?;
-        let end = loop {
-            let (queue, broker_name) = send.begin(py, this.strategy())?;
-            let end = match this.attempt(py, &mut send, &queue, &broker_name) {
-                Err(error) if ends_attempt(py, &error) => object(py, error).into_any(),
-                ended => ended?,
-            };
-            if !send.progress.record(&end, this.strategy(), None)? {
-                break send.progress.end(py, send.queues.get())?;
-            }
-        };
-        raised(end)
-    }
-
-    /// Sends, and calls `callback` with the `SendResult` or the error, exactly once, unless this raises.
-    #[pyo3(signature = (message, queue, timeout, callback, selector=None, argument=None, messages=None))]
-    #[allow(clippy::too_many_arguments, reason = "all that a send consists of")]
-    fn submit<'py>(
-        slf: &Bound<'py, Self>,
-        message: Bound<'py, PyAny>,
-        queue: Option<Bound<'py, PyAny>>,
-        timeout: f64,
-        callback: Bound<'py, PyAny>,
-        selector: Option<Bound<'py, PyAny>>,
-        argument: Option<Bound<'py, PyAny>>,
-        messages: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
-        let queues = this.topics.queues_for(py, &message)?;
-        let chosen = this.topics.chosen(queues.get(), &message, queue, selector, argument)?;
-        let began = Instant::now();
-        let rules = if chosen.is_some() { &this.rules.in_callbacks_there } else { &this.rules.in_callbacks };
-        let mut progress = Progress::new(rules, chosen, began, timeout);
-        let (queue, broker_name) = progress.begin(py, queues.get(), this.strategy())?;
-        let address = this.topics.address_of(py, &queues.get().topic, &broker_name)?;
-        let shown = || messages.map_or_else(|| shown_as(&message), Ok);
-        let (context, outgoing) = this.before(&message, shown, queues.get(), &queue, &address, ASYNC)?;
-        let left = progress.deadline().saturating_duration_since(Instant::now()).as_secs_f64();
-        if let Err(error) = this.in_flight.get().take(py, outgoing.get().bytes().len(), left.max(0.0)) {
-            return Err(this.failed_before(py, context.as_ref(), error)?);
-        }
-        let send = CallbackSend::new(slf, outgoing, queues, progress, callback, context);
-        match send.request_until_in_flight(py, queue, address)? {
-            Some((callback, end)) => callback.call1((end,)).map(drop),
-            None => Ok(()),
-        }
-    }
-
-    /// Sends once, without an answer.
-    #[pyo3(signature = (message, queue, timeout, selector=None, argument=None))]
-    fn send_oneway<'py>(
-        &self,
-        message: Bound<'py, PyAny>,
-        queue: Option<Bound<'py, PyAny>>,
-        timeout: f64,
-        selector: Option<Bound<'py, PyAny>>,
-        argument: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<()> {
-        let py = message.py();
-        let mut send = self.start(message, queue, timeout, selector, argument, None)?;
-        let (queue, broker_name) = send.begin(py, self.strategy())?;
-        let address = self.topics.address_of(py, &send.queues.get().topic, &broker_name)?;
-        let (context, outgoing) = send.before(py, self, &queue, &address, ONEWAY)?;
-        let request = outgoing.get();
-        let (code, fields) = (request.header(0).code(), request.fields(py, queue_id(&queue)?)?);
-        let shared = self.shared.bind(py);
-        match shared.call_method1(intern!(py, "send_oneway"), (&*address, code, fields, request.body(py)?)) {
-            Ok(_) => self.after(context.as_ref(), &py.None().into_bound(py)),
-            Err(error) => Err(self.failed_before(py, context.as_ref(), error)?),
-        }
-    }
-
-    /// A send whose attempts are made one by one, for an event loop.
-    #[pyo3(signature = (message, queue, timeout, selector=None, argument=None, messages=None))]
-    fn begin_send<'py>(
-        slf: &Bound<'py, Self>,
-        message: Bound<'py, PyAny>,
-        queue: Option<Bound<'py, PyAny>>,
-        timeout: f64,
-        selector: Option<Bound<'py, PyAny>>,
-        argument: Option<Bound<'py, PyAny>>,
-        messages: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<PySend> {
-        Ok(PySend::new(slf, slf.get().start(message, queue, timeout, selector, argument, messages)?))
-    }
-
-    /// Checks a message, and gives the queues that it may go to.
-    fn queues_for(&self, message: Bound<'_, PyAny>) -> PyResult<Py<PublishQueues>> {
-        let py = message.py();
-        Ok(self.topics.queues_for(py, &message)?.clone_ref(py))
-    }
-
-    /// The queues of a topic; of one that is not there those that it would get.
-    fn queues_of(&self, py: Python<'_>, topic: &str) -> PyResult<Py<PublishQueues>> {
-        Ok(self.topics.queues_of(py, topic)?.clone_ref(py))
-    }
-
-    /// The queues of a topic as its newest route has them.
-    fn newest_queues(&self, py: Python<'_>, topic: &str) -> PyResult<Option<Py<PublishQueues>>> {
-        Ok(self.topics.newest(py, topic)?.map(|queues| queues.clone_ref(py)))
-    }
-
-    /// The queue that the application wants; `None` where it leaves the choice.
-    #[pyo3(signature = (message, queue=None, selector=None, argument=None))]
-    fn chosen_queue<'py>(
-        &self,
-        message: Bound<'py, PyAny>,
-        queue: Option<Bound<'py, PyAny>>,
-        selector: Option<Bound<'py, PyAny>>,
-        argument: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let queues = self.topics.queues_for(message.py(), &message)?;
-        Ok(self.topics.chosen(queues.get(), &message, queue, selector, argument)?.map(|(_, queue)| queue))
-    }
-
-    /// The address of a broker's master.
-    fn address_of(&self, py: Python<'_>, topic: &str, broker_name: &str) -> PyResult<String> {
-        Ok(self.topics.address_of(py, topic, broker_name)?.to_string())
-    }
-
-    /// Whether the queues of a topic are known, so that nobody has to be asked.
-    fn knows(&self, topic: &str) -> bool {
-        self.topics.is_known(topic)
-    }
-
-    /// The topics that messages go to, as brokers know them.
-    fn topics(&self) -> Vec<String> {
-        self.topics.names().into_iter().collect()
-    }
-
-    /// Instances and hooks may refer to the producer, and so to this.
-    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        visit.call(self.topics.instance())?;
-        visit.call(&self.shared)?;
-        visit.call(self.sign.as_ref())?;
-        visit.call(&self.hooks)?;
-        visit.call(&self.hooked)
     }
 }
 
@@ -293,7 +114,7 @@ impl SendState {
     }
 
     /// Tells hooks that an attempt begins; the context, and what is sent then.
-    fn before<'py>(
+    pub fn before<'py>(
         &mut self,
         py: Python<'py>,
         sender: &MessageSender,
@@ -332,7 +153,7 @@ impl MessageSender {
         self.hooks.bind(py).getattr(intern!(py, "are_there"))?.extract()
     }
 
-    fn start<'py>(
+    pub fn start<'py>(
         &self,
         message: Bound<'py, PyAny>,
         queue: Option<Bound<'py, PyAny>>,
@@ -351,7 +172,7 @@ impl MessageSender {
     }
 
     /// One attempt that is waited for: the `SendResult` or the error.
-    fn attempt<'py>(
+    pub fn attempt<'py>(
         &self,
         py: Python<'py>,
         send: &mut SendState,
@@ -480,7 +301,7 @@ impl MessageSender {
 }
 
 /// What hooks are shown of a message: itself, and nothing of rows.
-fn shown_as<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn shown_as<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = message.py();
     let is_made = message.cast::<Outgoing>().is_ok();
     Ok(if is_made { PyTuple::empty(py) } else { PyTuple::new(py, [message])? }.into_any())
