@@ -11,14 +11,14 @@ from rmqfast._native import DataPlane, check_sql92
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.statistics.broker_stats import Counter
 from rmqfast.errors import ChannelClosedError
-from rmqfast.remoting import Request, Response
+from rmqfast.remoting import Channel, Request, Response
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store import LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 
-class Line:
+class Line(Channel):
     """A connection that keeps what is sent to its client.
 
     Attributes:
@@ -30,10 +30,14 @@ class Line:
     def __init__(self, address: str = "192.0.2.7:40001", answer: Callable[..., Response] | None = None) -> None:
         self.remote_address = address
         self.local_address = "192.0.2.1:10911"
-        self.is_open = True
+        self._is_open = True
         self.sent: list[tuple[int, dict[str, str], bytes]] = []
         self.asked: list[tuple[int, dict[str, str], bytes, float]] = []
         self.answer = answer
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
 
     def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
         self.asked.append((int(code), dict(ext_fields), body, timeout))
@@ -45,7 +49,13 @@ class Line:
         self.sent.append((int(code), dict(ext_fields), body))
 
     def close(self) -> None:
-        self.is_open = False
+        self._is_open = False
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def notified(self) -> list[str]:
         """The groups of which the client was told, since it was asked last."""

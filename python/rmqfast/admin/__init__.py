@@ -1,4 +1,4 @@
-"""Administration: what a cluster has, who consumes what, and what became of a message."""
+"""Administration of a cluster: topics, groups, offsets, messages, and explanations of their state."""
 
 from rmqfast.admin.admin import Admin
 from rmqfast.admin.clusters import BrokerRow

@@ -1,6 +1,6 @@
-"""`Admin`: a cluster's administration, an object for each subject.
+"""`Admin`: administers a cluster, with one object per subject.
 
-Source: `DefaultMQAdminExt`.
+Source: `DefaultMQAdminExt`, `DefaultMQAdminExtImpl.start`, `DefaultMQAdminExtImpl.shutdown`.
 """
 
 from __future__ import annotations
@@ -28,35 +28,34 @@ from rmqfast.pickling import not_picklable
 @suggests_names
 @not_picklable("make one in each process")
 class Admin:
-    """Looks into a cluster, and changes it; threads may share it.
+    """Inspects and changes a cluster. Threads may share it.
 
-    Each subject has its methods: `admin.topics.status("orders")`. What everybody uses has a short spelling, too.
+    Each subject has its own methods, as `admin.topics.status("orders")`; the most common ones have a shortcut here.
 
-    Names of topics and groups are those that brokers have: no namespace is put before them.
+    Topic and group names are those of the brokers: no namespace is added to them.
 
     Args:
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        config: Everything else about the cluster: TLS, accounts, addresses.
-        timeout: How long answers are waited for, in seconds; three times as long where a broker has to compute or to
-            ask a client.
+        name_server: `host:port`, several separated by `;`. Default: that of `config`, else `NAMESRV_ADDR` of the
+            environment.
+        instance_name: Keeps clients of one process apart.
+        config: Other settings of the connection: TLS, accounts, addresses.
+        timeout: Timeout of a request in seconds; three times as long for slow requests.
 
     Attributes:
-        clusters: Who is there.
-        brokers: What each broker does, and how it is configured.
-        topics: Topics: made, changed, removed, and what is in them.
-        groups: Groups: made, changed, removed; who is in them, and how far they are.
-        offsets: Where groups go on: set back, skipped, copied.
-        messages: Single messages, and what became of them.
-        dead_letters: What a group has given up.
-        explain: Says why a message, a queue or a group is as it is.
+        clusters: Clusters and their brokers.
+        brokers: Status and configuration of each broker.
+        topics: Creates, changes, deletes and describes topics.
+        groups: Creates, changes, deletes and describes consumer groups.
+        offsets: Resets and copies offsets of groups.
+        messages: Looks up messages and their traces.
+        dead_letters: Lists and resends dead letters.
+        explain: Explains the state of a message, a queue or a group.
         create_topic: `topics.create`.
         create_group: `groups.create`.
         view_message: `messages.by_id`.
 
     Raises:
-        ArgumentError: An address without a port.
+        ArgumentError: An address has no port.
 
     Example:
         >>> import rmqfast
@@ -64,8 +63,6 @@ class Admin:
         ...     admin.create_topic("orders", queues=2)
         ...     [offset.queue_id for offset in admin.topics.status("orders")]
         [0, 1]
-
-    Source: `DefaultMQAdminExt`.
     """
 
     def __init__(
@@ -94,20 +91,15 @@ class Admin:
         self.view_message: Final = self.messages.by_id
 
     def start(self) -> None:
-        """Starts it; `with` does, too.
+        """Starts the client; `with` does the same.
 
         Raises:
-            ClientError: It was started before, or no name server is known.
-
-        Source: `DefaultMQAdminExtImpl.start`.
+            ClientError: It was started before, or no name server is configured.
         """
         self._client.start()
 
     def shutdown(self) -> None:
-        """Ends it; once more is nothing.
-
-        Source: `DefaultMQAdminExtImpl.shutdown`.
-        """
+        """Closes the client. Idempotent."""
         self._client.shutdown()
 
     def __del__(self) -> None:

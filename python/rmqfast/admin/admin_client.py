@@ -1,6 +1,6 @@
-"""The client that all subjects of an `Admin` share: started once, it finds brokers and asks them.
+"""The client that all subjects of an `Admin` share: finds brokers and sends requests.
 
-Source: `DefaultMQAdminExtImpl`.
+Source: `DefaultMQAdminExtImpl`, `BrokerData.selectBrokerAddr`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,11 @@ RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 
 
 class BrokerAddress(NamedTuple):
-    """Where a broker is asked."""
-
     broker_name: str
     address: str
 
 
 class AdminClient:
-    """Asks name servers and brokers."""
-
     def __init__(self, config: ClientConfig, timeout: float) -> None:
         self._config = config
         self.timeout: Final = timeout
@@ -43,11 +39,7 @@ class AdminClient:
         self._running: ClientInstance | None = None
 
     def start(self) -> None:
-        """Starts it.
-
-        Raises:
-            ClientError: It was started before, or no name server is known.
-        """
+        """Starts the client; once per object."""
         with self._lock:
             if self._is_started:
                 raise ClientError(
@@ -64,7 +56,7 @@ class AdminClient:
             self._running, self._is_started = instance, True
 
     def shutdown(self) -> None:
-        """Ends it; once more is nothing."""
+        """Closes the client. Idempotent."""
         with self._lock:
             instance, self._running = self._running, None
         if instance is not None:
@@ -72,16 +64,11 @@ class AdminClient:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and has not ended."""
         return self._running is not None and not self._running.is_closed
 
     @property
     def instance(self) -> ClientInstance:
-        """The running instance.
-
-        Raises:
-            ClientError: It is not running.
-        """
+        """The running instance; an error before `start` and after `shutdown`."""
         if self._running is None:
             state = "shut down" if self._is_started else "not started"
             raise ClientError(
@@ -92,7 +79,6 @@ class AdminClient:
 
     @property
     def api(self) -> ClientApi:
-        """The requests of all clients."""
         return self.instance.api
 
     def ask(
@@ -104,28 +90,26 @@ class AdminClient:
         *,
         slow: bool = False,
     ) -> Response:
-        """What a server answers; `slow` is for what it computes, or asks a client for."""
+        """Sends a request and returns the answer; `slow` multiplies the timeout."""
         timeout = self.timeout * (SLOW if slow else 1)
         return self.api.ask(address, code, ext_fields, body, timeout=timeout)
 
     def route(self, topic: str) -> TopicRouteData:
-        """Where a topic is, as a name server says now."""
         return self.api.topic_route(topic, timeout=self.timeout)
 
     def cluster_info(self) -> ClusterInfo:
-        """All clusters and brokers, as a name server says now."""
         return self.api.cluster_info(timeout=self.timeout)
 
     def brokers_of(self, topic: str) -> list[BrokerAddress]:
-        """The brokers of a topic by name, each by its master, or a slave where there is no master."""
+        """The brokers of a topic by name: each master, or a slave where there is no master."""
         return self.addresses(self.route(topic).broker_datas)
 
     def brokers_if_there(self, topic: str) -> list[BrokerAddress]:
-        """The brokers of a topic; none where nobody has it."""
+        """The brokers of a topic; empty if the topic does not exist."""
         return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self.brokers_of(topic), [])
 
     def brokers_of_group(self, group: str, topic: str | None = None) -> list[BrokerAddress]:
-        """The brokers that know a group: those of its topic of retries, else of a topic that it consumes."""
+        """The brokers of a group's retry topic, else those of `topic`."""
         try:
             return self.brokers_of(RETRY_PREFIX + group)
         except ResponseError as error:
@@ -134,22 +118,13 @@ class AdminClient:
             return self.brokers_of(topic)
 
     def broker_of(self, topic: str, broker_name: str) -> str:
-        """The address of one of a topic's brokers.
-
-        Raises:
-            ClientError: It is none of them.
-        """
         address = dict(self.brokers_of(topic)).get(broker_name)
         if address is None:
             raise ClientError(f"there is no broker {broker_name}", next_step=f"topics.route({topic!r}) lists them")
         return address
 
     def broker_address(self, broker: str) -> str:
-        """Where a broker is asked, by its name or by an address.
-
-        Raises:
-            ClientError: The name server knows no such broker.
-        """
+        """The address of a broker, given by its name or by an address."""
         if ":" in broker:
             return broker
         brokers = self.cluster_info().brokers
@@ -160,11 +135,7 @@ class AdminClient:
         return address
 
     def masters(self, cluster: str | None = None) -> list[BrokerAddress]:
-        """The masters of all clusters, or of one.
-
-        Raises:
-            ClientError: No such cluster, or no master in it.
-        """
+        """The masters of one cluster, or of all."""
         info = self.cluster_info()
         if cluster is not None and cluster not in info.clusters:
             raise ClientError(
@@ -179,19 +150,17 @@ class AdminClient:
         return addresses
 
     def addresses(self, brokers: Iterable[BrokerData]) -> list[BrokerAddress]:
-        """Where brokers are asked, by name; those without an address are left out."""
+        """The addresses of brokers, sorted by name; brokers without an address are left out."""
         selected = [(broker.broker_name, select_address(broker)) for broker in brokers]
-        return sorted(
-            BrokerAddress(name, self.translated(address)) for name, address in selected if address is not None
-        )
+        return sorted(BrokerAddress(name, self.translate(address)) for name, address in selected if address is not None)
 
-    def translated(self, address: str) -> str:
+    def translate(self, address: str) -> str:
         """An address as it is reached from here."""
         return self._config.translated(address)
 
 
 def unless(code: int, request: Callable[[], T], default: T) -> T:
-    """What `ask` gives, or a default where a server answers with a code that means that there is none."""
+    """Returns the result of `request`, or `default` if the server answers with `code`."""
     try:
         return request()
     except ResponseError as error:
@@ -201,12 +170,10 @@ def unless(code: int, request: Callable[[], T], default: T) -> T:
 
 
 def select_address(broker: BrokerData) -> str | None:
-    """The address at which a broker is asked: its master's, else that of the slave with the lowest id.
+    """Chooses a broker's address: the master's, else that of the slave with the lowest id.
 
     Example:
         >>> select_address(BrokerData("c", "b", {2: "s:2", 1: "s:1"})), select_address(BrokerData("c", "b"))
         ('s:1', None)
-
-    Source: `BrokerData.selectBrokerAddr`, which takes any slave.
     """
     return broker.addresses[min(broker.addresses)] if broker.addresses else None

@@ -1,7 +1,7 @@
-"""Clusters and brokers: who is there, how they are configured, what they do.
+"""Clusters and brokers: members, configuration, runtime status.
 
-Source: `DefaultMQAdminExtImpl.examineBrokerClusterInfo`, `getBrokerConfig`, `updateBrokerConfig`,
-`fetchBrokerRuntimeStats`.
+Source: `DefaultMQAdminExtImpl.examineBrokerClusterInfo`, `DefaultMQAdminExtImpl.getBrokerConfig`,
+`DefaultMQAdminExtImpl.updateBrokerConfig`, `DefaultMQAdminExtImpl.fetchBrokerRuntimeStats`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ UPDATABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """A broker of a cluster, a master or a slave.
+    """A broker of a cluster, master or slave.
 
     Attributes:
         broker_name: Its name, which its slaves share.
@@ -73,25 +73,22 @@ class BrokerRow:
 
     @property
     def is_master(self) -> bool:
-        """Whether it takes messages."""
+        """Whether the broker accepts messages."""
         return self.broker_id == MASTER_ID
 
 
 class Clusters:
-    """`admin.clusters`: who is there."""
+    """`admin.clusters`: clusters and their brokers."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
 
     def info(self) -> ClusterInfo:
-        """All clusters and brokers.
-
-        Source: `DefaultMQAdminExtImpl.examineBrokerClusterInfo`.
-        """
+        """All clusters and brokers that the name server knows."""
         return self._client.cluster_info()
 
     def brokers(self) -> list[BrokerRow]:
-        """All brokers, a row for each address, by cluster, name and id."""
+        """All brokers, one row per address, sorted by cluster, name and id."""
         info = self.info()
         rows = [
             BrokerRow(cluster, name, broker_id, address)
@@ -104,24 +101,18 @@ class Clusters:
 
 
 class Brokers:
-    """`admin.brokers`: what each does, and how it is configured."""
+    """`admin.brokers`: status and configuration of each broker."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
 
     def status(self, broker: str) -> dict[str, str]:
-        """What a broker tells of itself: rates, queues of requests, offsets, disks; the names are RocketMQ's.
-
-        Source: `DefaultMQAdminExtImpl.fetchBrokerRuntimeStats`.
-        """
+        """Runtime status of a broker: rates, request queues, offsets, disks, by RocketMQ's names."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
         return JsonObject.of_body(body).member("table").texts_by_text()
 
     def config(self, broker: str) -> dict[str, str]:
-        """The configuration of a broker.
-
-        Source: `DefaultMQAdminExtImpl.getBrokerConfig`.
-        """
+        """The configuration of a broker."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_CONFIG).body
         return properties.loads(body.decode())
 
@@ -129,16 +120,14 @@ class Brokers:
         """Changes the configuration of a running broker.
 
         Args:
-            broker: Its name, for its master, or `host:port`.
-            changes: Values by RocketMQ's names; flags are written `true` and `false`.
-            force: Whether keys are allowed that are not in `UPDATABLE`: brokers take some that break them.
+            broker: Its name, which stands for its master, or `host:port`.
+            changes: Values by RocketMQ's keys; flags are `true` and `false`.
+            force: Allows keys that are not in `UPDATABLE`. Some of them break a running broker.
 
         Raises:
-            ArgumentError: A key that is not allowed, or none.
+            ArgumentError: A key is not allowed, or there is none.
             ResponseError: The broker refuses.
-            ClientError: It says that it took them, and has others.
-
-        Source: `DefaultMQAdminExtImpl.updateBrokerConfig`.
+            ClientError: The broker reports success but kept other values.
         """
         other_keys = sorted(set(changes) - UPDATABLE)
         if not changes or (other_keys and not force):

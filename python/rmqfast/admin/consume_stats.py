@@ -1,4 +1,4 @@
-"""Parses and adds up the consume stats of a group: where its queues end, and where the group goes on.
+"""Progress of consumer groups: parses the brokers' consume stats and adds them up.
 
 Source: `DefaultMQAdminExtImpl.examineConsumeStats`, `ConsumeStats`, `OffsetWrapper`.
 """
@@ -21,18 +21,16 @@ _COLUMNS = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offse
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """How far a group is in a queue.
+    """Progress of a group in a queue.
 
     Attributes:
-        broker_offset: Behind the queue's last message.
-        consumer_offset: Where the group goes on; 0 where it has no offset, too.
-        last_timestamp: When the last message that it passed was stored, in milliseconds since 1970; 0 for none.
+        broker_offset: End of the queue.
+        consumer_offset: Next offset of the group; 0 also means that the group has none.
+        last_timestamp: Store time of the last message consumed, in milliseconds since 1970; 0 for none.
 
     Example:
         >>> QueueProgress("orders", "broker-a", 0, broker_offset=10, consumer_offset=7, last_timestamp=0).diff
         3
-
-    Source: `OffsetWrapper`.
     """
 
     topic: str
@@ -44,22 +42,21 @@ class QueueProgress:
 
     @property
     def queue(self) -> MessageQueue:
-        """The queue."""
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
     @property
     def diff(self) -> int:
-        """Messages that the group has not passed."""
+        """Backlog of the queue in messages."""
         return self.broker_offset - self.consumer_offset
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumeStats(Sequence[QueueProgress]):
-    """The queues of a group, in the order of queues.
+    """Progress of a group in all its queues.
 
     Attributes:
-        rows: The queues.
-        consume_tps: Messages that it got in a second, of the last minute, by all brokers.
+        rows: The queues, sorted.
+        consume_tps: Messages consumed per second in the last minute, of all brokers.
 
     Example:
         >>> rows = [QueueProgress("orders", "broker-a", number, 10, 7, 0) for number in range(2)]
@@ -72,11 +69,11 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @property
     def diff_total(self) -> int:
-        """Messages that the group has not passed."""
+        """Backlog of all queues in messages."""
         return sum(row.diff for row in self.rows)
 
     def of_queue(self, queue: MessageQueue) -> QueueProgress | None:
-        """How far it is in one queue."""
+        """Progress in one queue."""
         return next((row for row in self.rows if row.queue == queue), None)
 
     @overload
@@ -101,31 +98,23 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumeStats:
-        """What one broker says.
+        """Parses the answer of one broker.
 
         Raises:
-            ResponseError: No JSON, or a member of another type.
-
-        Example:
-            >>> body = (b'{"consumeTps":1.5,"offsetTable":{{"brokerName":"b","queueId":0,"topic":"t"}:'
-            ...         b'{"brokerOffset":7,"consumerOffset":3,"lastTimestamp":0}}}')
-            >>> stats = ConsumeStats.of_body(body)
-            >>> stats.consume_tps, stats[0].diff, stats.diff_total
-            (1.5, 4, 4)
+            ResponseError: The body is no JSON, or a member has another type.
         """
         members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
         table = members.objects_by_queue("offsetTable", most=MAX_QUEUES)
         rows = [_row(queue, item) for queue, item in table.items()]
-        return cls(_ordered(rows), members.fraction("consumeTps"))
+        return cls(_sort(rows), members.fraction("consumeTps"))
 
     @classmethod
     def of_brokers(cls, answers: Sequence[ConsumeStats]) -> ConsumeStats:
-        """What several brokers say, together."""
-        return cls(_ordered([row for stats in answers for row in stats]), sum(stats.consume_tps for stats in answers))
+        """Adds up the stats of several brokers."""
+        return cls(_sort([row for stats in answers for row in stats]), sum(stats.consume_tps for stats in answers))
 
 
 def stats_at(client: AdminClient, broker: BrokerAddress, group: str, topic: str | None = None) -> ConsumeStats:
-    """How far a group is in the queues of one broker."""
     fields = {"consumerGroup": group, "topic": topic}
     return ConsumeStats.of_body(client.ask(broker.address, RequestCode.GET_CONSUME_STATS, fields, slow=True).body)
 
@@ -135,5 +124,5 @@ def _row(queue: MessageQueue, item: JsonObject) -> QueueProgress:
     return QueueProgress(queue.topic, queue.broker_name, queue.queue_id, *numbers)
 
 
-def _ordered(rows: Sequence[QueueProgress]) -> tuple[QueueProgress, ...]:
+def _sort(rows: Sequence[QueueProgress]) -> tuple[QueueProgress, ...]:
     return tuple(sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id)))

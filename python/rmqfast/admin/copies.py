@@ -1,4 +1,4 @@
-"""The copies of a message that members of a group sent back: delayed, to be consumed once more, or dead letters.
+"""Finds the copies that members of a group sent back: delayed ones, retries, dead letters.
 
 Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `ScheduleMessageService`.
 """
@@ -20,11 +20,11 @@ _LEVEL = re.compile(r"(\d{1,9})([smhd])")
 
 
 def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
-    """The copies of a message in a group, the oldest first; none where the message has no id of a producer."""
+    """The copies of a message in a group, oldest first; none for a message without a producer's id."""
     retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
     # a message goes back to its broker, or where that does not answer to another one of the topic of retries
     brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
-    delayed = [copy for broker in brokers for copy in _delayed(client, broker, message, retry)]
+    delayed = [copy for broker in brokers for copy in _delayed_copies(client, broker, message, retry)]
     retried = [
         _retry(client, broker, each, group)
         for broker in brokers
@@ -42,7 +42,7 @@ def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
     return sorted([*delayed_only, *retried, *dead_copies], key=lambda copy: copy.store_timestamp)
 
 
-def _delayed(client: AdminClient, broker: BrokerAddress, message: Any, retry: str) -> list[CopyFacts]:
+def _delayed_copies(client: AdminClient, broker: BrokerAddress, message: Any, retry: str) -> list[CopyFacts]:
     scheduled = [
         each for each in _with_key(client, broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) == retry
     ]
@@ -63,13 +63,11 @@ def _with_key(client: AdminClient, broker: BrokerAddress, topic: str, unique_key
 
 
 def delay_levels(text: str) -> list[int]:
-    """The times of delay levels in milliseconds, those of level 1 first.
+    """Parses `messageDelayLevel` to milliseconds, level 1 first.
 
     Example:
         >>> delay_levels("1s 5m 2h")
         [1000, 300000, 7200000]
-
-    Source: `ScheduleMessageService.parseDelayLevel`.
     """
     matches = [_LEVEL.fullmatch(word) for word in text.split()]
     return [int(match[1]) * _UNITS[match[2]] * 1000 for match in matches if match is not None]

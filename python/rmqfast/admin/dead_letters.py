@@ -1,6 +1,7 @@
-"""Dead letters: messages that a group has given up, and how it gets them once more.
+"""Dead letters: lists and resends messages that a group consumed too often without success.
 
-Source: `DlqMessageController` of the dashboard; what is sent is that of `DefaultMQPushConsumerImpl.sendMessageBack`.
+Source: `DlqMessageController` of the dashboard; what is sent is that of `DefaultMQPushConsumerImpl.sendMessageBack`;
+`DefaultMQPushConsumerImpl.consumeMessageDirectly`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _NOT_KEPT = frozenset(
 
 
 class DeadLetters:
-    """`admin.dead_letters`: what a group has consumed in vain too often, and how it gets that once more."""
+    """`admin.dead_letters`: lists and resends dead letters of a group."""
 
     def __init__(self, client: AdminClient, topics: Topics, groups: Groups) -> None:
         self._client, self._topics, self._groups = client, topics, groups
@@ -51,19 +52,19 @@ class DeadLetters:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[Any]:
-        """The dead letters of a group, the oldest of each broker first; those that were resent are among them.
+        """Lists the dead letters of a group, the oldest of each broker first, with those already resent.
 
         Args:
             group: The group.
-            max_messages: How many at most; `None` for all of them, which have to fit into memory.
-            begin_timestamp: Dead since this time or later, a time as of `MessageStore.scan`.
-            end_timestamp: Dead since this time or earlier.
+            max_messages: Limit; `None` for all, which must fit into memory.
+            begin_timestamp: Earliest store time of the dead letter, as in `MessageStore.scan`.
+            end_timestamp: Latest store time.
 
         Returns:
-            Messages of the topic `%DLQ%` and the group; their property `RETRY_TOPIC` is the topic that they come from.
+            Messages of the topic `%DLQ%<group>`. Their property `RETRY_TOPIC` names the original topic.
 
         Raises:
-            ResponseError: 17, there is no such group; or a broker refuses.
+            ResponseError: 17, the group does not exist; or a broker refuses.
 
         Example:
             >>> import rmqfast
@@ -85,18 +86,18 @@ class DeadLetters:
         return list(islice(letters, max_messages))
 
     def resend(self, message: Any) -> Any:
-        """Has a group consume a dead letter once more, as a message that it has never seen.
+        """Resends a dead letter to its group, as a message not consumed before.
 
-        A copy goes to the group's topic of retries, so that no other group gets it; members see it with its own topic,
-        keys and id. The dead letter stays where it is: brokers remove nothing but old files.
+        The copy goes to the group's retry topic, so no other group receives it. Members see it with its original topic,
+        keys and id. The dead letter itself stays: brokers only remove old files.
 
         Returns:
-            Where the copy is, a `SendResult`.
+            The place of the copy, a `SendResult`.
 
         Raises:
-            ArgumentError: It is no dead letter.
+            ArgumentError: The message is no dead letter.
             CorruptError: Its body does not decompress.
-            ClientError: No broker takes it.
+            ClientError: No broker accepts it.
 
         Example:
             >>> import rmqfast
@@ -105,9 +106,6 @@ class DeadLetters:
             ...     admin.create_group("cashiers")
             ...     [admin.dead_letters.resend(each).queue.topic for each in admin.dead_letters.of_group("cashiers")]
             []
-
-        Source: `DefaultMQPushConsumerImpl.sendMessageBack`; the dashboard has one member consume it at once instead
-        (`consumeMessageDirectly`), which needs a push consumer that is online.
         """
         import_module("rmqfast.client.producer")  # its import makes the producer known
         return self._client.instance.inner_producer.send(_copy_for_retry(message))

@@ -1,4 +1,4 @@
-"""Decides from facts alone where a message stops on its way to the members of a group.
+"""Decides from known facts where delivery of a message to a group stops.
 
 Source: `PullMessageProcessor`, `ExpressionMessageFilter`, `PullAPIWrapper.processPullResult`.
 """
@@ -15,7 +15,7 @@ from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionDat
 
 
 class Way(Enum):
-    """How far a message gets on its way to a member."""
+    """Last step that a message reaches on its way to a member."""
 
     DELIVERED = auto()
     FILTERED = auto()
@@ -24,13 +24,13 @@ class Way(Enum):
 
 
 class Delivery(NamedTuple):
-    """Where the way of a message ends.
+    """End of a message's way to a group.
 
     Attributes:
-        way: How far it gets.
-        reason: Why: what follows "by the broker", or "by the tag check of".
-        is_loss: Whether a member wants it that does not get it.
-        passed_by: The broker's filter that let it pass, where that is an expression, and why.
+        way: The last step reached.
+        reason: Completes "by the broker" or "by the tag check of".
+        is_loss: Whether a member subscribes to the message and does not receive it.
+        passed_by: The SQL92 filter of the broker that let it pass, and why.
     """
 
     way: Way
@@ -40,7 +40,7 @@ class Delivery(NamedTuple):
 
 
 def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
-    """Where the way of a message ends with what members want now."""
+    """Follows a message through the present filters of the broker and the members."""
     owner = group.member(queue.owner)
     broker_filter = filter_of(group, owner)
     if not group.is_online:
@@ -50,7 +50,7 @@ def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> 
     if not broker_filter.is_tag_type:
         return _by_sql(message, broker_filter, group, owner)
     if not passes_broker(broker_filter, message):
-        return _filtered(message, broker_filter, group, owner)
+        return _at_broker(message, broker_filter, group, owner)
     return _at_member(message, broker_filter, group, owner)
 
 
@@ -63,20 +63,20 @@ def _by_sql(
             Way.UNKNOWN, f"the broker does not say what {expression_of(broker_filter)} is of it: {answer.problem}"
         )
     if not answer.is_passed:
-        return _filtered(message, broker_filter, group, owner)
+        return _at_broker(message, broker_filter, group, owner)
     return _at_member(message, broker_filter, group, owner)._replace(
         passed_by=f"{expression_of(broker_filter)} ({answer.values_text})"
     )
 
 
 def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
-    """By what the broker filters: what pull consumers tell with each pull, for others what it keeps for the group."""
+    """The filter at the broker: a pull consumer's own, else the one stored for the group."""
     if group.pulls and owner is not None and owner.subscription is not None:
         return owner.subscription
     return group.subscription
 
 
-def _filtered(
+def _at_broker(
     message: MessageFacts, broker_filter: SubscriptionData, group: GroupFacts, owner: MemberFacts | None
 ) -> Delivery:
     setter = owner if group.pulls and owner is not None and broker_filter is owner.subscription else group.setter()
@@ -125,15 +125,11 @@ def _would_get(member: MemberFacts, message: MessageFacts) -> bool:
 
 
 def tag_text(message: MessageFacts) -> str:
-    """A message's tag, for people."""
     return f"its tag {message.tags}" if message.tags else "having no tag, it"
 
 
 def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether a broker gives a message out for a subscription: by its tag's hash, or as its filter was asked.
-
-    Source: `ExpressionMessageFilter.isMatchedByConsumeQueue`, `isMatchedByCommitLog`.
-    """
+    """Whether the broker delivers a message for a subscription: by tag hash, or by the SQL92 answer it gave."""
     if not subscription.is_tag_type:
         answer = message.sql.get(subscription.sub_string)
         return answer is not None and answer.is_passed is True
@@ -144,9 +140,6 @@ def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool
 
 
 def passes_member(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether a member keeps a message that it got.
-
-    Source: `PullAPIWrapper.processPullResult`.
-    """
+    """Whether a member keeps a message that it received."""
     is_checked = bool(subscription.tags_set) and not subscription.class_filter_mode
     return not is_checked or message.tags in subscription.tags_set

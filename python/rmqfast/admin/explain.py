@@ -1,6 +1,9 @@
-"""Explains why a message, a queue or a group is as it is, from all that brokers and members know of it.
+"""Explains the state of a message, a queue or a group from the answers of brokers and members.
 
-Source: none: RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackDetail` is what comes near.
+RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackDetail` comes closest.
+
+Source: `DefaultMQPushConsumerImpl.resetRetryAndNamespace`, `PullMessageProcessor`,
+`ClientManageProcessor.checkClientConfig`.
 """
 
 from __future__ import annotations
@@ -28,29 +31,28 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class Explainer:
-    """`admin.explain`: where a message is, and why."""
+    """`admin.explain`: finds a message or a backlog and says why it is there."""
 
     def __init__(self, client: AdminClient, groups: Groups, messages: Messages) -> None:
         self._client, self._groups, self._messages = client, groups, messages
 
     def explain(self, what: Any, group: str | None = None) -> Explanation:
-        """Says in sentences what happened to a message, or how a queue or a group stands, and what is not known.
+        """Explains the state of a message, a queue or a group, and names what is unknown.
 
-        It joins tag and hash, offsets, what the broker takes the group to want, what each member wants itself and
-        which queues it has, and the copies of messages that were sent back. Where members have changed since the
-        message was stored, its traces decide, or nothing does. What the broker's filter makes of a message and an
-        expression of SQL92 is asked of the broker itself. Nothing is changed.
+        It combines offsets, subscriptions of broker and members, the owners of queues, copies that were sent back, and
+        traces. If members changed after the message was stored, only traces can decide. SQL92 expressions are evaluated
+        by the broker. Nothing is changed.
 
         Args:
-            what: A message that was stored, a `MessageQueue`, or the name of a group.
-            group: The group, of a message or a queue; each group that consumes the topic unless given.
+            what: A stored message, a `MessageQueue`, or the name of a group.
+            group: The group to look at. Default: each group that consumes the topic.
 
         Returns:
-            Of several groups, `parts` has an explanation of each.
+            An explanation; for several groups, `parts` has one per group.
 
         Raises:
-            ResponseError: 17, nobody has the topic, or no member of the group was ever seen.
-            ArgumentError: Something else is to be explained.
+            ResponseError: 17, the topic does not exist, or no member of the group ever connected.
+            ArgumentError: `what` is something else.
 
         Example:
             >>> import rmqfast
@@ -131,17 +133,12 @@ class Explainer:
         )
 
     def _traces_of(self, message_id: str | None) -> list[TraceView]:
-        """What clients wrote about a message into the trace topic, where there is one."""
         if not message_id:
             return []
         return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self._messages.trace(message_id), [])
 
     def _brokers_that_know(self, group: str) -> list[BrokerAddress]:
-        """The brokers that have a group's topic of retries; of one whose members are new those that have the group.
-
-        Raises:
-            ResponseError: 17, nobody knows the group.
-        """
+        """The brokers with a group's retry topic; for a group whose members are new, those that know the group."""
         try:
             return self._client.brokers_of_group(group)
         except ResponseError as error:
@@ -152,7 +149,7 @@ class Explainer:
             return brokers
 
     def _subscriptions_at(self, brokers: Sequence[BrokerAddress], group: str) -> dict[str, SubscriptionData]:
-        """What brokers take a group to want, by topic: of several the newest, as each of them does it."""
+        """The stored subscriptions of a group by topic, the newest of several brokers."""
         newest: dict[str, SubscriptionData] = {}
         for broker in brokers:
             for topic, subscription in online_at(self._client, broker.address, group).subscriptions.items():
@@ -163,7 +160,7 @@ class Explainer:
     def _queues_of(
         self, brokers: Sequence[BrokerAddress], group: str, subscriptions: Mapping[str, SubscriptionData]
     ) -> list[MessageQueue]:
-        """The queues in which a group has offsets, and all of a topic that it subscribes to and has none of yet."""
+        """Queues with offsets of the group, and queues of its topics without any offset yet."""
         queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
         topics = {queue.topic for queue in queues}
         for topic in sorted(topic for topic in subscriptions.keys() - topics if not topic.startswith(RETRY_PREFIX)):
@@ -186,16 +183,12 @@ class Explainer:
         )
 
     def _original(self, message: Any) -> Any:
-        """The message itself: one that is consumed once more is shown with the topic that it came from.
-
-        Source: `DefaultMQPushConsumerImpl.resetRetryAndNamespace`.
-        """
+        """The message under its original topic, if it is a retry."""
         if message.reconsume_times > 0 and message.properties.get("RETRY_TOPIC") == message.topic:
             return self._messages.by_unique_key(message.topic, message.msg_id)
         return message
 
     def _broker_with(self, message: Any) -> str:
-        """The broker of a message that does not tell, by the address where it was stored."""
         for data in self._client.route(message.topic).broker_datas:
             if message.store_host in data.addresses.values():
                 return data.broker_name
@@ -207,7 +200,7 @@ class Explainer:
 def _sql_answers(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, group: GroupFacts
 ) -> dict[str, SqlAnswer]:
-    """What the broker says of each expression that the group or one of its members has, by expression.
+    """The broker's verdict on each SQL92 expression of the group and its members, by expression.
 
     Its own filter judges: its dialect counts, and whether it filters by SQL92 at all.
     """
@@ -219,11 +212,9 @@ def _sql_answers(
 def _sql_answer(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, subscription: SubscriptionData
 ) -> SqlAnswer:
-    """Pulls the message by the expression: what comes is it, or one behind it, or nothing.
+    """Pulls the message with the expression: the message comes if it passes, a later one or none if not.
 
     The broker compiles the expression first: in a pull, one that does not compile lets everything pass.
-
-    Source: `PullMessageProcessor`, `ClientManageProcessor.checkClientConfig`.
     """
     values, client_id = (
         {name: message.property(name) for name in names_in(subscription.sub_string)},

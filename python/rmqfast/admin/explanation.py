@@ -1,4 +1,4 @@
-"""The answer of `admin.explain`: sentences, and the facts that they are made of."""
+"""The answer of `admin.explain`: sentences, and the facts behind them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rmqfast.html import table
 
 
 class Outcome(StrEnum):
-    """What became of a message in a group.
+    """Fate of a message in a group.
 
-    `LOST` is a message that a member wants, or got, and nobody processed; `FILTERED` is one that nobody wants.
+    `LOST`: a member subscribes to it or received it, but nobody processed it. `FILTERED`: nobody subscribes to it.
 
     Example:
         >>> from rmqfast import Admin, EmbeddedCluster, Message, Producer
@@ -40,19 +40,19 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """What happened, and the facts that say so.
+    """An explanation in sentences, with the facts that support it.
 
     Attributes:
-        subject: What is explained.
-        sentences: What happened, the outcome first.
-        outcome: Of a message in one group.
-        message: What is known of the message.
-        queue: What is known of its queue, or the queue itself.
-        group: What is known of the group.
-        copies: What members sent back.
-        subscriptions: Of a group: what is kept for it, and what each member wants.
-        conflicts: Of a group: the topics of which its members want different things.
-        parts: An explanation of each group, or of each queue, where it is about several.
+        subject: The message, queue or group.
+        sentences: The explanation, the outcome first.
+        outcome: Fate of a message in one group.
+        message: Facts of the message.
+        queue: Facts of its queue, or of the queue itself.
+        group: Facts of the group.
+        copies: Copies that members sent back.
+        subscriptions: Of a group: the stored subscriptions and those of each member.
+        conflicts: Of a group: topics to which its members subscribe differently.
+        parts: One explanation per group or queue, if there are several.
 
     Example:
         >>> from rmqfast import Admin, EmbeddedCluster, MessageQueue
@@ -75,7 +75,7 @@ class Explanation:
 
     @property
     def sentence(self) -> str:
-        """What happened, in one sentence."""
+        """The outcome in one sentence."""
         return self.sentences[0] if self.sentences else ""
 
     def _repr_html_(self) -> str:
@@ -89,7 +89,7 @@ class Explanation:
 
 
 def ordinal(number: int) -> str:
-    """How often, for people.
+    """Writes a count as an ordinal number.
 
     Example:
         >>> [ordinal(number) for number in (1, 2, 3, 11, 22)]

@@ -1,6 +1,9 @@
-"""Facts of messages, groups, members, queues and copies, as plain values.
+"""Facts about messages, groups, members, queues and copies, as plain values.
 
 What is asked of brokers is in `explain`, what follows from it in `delivery` and `outcome`.
+
+Source: `ExpressionMessageFilter`, `MessageEvaluationContext`, `MessageExtBrokerInner.tagsString2tagsCode`,
+`String.hashCode`, `SelectorParser.jj`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\r\n]*|/\*.*?\*/|[0-9.][0-9A-Za-z.]*|([
 
 
 class CopyKind(StrEnum):
-    """Where the copy of a message is that was not consumed."""
+    """Kind of a copy that was sent back."""
 
     DELAYED = "DELAYED"
     RETRY = "RETRY"
@@ -30,14 +33,12 @@ class CopyKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SqlAnswer:
-    """Whether an expression of SQL92 lets a message pass, as the filter of its broker says.
+    """Verdict of the broker's SQL92 filter on a message.
 
     Attributes:
-        is_passed: Whether it does; `None` where the broker does not filter by it.
-        values: The properties that it names, as the message has them; `None` for one that is missing.
-        problem: Why the broker does not filter by it.
-
-    Source: `ExpressionMessageFilter`, `MessageEvaluationContext`.
+        is_passed: Whether the message passes; `None` if the broker does not filter by the expression.
+        values: Properties that the expression names, with the message's values; `None` for a missing one.
+        problem: Reason why the broker does not filter by it.
     """
 
     is_passed: bool | None = None
@@ -46,7 +47,7 @@ class SqlAnswer:
 
     @property
     def values_text(self) -> str:
-        """The properties, for people.
+        """The properties as text.
 
         Example:
             >>> SqlAnswer(is_passed=False, values={"a": "1", "b": None}).values_text
@@ -58,13 +59,13 @@ class SqlAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageFacts:
-    """A message.
+    """Facts about a message.
 
     Attributes:
         msg_id: The producer's id.
         tags: Its tag.
-        store_timestamp: When it was stored, in milliseconds since 1970.
-        sql: What its broker's filter says of it, by expression of SQL92.
+        store_timestamp: Store time in milliseconds since 1970.
+        sql: Verdicts of the broker's filter, by SQL92 expression.
     """
 
     queue: MessageQueue
@@ -76,22 +77,19 @@ class MessageFacts:
 
     @property
     def tags_code(self) -> int:
-        """The Java hash of its tag, by which brokers filter; 0 without a tag.
-
-        Source: `MessageExtBrokerInner.tagsString2tagsCode`.
-        """
+        """The Java hash of the tag, by which brokers filter; 0 without a tag."""
         return tag_hash(self.tags) if self.tags else 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemberFacts:
-    """A member of a group that is online.
+    """Facts about an online member of a group.
 
     Attributes:
-        client_id: The member.
-        subscription: What it wants of the topic itself; `None` where it does not subscribe to it, or does not tell.
-        queues: The queues that it has of the topic; `None` where it does not tell.
-        problem: Why it does not tell.
+        client_id: Its client id.
+        subscription: Its own subscription to the topic; `None` if it has none or does not answer.
+        queues: Its queues of the topic; `None` if it does not answer.
+        problem: Reason why it does not answer.
     """
 
     client_id: str
@@ -102,16 +100,16 @@ class MemberFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubscriptionFacts:
-    """What is kept for a group of a topic, or what one of its members wants of it.
+    """The subscription stored for a group, or that of one member.
 
     Attributes:
         topic: The topic.
-        client_id: The member; `None` for what the brokers keep for all of them.
-        subscription: Topic, expression, type and version; `None` where it does not subscribe, or does not tell.
-        queues: The queues that the member has of the topic; `None` where it does not tell.
-        differs: Whether a member wants something else than what is kept, so that it misses messages or drops them;
-            `None` where that is not known.
-        problem: Why the member does not tell.
+        client_id: The member; `None` for the one that the brokers store for the group.
+        subscription: Topic, expression, type and version; `None` if there is none or the member does not answer.
+        queues: The member's queues of the topic; `None` if it does not answer.
+        differs: Whether the member's subscription differs from the stored one, so that it misses or drops
+            messages; `None` if unknown.
+        problem: Reason why the member does not answer.
     """
 
     topic: str
@@ -124,12 +122,12 @@ class SubscriptionFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupFacts:
-    """A group, as far as a topic goes, as the broker of a queue knows it.
+    """Facts about a group and one topic, from the broker of a queue.
 
     Attributes:
         group: The group.
-        members: Those that are online.
-        subscription: What the broker takes all of them to want of the topic.
+        members: Its online members.
+        subscription: The subscription that the broker stores for the topic.
         consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull.
         message_model: `CLUSTERING` or `BROADCASTING`.
     """
@@ -147,20 +145,20 @@ class GroupFacts:
 
     @property
     def is_broadcasting(self) -> bool:
-        """Whether each member gets all messages."""
+        """Whether each member receives all messages."""
         return self.message_model == BROADCASTING
 
     @property
     def pulls(self) -> bool:
-        """Whether members tell with each pull what they want: then each has its own filter on the broker."""
+        """Whether members send their filter with each pull, so that each has its own at the broker."""
         return self.consume_type == ACTIVELY
 
     def member(self, client_id: str | None) -> MemberFacts | None:
-        """A member by its client id."""
+        """The member with a client id."""
         return next((member for member in self.members if member.client_id == client_id), None)
 
     def setter(self) -> MemberFacts | None:
-        """The member whose subscription the broker took for all."""
+        """The member whose subscription the broker stored for the group."""
         subscription = self.subscription
         if subscription is None:
             return None
@@ -173,14 +171,14 @@ class GroupFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueFacts:
-    """A queue, and how far a group is in it.
+    """Facts about a queue and the progress of a group.
 
     Attributes:
-        min_offset: Of the first message that is still there.
-        max_offset: Behind the last one.
-        consumer_offset: Where the group goes on; `None` where it has no offset.
-        owner: The member that has the queue; `None` for nobody, or where that is not known.
-        owner_is_assumed: Whether that is only worked out, as `AllocateMessageQueueAveragely` would share out.
+        min_offset: Offset of the first message still stored.
+        max_offset: End of the queue.
+        consumer_offset: Next offset of the group; `None` if it has none.
+        owner: The member that owns the queue; `None` for nobody or unknown.
+        owner_is_assumed: Whether the owner was computed with `AllocateMessageQueueAveragely`.
     """
 
     queue: MessageQueue
@@ -192,7 +190,7 @@ class QueueFacts:
 
     @property
     def behind(self) -> int:
-        """Messages that the group has not passed."""
+        """Backlog of the group in messages."""
         return self.max_offset - max(self.min_offset, self.consumer_offset or 0)
 
 
@@ -201,11 +199,11 @@ class CopyFacts:
     """A copy of a message that a member sent back.
 
     Attributes:
-        kind: Delayed, in the topic of retries, or a dead letter.
-        reconsume_times: How often the message was consumed in vain.
-        store_timestamp: When the copy was stored, in milliseconds since 1970.
-        due_timestamp: When it goes on to the topic of retries, of a delayed one.
-        consumer_offset: Where the group goes on in that queue, of one in the topic of retries.
+        kind: Delayed, in the retry topic, or a dead letter.
+        reconsume_times: Number of failed attempts.
+        store_timestamp: Store time of the copy in milliseconds since 1970.
+        due_timestamp: Time at which a delayed copy moves to the retry topic.
+        consumer_offset: Next offset of the group in the retry queue.
     """
 
     kind: CopyKind
@@ -218,26 +216,22 @@ class CopyFacts:
 
 
 def tag_hash(tag: str) -> int:
-    """The hash that queues have of a tag.
+    """The hash of a tag in consume queues: that of a Java `String`.
 
     Example:
         >>> tag_hash("TagA"), tag_hash("returned")
         (2598919, -306987569)
-
-    Source: `String.hashCode`.
     """
     value = java_hash(tag)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def names_in(expression: str) -> list[str]:
-    """The properties that an expression names, each once, in their order there.
+    """The properties that an SQL92 expression names, in their order, each once.
 
     Example:
         >>> names_in("a > 1 AND (region IN ('a b', 'it''s') OR a IS NULL) -- of 10L")
         ['a', 'region']
-
-    Source: `SelectorParser.jj`.
     """
     names = (match[1] for match in _TOKEN.finditer(expression))
     return list(dict.fromkeys(name for name in names if name is not None and name.upper() not in _KEYWORDS))

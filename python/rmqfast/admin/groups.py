@@ -1,7 +1,9 @@
-"""Groups: made, changed, removed, listed; who is in them, and how far they are.
+"""Consumer groups: creates, changes, deletes and lists them; members and progress.
 
-Source: `DefaultMQAdminExtImpl.createAndUpdateSubscriptionGroupConfig`, `examineConsumeStats`,
-`examineConsumerConnectionInfo`.
+Source: `DefaultMQAdminExtImpl.createAndUpdateSubscriptionGroupConfig`, `DefaultMQAdminExtImpl.examineConsumeStats`,
+`DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `UpdateSubGroupSubCommand`, `DeleteSubscriptionGroupCommand`,
+`DefaultMQAdminExtImpl.getAllSubscriptionGroup`, `DefaultMQAdminExtImpl.examineProducerConnectionInfo`,
+`DefaultMQAdminExtImpl.getConsumerRunningInfo`, `DefaultMQAdminExtImpl.queryTopicConsumeByWho`.
 """
 
 from __future__ import annotations
@@ -27,25 +29,23 @@ _NO_OFFSETS = "members tell their offsets within five seconds, once they have qu
 
 
 class Groups:
-    """`admin.groups`: made, changed, removed; who is in them, and how far they are."""
+    """`admin.groups`: creates, changes, deletes and describes consumer groups."""
 
     def __init__(self, client: AdminClient, topics: Topics) -> None:
         self._client, self._topics = client, topics
 
     def create(self, /, group: str | SubscriptionGroupConfig, *, cluster: str | None = None, **settings: Any) -> None:
-        """Makes a group on the masters of a cluster; one that is there gets what is given, and defaults.
+        """Creates a group on the masters of a cluster, or replaces its settings.
 
         Args:
-            group: Its name, or all of it.
-            cluster: The cluster; all of them unless given.
+            group: Its name, or a complete configuration.
+            cluster: The cluster. Default: all.
             **settings: Fields of `SubscriptionGroupConfig`, as `retry_max_times=3`.
 
         Raises:
-            ClientError: A name that groups may not have, no such cluster.
-            ArgumentError: A setting that there is not.
+            ClientError: The name is illegal, or the cluster does not exist.
+            ArgumentError: A setting does not exist.
             ResponseError: A broker refuses.
-
-        Source: `UpdateSubGroupSubCommand`.
         """
         config = group if isinstance(group, SubscriptionGroupConfig) else _config(group, settings)
         check_group(config.group_name)
@@ -53,16 +53,16 @@ class Groups:
             self._put_group(broker.address, config)
 
     def update(self, /, group: str, *, cluster: str | None = None, **settings: Any) -> None:
-        """Changes a group; what is not given stays as it is, broker by broker.
+        """Changes settings of a group on each broker and keeps the others.
 
         Args:
             group: The group.
-            cluster: The cluster; all of them unless given.
+            cluster: The cluster. Default: all.
             **settings: Fields of `SubscriptionGroupConfig`, as `retry_max_times=3`.
 
         Raises:
             ClientError: 26, no broker has the group.
-            ArgumentError: A setting that there is not.
+            ArgumentError: A setting does not exist.
             ResponseError: A broker refuses.
         """
         is_there = False
@@ -79,14 +79,12 @@ class Groups:
             )
 
     def delete(self, group: str, *, cluster: str | None = None, remove_offsets: bool = False) -> None:
-        """Removes a group from the masters of a cluster, and its topics of retries and of dead letters.
+        """Deletes a group from the masters of a cluster, with its retry and dead-letter topics.
 
-        Without `remove_offsets` a new group of that name goes on where it stopped.
+        Without `remove_offsets`, a new group of that name resumes at the old offsets.
 
         Raises:
             ResponseError: A broker refuses.
-
-        Source: `DeleteSubscriptionGroupCommand`.
         """
         fields = {"groupName": group, "removeOffset": remove_offsets, "cleanOffset": remove_offsets}
         for broker in self._client.masters(cluster):
@@ -96,23 +94,18 @@ class Groups:
             self._topics.delete(topic, cluster=cluster)
 
     def all(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """The groups of all masters by name, those that every broker has, too; of several brokers the first one counts.
-
-        Source: `DefaultMQAdminExtImpl.getAllSubscriptionGroup`.
-        """
+        """All groups by name, with the built-in ones; the first broker's settings if they differ."""
         tables = [configs_at(self._client, broker.address) for broker in self._client.masters(cluster)]
         return dict(sorted({name: config for table in reversed(tables) for name, config in table.items()}.items()))
 
     def progress(self, group: str, topic: str | None = None) -> ConsumeStats:
-        """How far a group is in its queues, of all brokers.
+        """Progress of a group in its queues on all brokers.
 
-        With a topic: in this one only, then also for a group that has no topic of retries.
+        With `topic`: in that topic only, which also works for a group without a retry topic.
 
         Raises:
-            ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
-            ClientError: 206, it has no offsets.
-
-        Source: `DefaultMQAdminExtImpl.examineConsumeStats`.
+            ResponseError: 17, the group has no retry topic: none of its members ever connected.
+            ClientError: 206, the group has no offsets.
         """
         answers = [stats_at(self._client, each, group, topic) for each in self._client.brokers_of_group(group, topic)]
         stats = ConsumeStats.of_brokers(answers)
@@ -122,13 +115,11 @@ class Groups:
         return stats
 
     def connections(self, group: str) -> ConsumerConnection:
-        """The members of a group, as the first of the brokers knows them that have its topic of retries.
+        """The online members of a group, from the first broker with its retry topic.
 
         Raises:
-            ResponseError: 206, nobody is online; 17, the group has no topic of retries.
-            ClientError: Nobody is online.
-
-        Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, which asks any of these brokers.
+            ResponseError: 206, no member is online; 17, the group has no retry topic.
+            ClientError: No member is online.
         """
         for broker in self._client.brokers_of_group(group)[:1]:
             members = members_at(self._client, broker.address, group)
@@ -137,13 +128,11 @@ class Groups:
         raise ClientError(f"no member of the group {group} is online", next_step=_NOBODY)
 
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
-        """The producers of a group, as the first broker of a topic knows them.
+        """The online producers of a group, from the first broker of a topic.
 
         Raises:
-            ResponseError: 1, it knows none; 17, nobody has the topic.
-            ClientError: There are none.
-
-        Source: `DefaultMQAdminExtImpl.examineProducerConnectionInfo`, which asks any of these brokers.
+            ResponseError: 1, the broker knows none; 17, the topic does not exist.
+            ClientError: No producer is online.
         """
         code, fields = RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": group}
         for broker in self._client.brokers_of(topic)[:1]:
@@ -153,12 +142,10 @@ class Groups:
         raise ClientError(f"no producer of the group {group} is online", next_step=_NOBODY)
 
     def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
-        """What a member of a group does right now.
+        """Running state of a member of a group.
 
         Raises:
-            ResponseError: 1, it is not online; 207, it does not answer.
-
-        Source: `DefaultMQAdminExtImpl.getConsumerRunningInfo`.
+            ResponseError: 1, the member is not online; 207, it does not answer.
         """
         brokers = self._client.brokers_of_group(group)
         for broker in brokers[:-1]:  # a client is connected to the brokers of its topics, not to all
@@ -170,26 +157,24 @@ class Groups:
         return running_info_at(self._client, brokers[-1].address, group, client_id, jstack=jstack)
 
     def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
-        """Topics of which members of one group want different things, so that messages get lost.
+        """Topics to which members of one group subscribe differently, so that messages get lost.
 
-        Without a group: of all that have a topic of retries.
+        Without `group`: of all groups with a retry topic.
 
         Raises:
-            ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
+            ResponseError: 17, the group has no retry topic: none of its members ever connected.
         """
         groups = self._groups_with_retries() if group is None else [group]
         return [conflict for each in groups for conflict in self._conflicts_of(each)]
 
     def of_topic(self, topic: str) -> list[str]:
-        """The groups that consume a topic: those that are online and those that have offsets, of all its brokers.
+        """Groups that consume a topic: those online and those with offsets, of all its brokers.
 
-        5.3.3 names the topic in place of groups that are online and have no offsets: these are looked for among all
-        groups then.
+        RocketMQ 5.3.3 answers with the topic in place of groups that are online and have no offsets; all groups are
+        searched then.
 
         Raises:
-            ResponseError: 17, nobody has the topic.
-
-        Source: `DefaultMQAdminExtImpl.queryTopicConsumeByWho`, which asks the first broker only.
+            ResponseError: 17, the topic does not exist.
         """
         groups = {
             group
@@ -224,7 +209,6 @@ class Groups:
 
 
 def configs_at(client: AdminClient, address: str) -> dict[str, SubscriptionGroupConfig]:
-    """The groups of one broker, by name."""
     body = client.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, slow=True).body
     table = JsonObject.of_body(body, most=MAX_STATS_BYTES).object("subscriptionGroupTable")
     names = [] if table is None else table.names()
@@ -232,7 +216,6 @@ def configs_at(client: AdminClient, address: str) -> dict[str, SubscriptionGroup
 
 
 def consumers_at(client: AdminClient, address: str, topic: str) -> tuple[str, ...]:
-    """The groups that consume a topic, as one broker says."""
     body = client.ask(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": topic}).body
     return JsonObject.of_body(body).texts("groupList", most=1_000_000)
 

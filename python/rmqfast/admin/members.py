@@ -1,6 +1,6 @@
-"""The members of a group: what brokers know of them, what each says of itself, and what does not fit together.
+"""Members of a group: the broker's view, each member's own answer, and their differences.
 
-Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `getConsumerRunningInfo`.
+Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `DefaultMQAdminExtImpl.getConsumerRunningInfo`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 
 
 class Members:
-    """The members of a group while one question is answered: each is asked once, as each silent one costs a timeout."""
+    """Members of a group during one query: each is asked once, since a silent one costs a timeout."""
 
     def __init__(self, client: AdminClient, group: str) -> None:
         self._client, self._group = client, group
@@ -32,7 +32,7 @@ class Members:
         self._silent: dict[tuple[str, str], RemotingError] = {}
 
     def answer(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
-        """What a member says through a broker, or why it does not: not all are connected to all brokers."""
+        """A member's answer through a broker, or the reason why there is none. Not all are connected to all brokers."""
         answer = self._answers.get(client_id) or self._silent.get((address, client_id))
         if answer is not None:
             return answer
@@ -44,7 +44,7 @@ class Members:
         return self._answers[client_id]
 
     def infos(self, brokers: Iterable[BrokerAddress]) -> Infos:
-        """What the members say that brokers know; one that is connected to several of them tells by the first one."""
+        """Answers of the members that brokers know, by client id; the first broker that reaches a member counts."""
         infos: dict[str, ConsumerRunningInfo | RemotingError] = {}
         for broker in brokers:
             for client_id in online_at(self._client, broker.address, self._group).client_ids:
@@ -53,7 +53,7 @@ class Members:
         return infos
 
     def facts(self, address: str, topic: str) -> GroupFacts:
-        """The group as one broker knows it, and what its members say themselves."""
+        """Facts about the group from one broker and from its members."""
         connections = online_at(self._client, address, self._group)
         return GroupFacts(
             group=self._group,
@@ -65,7 +65,7 @@ class Members:
 
 
 def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
-    """The members of a group, as one broker knows them.
+    """The members that one broker knows; `ResponseError` 206 if none is online.
 
     Raises:
         ResponseError: 206, nobody is online.
@@ -75,7 +75,7 @@ def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnect
 
 
 def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
-    """As `members_at`; without members where nobody is online."""
+    """The members that one broker knows; an empty answer if none is online."""
     nobody = ConsumerConnection(connections=())
     return unless(ResponseCode.CONSUMER_NOT_ONLINE, lambda: members_at(client, address, group), nobody)
 
@@ -83,7 +83,7 @@ def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnecti
 def running_info_at(
     client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
-    """What a member says of itself through one broker.
+    """A member's own answer through one broker; `ResponseError` 1 if it is not online, 207 if it does not answer.
 
     Raises:
         ResponseError: 1, it is not online; 207, it does not answer.
@@ -101,13 +101,13 @@ def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | Remoti
 
 
 def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
-    """The topics of which members want different things, as far as they tell."""
+    """Topics to which the members that answered subscribe differently."""
     subscriptions = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
     return conflicts_of(group, subscriptions)
 
 
 def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQueue]) -> tuple[str | None, bool]:
-    """The member that has a queue, and whether that is only worked out.
+    """The member that owns a queue, and whether that was only computed.
 
     Example:
         >>> queues = [MessageQueue("t", "b", number) for number in range(4)]
@@ -131,7 +131,7 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
 
 
 def subscriptions_of(subscriptions: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
-    """What is kept for a group and what its members want, topic by topic; topics of retries are left out.
+    """The stored subscriptions of a group and those of its members by topic, without retry topics.
 
     Example:
         >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)

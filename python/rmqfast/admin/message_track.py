@@ -1,6 +1,7 @@
-"""What became of a message, group by group, as mqadmin sees it.
+"""Fate of a message per group, as mqadmin reports it.
 
-Source: `DefaultMQAdminExtImpl.messageTrackDetail`, `consumed`, `MessageTrack`, `TrackType`.
+Source: `DefaultMQAdminExtImpl.messageTrackDetail`, `DefaultMQAdminExtImpl.consumed`, `MessageTrack`, `TrackType`,
+`CONSUME_BROADCASTING`.
 """
 
 from __future__ import annotations
@@ -33,10 +34,7 @@ BROADCAST_CONSUMPTION = 213
 
 
 class TrackType(StrEnum):
-    """What became of a message in a group.
-
-    Source: `TrackType`; `CONSUME_BROADCASTING` as of 5.x.
-    """
+    """Fate of a message in a group. `CONSUME_BROADCASTING` comes from RocketMQ 5.x."""
 
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
@@ -49,7 +47,7 @@ class TrackType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageTrack:
-    """What became of a message in a group: `CONSUMED` says that an offset passed it, not that anybody processed it."""
+    """Fate of a message in a group. `CONSUMED` means that an offset passed it, not that anybody processed it."""
 
     group: str
     track_type: TrackType
@@ -57,13 +55,12 @@ class MessageTrack:
 
 
 def track_of(client: AdminClient, groups: Groups, message: Any, group: str) -> MessageTrack:
-    """What became of a message in one group, as mqadmin sees it."""
     try:
         members = groups.connections(group)
     except ResponseError as error:
         # as with mqadmin any other error is UNKNOWN, and the description has it
         is_offline = error.code == ResponseCode.CONSUMER_NOT_ONLINE
-        return MessageTrack(group, TrackType.NOT_ONLINE if is_offline else TrackType.UNKNOWN, _described(error))
+        return MessageTrack(group, TrackType.NOT_ONLINE if is_offline else TrackType.UNKNOWN, _describe(error))
     except RmqError as error:
         return MessageTrack(group, TrackType.UNKNOWN, str(error))
     # as with mqadmin, though the offset may have passed the message
@@ -82,12 +79,12 @@ def _track_of_push(
     except (ResponseError, ClientError) as error:
         code = error.code if isinstance(error, ResponseError) else error.response_code
         if code != ResponseCode.CONSUMER_NOT_ONLINE:
-            return MessageTrack(group, TrackType.UNKNOWN, _described(error))
+            return MessageTrack(group, TrackType.UNKNOWN, _describe(error))
         # 4.9.4 has no such type: its broadcasting groups have no offsets on brokers, and so are NOT_ONLINE
         if members.message_model == BROADCASTING and _is_version_5(client, group):
             description = f"CODE:{BROADCAST_CONSUMPTION} DESC:{BROADCAST}"
             return MessageTrack(group, TrackType.CONSUME_BROADCASTING, description)
-        return MessageTrack(group, TrackType.NOT_ONLINE, _described(error))
+        return MessageTrack(group, TrackType.NOT_ONLINE, _describe(error))
     except RemotingError as error:
         return MessageTrack(group, TrackType.UNKNOWN, str(error))
     return MessageTrack(group, track_type(message, stats, members, _master_addresses(client)))
@@ -110,10 +107,7 @@ def _is_version_5(client: AdminClient, group: str) -> bool:
 def track_type(
     message: Any, stats: ConsumeStats, members: ConsumerConnection, master_addresses: dict[str, str]
 ) -> TrackType:
-    """What became of a message in a group of push consumers.
-
-    Source: `DefaultMQAdminExtImpl.consumed`, `messageTrackDetail`.
-    """
+    """Fate of a message in a group of push consumers."""
     passed = any(
         row.topic == message.topic
         and row.queue_id == message.queue_id
@@ -131,7 +125,7 @@ def track_type(
     return TrackType.CONSUMED
 
 
-def _described(error: ResponseError | ClientError) -> str:
+def _describe(error: ResponseError | ClientError) -> str:
     if isinstance(error, ResponseError):
         return f"CODE:{error.code} DESC:{error.remark}"
     has_none = error.response_code == ResponseCode.CONSUMER_NOT_ONLINE

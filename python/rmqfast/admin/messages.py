@@ -1,6 +1,8 @@
-"""Single messages: by id, by key, by place; their traces, and what became of them.
+"""Single messages: looks them up by id, key or place; their traces and their fate.
 
-Source: `MQAdminImpl.viewMessage`, `queryMessage`, `queryMessageByUniqKey`.
+Source: `MQAdminImpl.viewMessage`, `MQAdminImpl.queryMessage`, `MQAdminImpl.queryMessageByUniqKey`,
+`DefaultMQAdminExtImpl.viewMessage`, `QueryMsgByOffsetSubCommand`, `QueryMsgTraceByIdSubCommand.queryTraceByMsgId`,
+`DefaultMQAdminExtImpl.messageTrackDetail`.
 """
 
 from __future__ import annotations
@@ -29,49 +31,31 @@ WHOLE = SubscriptionData(topic="", sub_version=0)
 
 
 class MessagePlace(NamedTuple):
-    """What a broker's id of a message says.
-
-    Attributes:
-        address: `ip:port` of the broker that stored it.
-        physical_offset: Where it stands in the commit log.
-    """
-
     address: str
     physical_offset: int
 
 
-class Pulled(NamedTuple):
-    """What a pull brought.
-
-    Attributes:
-        messages: At the offset that was asked for, or behind it.
-        remark: What the broker says of it.
-        next_offset: Where the next pull begins.
-    """
-
+class PulledMessages(NamedTuple):
     messages: list[Any]
     remark: str
     next_offset: int
 
     def at(self, offset: int) -> Any:
-        """The message at an offset, `None` where it is not among those that came."""
         return next((message for message in self.messages if message.queue_offset == offset), None)
 
 
 class Messages:
-    """`admin.messages`: single messages, as `MessageView`s like those of consumers, and what became of them."""
+    """`admin.messages`: looks up messages, as `MessageView`s, with their traces and their fate."""
 
     def __init__(self, client: AdminClient, groups: Groups) -> None:
         self._client, self._groups = client, groups
 
     def by_id(self, message_id: str, topic: str | None = None) -> Any:
-        """The message with an id: the broker's, or with a topic the producer's.
+        """The message with a broker's id or, with a topic, a producer's id.
 
         Raises:
             UnknownMessageError: There is none.
-            ArgumentError: No broker's id, and no topic is given.
-
-        Source: `DefaultMQAdminExtImpl.viewMessage`.
+            ArgumentError: The id is no broker's id, and there is no topic.
         """
         try:
             # both kinds have 32 digits with IPv4: whether it is the broker's only the broker can say
@@ -90,19 +74,17 @@ class Messages:
     def by_key(
         self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: Time = 0, end_timestamp: Time = LATEST
     ) -> list[Any]:
-        """The messages with a key, of all brokers, the oldest first.
+        """The messages with a key, of all brokers, oldest first.
 
         Args:
             topic: The topic.
-            key: One of the keys.
-            max_messages: How many at most, of each broker.
-            begin_timestamp: Stored at this time or later, a time as of `MessageStore.scan`.
-            end_timestamp: Stored at this time or earlier.
+            key: One of the message's keys.
+            max_messages: Limit per broker.
+            begin_timestamp: Earliest store time, as in `MessageStore.scan`.
+            end_timestamp: Latest store time.
 
         Returns:
-            None where there are none, with Java an error (208).
-
-        Source: `MQAdminImpl.queryMessage`.
+            An empty list if there is none, where Java raises error 208.
         """
         messages = query(
             self._client,
@@ -117,12 +99,10 @@ class Messages:
         return [message for message in messages if key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
-        """The message with a producer's id: of several, the one that was stored first.
+        """The message with a producer's id; the one stored first if there are several.
 
         Raises:
             UnknownMessageError: There is none.
-
-        Source: `MQAdminImpl.queryMessageByUniqKey`.
         """
         listed = query(self._client, self._client.brokers_of(topic), topic, unique_key)
         messages = [message for message in listed if message.msg_id == unique_key]
@@ -136,9 +116,7 @@ class Messages:
 
         Raises:
             UnknownMessageError: There is none.
-            ResponseError: 17, nobody has the topic; or the broker refuses.
-
-        Source: `QueryMsgByOffsetSubCommand`.
+            ResponseError: 17, the topic does not exist; or the broker refuses.
         """
         pulled = pull(self._client, self._client.broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
         message = pulled.at(offset)
@@ -158,22 +136,22 @@ class Messages:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[TraceView]:
-        """What became of a message by the traces of those that sent and consumed it, step by step.
+        """Steps of a message from the traces of its producer and its consumers.
 
-        Clients tell it only where `enable_msg_trace` says so, and half a second later or so.
+        Clients write traces only with `enable_msg_trace`, about half a second later.
 
         Args:
-            message_id: The id that the producer gave; also one of a batch of this package's.
-            trace_topic: Where the clients send traces.
-            max_messages: Of the trace topic, how many at most, of each broker; each may have several steps.
-            begin_timestamp: Traces stored at this time or later, a time as of `MessageStore.scan`.
-            end_timestamp: Traces stored at this time or earlier.
+            message_id: The producer's id, also one of a batch sent by rmqfast.
+            trace_topic: The topic of the traces.
+            max_messages: Limit of trace messages per broker; each may hold several steps.
+            begin_timestamp: Earliest store time of the traces, as in `MessageStore.scan`.
+            end_timestamp: Latest store time of the traces.
 
         Returns:
-            The steps in the order in which they happened; none where no trace tells of it.
+            The steps in chronological order; empty if there is no trace.
 
         Raises:
-            ResponseError: 17, there is no such trace topic.
+            ResponseError: 17, the trace topic does not exist.
 
         Example:
             >>> import time, rmqfast
@@ -186,8 +164,6 @@ class Messages:
             ...         (step,) = admin.messages.trace(sent.msg_id)
             >>> step.trace_type.value, step.group, step.topic, step.tags, step.status
             ('Pub', 'shop', 'orders', 'paid', 'success')
-
-        Source: `QueryMsgTraceByIdSubCommand.queryTraceByMsgId`.
         """
         traces = self.by_key(
             trace_topic,
@@ -199,14 +175,12 @@ class Messages:
         return trace_views(message_id, traces)
 
     def track(self, message: Any, group: str | None = None) -> list[MessageTrack]:
-        """What became of a message in a group.
+        """Fate of a message in a group, as mqadmin reports it; `explain` tells more.
 
-        It is what mqadmin says; `explain` tells more. Without a group: each one that consumes the topic.
+        Without `group`: in each group that consumes the topic.
 
         Raises:
-            ResponseError: 17, nobody has the topic.
-
-        Source: `DefaultMQAdminExtImpl.messageTrackDetail`.
+            ResponseError: 17, the topic does not exist.
         """
         groups: Sequence[str] = [group] if group is not None else self._consumers(message.topic)
         return [track_of(self._client, self._groups, message, each) for each in groups]
@@ -216,7 +190,7 @@ class Messages:
         return consumers_at(self._client, first.address, topic)
 
     def _view(self, place: MessagePlace) -> Any:
-        address = self._client.translated(place.address)
+        address = self._client.translate(place.address)
         try:
             record = self._client.api.view_message(address, place.physical_offset, timeout=self._client.timeout)
         except ResponseError as error:
@@ -236,12 +210,12 @@ def pull(
     subscription: SubscriptionData,
     *,
     max_messages: int = 1,
-) -> Pulled:
-    """The first messages at an offset or behind it that a subscription wants.
+) -> PulledMessages:
+    """Pulls messages of a subscription from an offset on.
 
     Raises:
         ResponseError: The broker refuses.
-        RemotingProtocolError: It answers with messages of another queue.
+        RemotingProtocolError: The answer has messages of another queue.
     """
     fields = pull_fields(
         TOOLS_GROUP,
@@ -256,7 +230,7 @@ def pull(
     fetched = read_answer(queue, offset, address, answer)
     # without MIN_OFFSET and MAX_OFFSET as properties: a message looks as it does when looked up by its id
     messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
-    return Pulled(messages, answer.remark or "", fetched.next_begin_offset)
+    return PulledMessages(messages, answer.remark or "", fetched.next_begin_offset)
 
 
 def query(
@@ -270,7 +244,7 @@ def query(
     begin_timestamp: int = 0,
     end_timestamp: int = LATEST,
 ) -> list[Any]:
-    """Messages of a topic that brokers find by a key's hash, the oldest first; the caller sees which have that key."""
+    """Messages that brokers find by a key's hash, oldest first. The caller filters by the key itself."""
     messages: list[Any] = []
     for broker in brokers:
         try:
@@ -295,7 +269,7 @@ def query(
 
 
 def place_of_id(message_id: str) -> MessagePlace:
-    """The place that a broker's message id names.
+    """Parses a broker's message id; `ArgumentError` if the text is none.
 
     Raises:
         ArgumentError: The text is no id of a broker.

@@ -1,6 +1,8 @@
-"""Offsets of groups: set back, skipped, copied.
+"""Offsets of groups: reset, skip, copy.
 
-Source: `DefaultMQAdminExtImpl.resetOffsetByTimestamp`, `resetOffsetByTimestampOld`, `CloneGroupOffsetCommand`.
+Source: `DefaultMQAdminExtImpl.resetOffsetByTimestamp`, `DefaultMQAdminExtImpl.resetOffsetByTimestampOld`,
+`CloneGroupOffsetCommand`, `ResetOffsetByTimeCommand`, `SkipAccumulationSubCommand`,
+`DefaultMQAdminExtImpl.updateConsumeOffset`.
 """
 
 from __future__ import annotations
@@ -25,30 +27,28 @@ END = -1
 
 
 class Offsets:
-    """`admin.offsets`: where groups go on, set back, skipped, copied."""
+    """`admin.offsets`: resets and copies offsets of groups."""
 
     def __init__(self, client: AdminClient, groups: Groups) -> None:
         self._client, self._groups = client, groups
 
     def reset_by_time(self, group: str, topic: str, when: Time, *, force: bool = True) -> dict[MessageQueue, int]:
-        """Has a group go on with the messages of a time, on all brokers of a topic.
+        """Resets a group's offsets for a topic, on all its brokers, to a time.
 
-        Members that are online are notified by the broker, and go on there ten seconds later; without members the
-        offsets of the broker are set.
+        The broker notifies online members, which switch within ten seconds. Without online members, the stored offsets
+        are set.
 
         Args:
             group: The group.
             topic: The topic.
             when: A time with a zone, or milliseconds since 1970; -1 for the end of the queues.
-            force: Whether to go forward, too, not only back.
+            force: Allows moving forward as well as back.
 
         Returns:
-            Where it goes on, by queue; no queue of it where `force` would be needed.
+            The new offset per queue; queues that would need `force` are missing.
 
         Raises:
-            ResponseError: 17, nobody has the topic; 1, the group has no offset for a queue.
-
-        Source: `ResetOffsetByTimeCommand`.
+            ResponseError: 17, the topic does not exist; 1, the group has no offset for a queue.
         """
         timestamp = _milliseconds(when)
         offsets: dict[MessageQueue, int] = {}
@@ -62,27 +62,22 @@ class Offsets:
         return offsets
 
     def reset_to_begin(self, group: str, topic: str) -> dict[MessageQueue, int]:
-        """Has a group consume once more from the first message that is still there: see `reset_by_time`."""
+        """Resets a group to the first message still stored; see `reset_by_time`."""
         return self.reset_by_time(group, topic, 0)
 
     def reset_to_end(self, group: str, topic: str) -> dict[MessageQueue, int]:
-        """Has a group leave out what it is behind with: see `reset_by_time`.
-
-        Source: `SkipAccumulationSubCommand`.
-        """
+        """Skips the backlog of a group; see `reset_by_time`."""
         return self.reset_by_time(group, topic, END)
 
     def reset(self, group: str, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
-        """Sets where a group goes on in a queue.
+        """Sets the offset of a group in one queue.
 
         With `force` also while members are online, which overwrite it within seconds.
 
         Raises:
-            ArgumentError: A negative offset.
+            ArgumentError: The offset is negative.
             ClientError: Members are online.
-            ResponseError: 17, nobody has the topic.
-
-        Source: `DefaultMQAdminExtImpl.updateConsumeOffset`.
+            ResponseError: 17, the topic does not exist.
         """
         offset = integer("offset", offset, 0)
         address = self._client.broker_of(queue.topic, queue.broker_name)
@@ -94,18 +89,16 @@ class Offsets:
         self._set(address, group, queue, offset)
 
     def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
-        """Has a group go on in a topic where another one is.
+        """Copies the offsets of a group for a topic to another group.
 
-        Nobody of the target should be online. Brokers of 5.x must know it.
+        The target group should be offline. Brokers of RocketMQ 5.x must know it.
 
         Returns:
-            What was copied, by queue.
+            The copied offset per queue.
 
         Raises:
-            ResponseError: 17, nobody has the topic.
-            ClientError: 206, the source has no offsets.
-
-        Source: `CloneGroupOffsetCommand`, which copies the ends of the queues of all topics.
+            ResponseError: 17, the topic does not exist.
+            ClientError: 206, the source group has no offsets.
         """
         addresses = dict(self._client.brokers_of(topic))
         rows = [row for row in self._groups.progress(source, topic) if row.broker_name in addresses]
@@ -125,10 +118,6 @@ class Offsets:
     def _reset_offline(
         self, broker: BrokerAddress, group: str, topic: str, timestamp: int, *, force: bool
     ) -> dict[MessageQueue, int]:
-        """Sets offsets on the broker, as nobody is online.
-
-        Source: `DefaultMQAdminExtImpl.resetOffsetByTimestampOld`.
-        """
         committed = {row.queue: row.consumer_offset for row in stats_at(self._client, broker, group, topic)}
         offsets: dict[MessageQueue, int] = {}
         # a group without any offset here gets one in each queue, as with `resetOffsetByTimestampOld`
@@ -155,11 +144,6 @@ class Offsets:
 
 
 def _milliseconds(when: Time) -> int:
-    """Milliseconds since 1970.
-
-    Raises:
-        ArgumentError: A time without a zone, one before 1970, or none.
-    """
     if isinstance(when, datetime) and when.tzinfo is None and when == when:  # noqa: PLR0124 - NaT does not
         raise ArgumentError(f"when: expected a time with a zone, got {when.isoformat()}")
     timestamp = milliseconds(when, name="when")

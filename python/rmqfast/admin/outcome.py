@@ -1,4 +1,4 @@
-"""Decides from facts alone what became of a message in a group.
+"""Decides from known facts the fate of a message in a group.
 
 Source: `DefaultMQAdminExtImpl.consumed`, `SendMessageProcessor.asyncConsumerSendMsgBack`.
 """
@@ -21,8 +21,6 @@ PASSED_UNKNOWN = "passed by the offset: whether anybody processed it is not know
 
 
 class Verdict(NamedTuple):
-    """An outcome and why."""
-
     outcome: Outcome
     sentences: Sequence[str]
 
@@ -34,14 +32,13 @@ def verdict_of(
     copies: Sequence[CopyFacts] = (),
     traces: Sequence[TraceView] = (),
 ) -> Verdict:
-    """What became of a message in a group."""
     if group.is_broadcasting:
         return Verdict(Outcome.BROADCASTING, [BROADCAST])
     if copies:
         return _of_copies(copies, group)
     if queue.consumer_offset is None or message.queue_offset >= queue.consumer_offset:
         return _not_passed(message, queue, group)
-    return _passed(message, queue, group, traces)
+    return _verdict_of_passed(message, queue, group, traces)
 
 
 def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
@@ -91,14 +88,16 @@ def _not_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> 
     return Verdict(Outcome.NOT_CONSUMED_YET, sentences)
 
 
-def _passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
+def _verdict_of_passed(
+    message: MessageFacts, queue: QueueFacts, group: GroupFacts, traces: Sequence[TraceView]
+) -> Verdict:
     delivery = delivery_of(message, queue, group)
     if delivery.way is Way.UNKNOWN:
         verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {delivery.reason}"])
     elif (doubt := _newer_than(message, queue, group)) is not None:
         verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {doubt}", f"today {_by_today(delivery, queue)}"])
     else:
-        verdict = _decided(delivery, queue)
+        verdict = _decide(delivery, queue)
     # a trace tells that a member processed it, an offset only that it was passed
     if verdict.outcome is Outcome.UNKNOWN:
         verdict = _by_traces(verdict, group, traces)
@@ -106,10 +105,10 @@ def _passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts, traces:
 
 
 def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> str | None:
-    """Why what members want and have now need not be what counted when the message was passed.
+    """Explains why the present subscriptions may not be those under which the message was passed.
 
-    Each member's rebalance makes the subscription anew: one that is no newer than the message says that neither tags
-    nor owners of queues have changed since.
+    Each rebalance of a member makes its subscription anew. One that is no newer than the message proves that neither
+    tags nor owners of queues have changed since.
     """
     subscription = filter_of(group, group.member(queue.owner))
     if subscription is None or not subscription.sub_version > message.store_timestamp > 0:
@@ -130,7 +129,7 @@ def _by_today(delivery: Delivery, queue: QueueFacts) -> str:
     return f"{member} would get it, {delivery.reason}"
 
 
-def _decided(delivery: Delivery, queue: QueueFacts) -> Verdict:
+def _decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
     outcome = Outcome.LOST if delivery.is_loss else Outcome.FILTERED
     member = queue.owner or "a member"
     filtered = "" if delivery.passed_by is None else f"passed by the broker's filter {delivery.passed_by}, "
@@ -143,7 +142,7 @@ def _decided(delivery: Delivery, queue: QueueFacts) -> Verdict:
 
 
 def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
-    """What members wrote into the trace topic decides where offsets and subscriptions do not."""
+    """Decides by the members' traces if offsets and subscriptions do not."""
     for step in traces:
         if step.trace_type is TraceType.SUB_AFTER and step.group == group.group and step.is_success:
             text = f"consumed: by its trace {step.client_host} processed it at {time_text(step.timestamp)}"
@@ -155,7 +154,6 @@ def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView])
 
 
 def _reservations(queue: QueueFacts, group: GroupFacts) -> list[str]:
-    """What is taken for granted or not known."""
     sentences = []
     if queue.owner is not None and queue.owner_is_assumed:
         sentences.append(f"{queue.owner} does not tell which queues it has: that it has this one is worked out")
@@ -163,12 +161,10 @@ def _reservations(queue: QueueFacts, group: GroupFacts) -> list[str]:
 
 
 def silent_members(group: GroupFacts) -> list[str]:
-    """What is not known, as members do not tell."""
     return [f"not known: what {m.client_id} wants and has: {m.problem}" for m in group.members if m.problem]
 
 
 def owner_text(queue: QueueFacts, group: GroupFacts) -> str:
-    """Who has a queue, for people."""
     if queue.owner is not None:
         return queue.owner
     if not group.is_online:

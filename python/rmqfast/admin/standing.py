@@ -1,4 +1,4 @@
-"""Describes in sentences how a queue and a group stand.
+"""Describes the progress of a group in sentences.
 
 Source: `ConsumerProgressSubCommand`, `ConsumerStatusSubCommand`.
 """
@@ -17,7 +17,6 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 def queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
-    """How a group stands in a queue."""
     if group.is_broadcasting:
         return [BROADCAST]
     offset = "no offset" if queue.consumer_offset is None else f"offset {queue.consumer_offset}"
@@ -35,7 +34,6 @@ def queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
 def group_sentences(
     group: GroupFacts, queues: Sequence[QueueFacts], conflicts: Sequence[SubscriptionConflict]
 ) -> list[str]:
-    """How a group stands."""
     names = ", ".join(member.client_id for member in group.members)
     kind = "pull" if group.pulls else "push"
     online = f"{len(group.members)} members online ({kind}, {group.message_model}): {names}"

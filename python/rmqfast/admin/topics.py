@@ -1,7 +1,10 @@
-"""Topics: made, changed, removed, and what is in them.
+"""Topics: creates, changes, deletes and describes them.
 
-Source: `DefaultMQAdminExtImpl.createAndUpdateTopicConfig`, `deleteTopicInBroker`, `deleteTopicInNameServer`,
-`examineTopicRouteInfo`, `examineTopicStats`.
+Source: `DefaultMQAdminExtImpl.createAndUpdateTopicConfig`, `DefaultMQAdminExtImpl.deleteTopicInBroker`,
+`DefaultMQAdminExtImpl.deleteTopicInNameServer`, `DefaultMQAdminExtImpl.examineTopicRouteInfo`,
+`DefaultMQAdminExtImpl.examineTopicStats`, `TopicOffset`, `UpdateTopicSubCommand`, `UpdateTopicPermSubCommand`,
+`DeleteTopicSubCommand.deleteTopic`, `DefaultMQAdminExtImpl.fetchAllTopicList`,
+`DefaultMQAdminExtImpl.fetchTopicsByCLuster`, `TopicStatsTable`.
 """
 
 from __future__ import annotations
@@ -28,12 +31,12 @@ MAX_STATS_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class TopicOffset:
-    """What a queue has.
+    """Offsets of a queue.
 
     Attributes:
-        min_offset: Of the first message that is still there.
-        max_offset: Behind the last one.
-        last_update_timestamp: When the last message was stored, in milliseconds since 1970; 0 for an empty queue.
+        min_offset: Offset of the first message still stored.
+        max_offset: End of the queue.
+        last_update_timestamp: Store time of the last message, in milliseconds since 1970; 0 for an empty queue.
 
     Example:
         >>> from rmqfast import Admin, EmbeddedCluster
@@ -41,8 +44,6 @@ class TopicOffset:
         ...     admin.create_topic("orders", 1)
         ...     [(row.queue_id, row.max_offset) for row in admin.topics.status("orders")]
         [(0, 0)]
-
-    Source: `TopicOffset`.
     """
 
     topic: str
@@ -54,12 +55,11 @@ class TopicOffset:
 
     @property
     def queue(self) -> MessageQueue:
-        """The queue."""
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
 
 class Topics:
-    """`admin.topics`: made, changed, removed, and what is in them."""
+    """`admin.topics`: creates, changes, deletes and describes topics."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
@@ -75,22 +75,20 @@ class Topics:
         broker_names: Sequence[str] | None = None,
         order: bool = False,
     ) -> None:
-        """Makes a topic on the masters of a cluster, or gives it other queues and permissions.
+        """Creates a topic on the masters of a cluster, or sets queues and permissions of an existing one.
 
         Args:
             topic: Its name.
-            queues: Queues on each broker.
-            read_queues: Queues that consumers see, where those are others.
-            perm: 4 to read, 2 to write, 1 to let new topics inherit from it; added up.
-            cluster: The cluster; all of them unless given.
+            queues: Queues per broker.
+            read_queues: Queues that consumers see. Default: `queues`.
+            perm: Sum of 4 (read), 2 (write) and 1 (new topics inherit from it).
+            cluster: The cluster. Default: all.
             broker_names: Only these brokers of it.
-            order: Whether it is an ordered topic; brokers ignore it.
+            order: Marks the topic as ordered, which brokers ignore.
 
         Raises:
-            ClientError: A name that topics may not have, no such cluster or broker.
+            ClientError: The name is illegal, or the cluster or a broker does not exist.
             ResponseError: A broker refuses.
-
-        Source: `UpdateTopicSubCommand`.
         """
         check_topic(topic)
         config = TopicConfig(
@@ -112,34 +110,30 @@ class Topics:
         perm: int | None = None,
         broker_names: Sequence[str] | None = None,
     ) -> None:
-        """Changes a topic where it is; what is not given stays as it is, broker by broker.
+        """Changes a topic on each of its brokers; settings left out stay.
 
         Args:
             topic: The topic.
-            queues: Queues that producers see, and consumers unless `read_queues` says otherwise.
+            queues: Queues that producers see, and consumers unless `read_queues` is given.
             read_queues: Queues that consumers see.
-            perm: 4 to read, 2 to write; added up.
+            perm: Sum of 4 (read) and 2 (write).
             broker_names: Only these brokers.
 
         Raises:
-            ResponseError: 17, nobody has the topic; or a broker refuses.
-
-        Source: `UpdateTopicPermSubCommand`.
+            ResponseError: 17, the topic does not exist; or a broker refuses.
         """
         route = self._client.route(topic)
         addresses = dict(self._client.addresses(route.broker_datas))
         for data in route.queue_datas:
             if broker_names is None or data.broker_name in broker_names:
-                config = _changed(topic, data, queues=queues, read_queues=read_queues, perm=perm)
+                config = _with_changes(topic, data, queues=queues, read_queues=read_queues, perm=perm)
                 self._put_topic(addresses[data.broker_name], config)
 
     def delete(self, topic: str, *, cluster: str | None = None) -> None:
-        """Removes a topic from the masters of a cluster, and from all name servers.
+        """Deletes a topic from the masters of a cluster and from all name servers.
 
         Raises:
-            ResponseError: A broker refuses, as it does for topics of the system.
-
-        Source: `DeleteTopicSubCommand.deleteTopic`.
+            ResponseError: A broker refuses, as for system topics.
         """
         # brokers first: one that still has the topic would register it anew
         for broker in self._client.masters(cluster):
@@ -149,31 +143,24 @@ class Topics:
             self._client.ask(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
 
     def all(self, *, cluster: str | None = None) -> list[str]:
-        """All topics by name, those of the system, of retries and of dead letters, too.
-
-        Source: `DefaultMQAdminExtImpl.fetchAllTopicList`, `fetchTopicsByCLuster`.
-        """
+        """All topics by name, with system, retry and dead-letter topics."""
         api, timeout = self._client.api, self._client.timeout
         names = api.all_topics(timeout=timeout) if cluster is None else api.topics_of_cluster(cluster, timeout=timeout)
         return sorted(set(names))
 
     def route(self, topic: str) -> TopicRouteData:
-        """Where a topic is.
+        """Brokers and queues of a topic.
 
         Raises:
-            ResponseError: 17, nobody has it.
-
-        Source: `DefaultMQAdminExtImpl.examineTopicRouteInfo`.
+            ResponseError: 17, the topic does not exist.
         """
         return self._client.route(topic)
 
     def status(self, topic: str) -> list[TopicOffset]:
-        """What the queues of a topic have, of all its brokers, in the order of the queues.
+        """Offsets of all queues of a topic, sorted by queue.
 
         Raises:
-            ResponseError: 17, nobody has the topic.
-
-        Source: `DefaultMQAdminExtImpl.examineTopicStats`.
+            ResponseError: 17, the topic does not exist.
         """
         code, fields = RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}
         bodies = [
@@ -207,12 +194,10 @@ class Topics:
 
 
 def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:
-    """What an answer says of a topic's queues.
+    """Parses `TopicStatsTable`; `ResponseError` if the body is no JSON, or a member has another type.
 
     Raises:
         ResponseError: No JSON, or a member of another type.
-
-    Source: `TopicStatsTable`.
     """
     table = JsonObject.of_body(body, most=MAX_STATS_BYTES).objects_by_queue("offsetTable", most=MAX_QUEUES)
     return [
@@ -228,7 +213,7 @@ def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:
     ]
 
 
-def _changed(
+def _with_changes(
     topic: str, data: QueueData, *, queues: int | None, read_queues: int | None, perm: int | None
 ) -> TopicConfig:
     config = TopicConfig(

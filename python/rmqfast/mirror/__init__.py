@@ -1,4 +1,4 @@
-"""A live copy of a cluster's brokers: their logs over the HA port, with queues, index and configuration.
+"""Live copies of a cluster's brokers: their logs over the HA port, with queues, index and configuration.
 
 Source: `HAClient`, `SlaveSynchronize`.
 """

@@ -1,4 +1,4 @@
-"""Mirrors one broker: finds its log, follows it, and goes on after whatever ends that."""
+"""Mirrors one broker: finds its log, follows it, and resumes after each end."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ from rmqfast.threads import new_event, new_thread
 __all__ = ["BrokerMirror"]
 
 _log = logger_of(__name__)
-#: How often the master is asked where its log ends.
+#: Seconds between requests for the end of the master's log.
 POLL = 1.0
-#: How often it is looked whether a copy that is to end has caught up.
+#: Seconds between checks whether a copy with `once` has caught up.
 LOOK = 0.02
-#: How often its configuration is copied: the rhythm of slaves of 4.9.4.
+#: Seconds between copies of the configuration: those of slaves of 4.9.4.
 CONFIG_EVERY = 10.0
-#: Seconds until a connection is tried again.
+#: Seconds until the next attempt to connect.
 RETRY = 1.0
-#: Until a disk that was full is.
+#: Seconds until the next attempt after a full disk.
 RETRY_FULL = 5.0
-#: Of two records that differ the first bytes do: sizes, offsets, times.
+#: Two different records differ within these bytes: sizes, offsets, times.
 HEAD = 128
-#: How much of the copy is compared with the log when it goes on.
+#: Bytes at the copy's end that are compared with the log before the copy grows.
 OVERLAP = 64 << 10
-#: What to do about a master that has nothing of a slave's copy.
 NOTHING_LEFT = "is it another broker, or one that lost its store? a slave of that begins with a new store"
-#: Ends after which the next connection is as good.
+#: Ends that do not speak against the next connection.
 PASSING = frozenset({"connect", "closed", "silent", "stalled", "frame"})
 
 
@@ -58,11 +57,9 @@ class _Progress:
 
 @dataclass
 class _Attempt:
-    """What one connection is to bring."""
-
     source: Source
     bounds: LogBounds
-    #: Where the log is asked for from, and where the copy ended then: between them both are compared.
+    #: The log is read from `start`; up to `end`, the copy's end, both are compared.
     start: int
     end: int
 
@@ -71,13 +68,13 @@ class BrokerMirror:
     """A thread that keeps a directory a copy of a broker's store.
 
     Args:
-        client: Asks name server and brokers.
+        client: Sends requests to name server and brokers.
         broker_name: The broker.
-        copy: The store to copy it to.
-        options: How.
-        once: End where the log ended when the mirror caught up with it.
-        as_slave: Report what the copy has, as a slave does.
-        tls: Who this side is, and who is trusted, where the log is served with TLS. A slave that has it takes no other.
+        copy: The directory of the copy.
+        options: The mirror's options.
+        once: Stop once the copy has what the log had when the mirror caught up.
+        as_slave: Report positions to the master, as a slave does.
+        tls: TLS of the HA port. A slave with TLS accepts no other master.
     """
 
     def __init__(
@@ -103,20 +100,19 @@ class BrokerMirror:
         self._following: Following | None = None
         self._addresses_tried = 0
         self._overlap = OVERLAP
-        #: Kind and offset of an end that a flipped bit makes, too: it counts if it comes twice.
+        #: Kind and offset of the last end that a flipped bit on the wire could also cause: it counts if it comes twice.
         self._suspicion: tuple[str, int | None] | None = None
         self._next_config = 0.0
-        self._told = ""
+        self._last_note = ""
         self._pruning = Pruning(client)
         self._has_followed = False
         self._thread = new_thread(self._run, name=f"rmqfast-mirror-{broker_name}")
 
     def start(self) -> None:
-        """Begins."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it; what was read is written, and the store is closed."""
+        """Stops following, writes what was read, closes the store."""
         self._stopping.set()
         with self._lock:
             following = self._following
@@ -125,13 +121,12 @@ class BrokerMirror:
         self._thread.join()
 
     def join(self, timeout: float) -> bool:
-        """Waits until it ended, as with `once` or a failure; whether it did."""
+        """Waits for the thread to end; returns whether it did."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     @property
     def status(self) -> MirrorStatus:
-        """How far it is."""
         with self._lock:
             progress, following = replace(self._progress), self._following
         if following is not None:
@@ -157,7 +152,7 @@ class BrokerMirror:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                if self._tried():
+                if self._round_or_wait():
                     break
             self._show(MirrorState.STOPPED)
         except RmqError as error:
@@ -173,8 +168,8 @@ class BrokerMirror:
         _log.error("the mirror of %s ended: %s", self.broker_name, error)
         self._show(MirrorState.FAILED, note=str(error).replace("\n", "; "))
 
-    def _tried(self) -> bool:
-        """A round; whether the mirror is done. What may be better in a moment is waited for."""
+    def _round_or_wait(self) -> bool:
+        """Runs a round; waits if it failed for a reason that may pass. Returns whether the mirror is done."""
         try:
             return self._round()
         except (RemotingError, ClientError) as error:
@@ -184,8 +179,8 @@ class BrokerMirror:
             return self._wait(RETRY_FULL, str(error))
 
     def _round(self) -> bool:
-        """Follows over one connection; whether the mirror is done."""
-        source = self._found_source()
+        """Follows over one connection. Returns whether the mirror is done."""
+        source = self._find_source()
         if source is None:
             return self._wait(RETRY, f"nobody has a log of {self.broker_name} that may be followed")
         bounds = log_bounds(self._client, source.address)
@@ -203,7 +198,7 @@ class BrokerMirror:
         bounds = log_bounds(self._client, source.address)
         return self._follow(_Attempt(source, bounds, start, replica.bounds[1]), replica)
 
-    def _found_source(self) -> Source | None:
+    def _find_source(self) -> Source | None:
         try:
             source = find_source(
                 self._client,
@@ -233,11 +228,11 @@ class BrokerMirror:
             )
 
     def _start(self, source: Source, bounds: LogBounds, replica: Replica) -> int | None:
-        """Where to go on; None where the copy was changed, and is looked at anew."""
+        """The offset to resume at; `None` if the copy was changed and must be examined again."""
         begin, end = replica.bounds
         self._show(position=end, master_position=bounds.end)
         if bounds.begin > end == begin and replica.is_empty:
-            # it is empty, and begins where the log does now
+            # the copy is empty, and is opened anew where the log begins now
             self._copy.close()
             return None
         if bounds.begin > end:
@@ -245,11 +240,11 @@ class BrokerMirror:
             self._begin_anew(reason, "a larger fileReservedTime at the broker keeps it longer")
             return None
         if source.is_slave and bounds.end < end:
-            # it is behind its master, which was followed before
+            # the slave is behind its master, which was followed before
             self._wait(RETRY, f"the slave at {source.address} ends at {bounds.end}, the copy at {end}")
             return None
         if self._options.topics and bounds.end < end:
-            # there is nothing to compare: it had what the copy took, and has it no more
+            # a copy of topics has no bytes to compare: the master has lost what it sent
             self._lost_tail(source, bounds.end, begin, end)
             return None
         if self._as_slave and bounds.end <= begin < end:
@@ -261,21 +256,20 @@ class BrokerMirror:
             reason = f"the log of {self.broker_name} ends at {bounds.end}; the copy begins at {begin}"
             self._begin_anew(reason, "the broker has lost its log")
             return None
-        # one that lost its tail ends before the copy, and is compared before that end
+        # a master that lost its tail ends before the copy: compare before that end
         return max(bounds.begin, replica.compare_from(min(end, bounds.end), self._overlap))
 
     def _seconds_to_settle(self, source: Source, start: int) -> float:
         if self._as_slave or not source.waits_for_slaves:
             return 0.0
         slave_timeout = int(source.config.get("slaveTimeout", "3000")) / 1000
-        return max(self._settled.settled_by(start, slave_timeout) - monotonic(), 0.0)
+        return max(self._settled.safe_from(start, slave_timeout) - monotonic(), 0.0)
 
     def _follow(self, attempt: _Attempt, replica: Replica) -> bool:
-        """Follows until that ends; whether the mirror is done."""
         source = attempt.source
         address = source.log.addresses[self._addresses_tried % len(source.log.addresses)]
         try:
-            following = self._begun(attempt, replica, address)
+            following = self._start_following(attempt, replica, address)
         except CorruptError as error:
             # of a copy of topics: its log ends before the place that its mark has
             self._begin_anew(str(error))
@@ -284,7 +278,7 @@ class BrokerMirror:
             self._following = following
             self._progress.source = address
         try:
-            end = self._watched(following, attempt, replica)
+            end = self._follow_until_end(following, attempt, replica)
         finally:
             following.stop()
             with self._lock:
@@ -296,9 +290,9 @@ class BrokerMirror:
                 )
                 self._following = None
                 self._progress.source = ""
-        return self._handled(end, attempt, replica)
+        return self._act_on_end(end, attempt, replica)
 
-    def _begun(self, attempt: _Attempt, replica: Replica, address: str) -> Following:
+    def _start_following(self, attempt: _Attempt, replica: Replica, address: str) -> Following:
         source, size = attempt.source, attempt.source.log.file_size
         return Following(
             replica,
@@ -311,22 +305,22 @@ class BrokerMirror:
             tls=self._tls if source.log.has_tls else None,
         )
 
-    def _watched(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
-        """Waits until following ends, and looks at the master meanwhile."""
+    def _follow_until_end(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
+        """Waits for the end of following; polls the master's log, topics and configuration meanwhile."""
         bounds, next_poll = attempt.bounds, monotonic() + POLL
         while True:
             progress = following.progress()
             is_compared = progress.is_compared
             if not is_compared and not attempt.source.is_slave and progress.compared_to >= bounds.end:
-                # all that the master has is the same, and it has less: so it says itself, and need not say it twice
+                # the master's whole log equals the copy and is shorter: no flipped bit can cause that, so act at once
                 self._suspicion = ("diverged", bounds.end)
                 return FollowEnd("diverged", "", bounds.end)
             if bounds.begin > (progress.position if is_compared else progress.compared_to):
-                # it sends keep-alives for ever; where to go on is found out anew
+                # the master would only send keep-alives: find the start offset anew
                 return FollowEnd("closed", f"retention of {self.broker_name} removed what comes next", None)
             is_there = is_compared and progress.listed_to >= bounds.end
             if is_compared:
-                # not before: the broker of a slave's master's name may be another one, with an empty log
+                # not before: another broker of that name, with an empty log, must not replace the configuration
                 with suppress(RemotingError, ClientError):
                     self._copy_config(attempt.source)
                 self._config.give_held(progress.listed_to, self._copy.take)
@@ -346,8 +340,8 @@ class BrokerMirror:
                 if is_compared:
                     self._pruning.look(attempt.source.master_address, replica, progress.listed_to)
 
-    def _handled(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
-        """What follows from an end; whether the mirror is done."""
+    def _act_on_end(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
+        """Retries, cuts or restarts the copy, as the end demands. Returns whether the mirror is done."""
         if end.kind == "stopped":
             return True
         _log.warning("the log of %s: %s", self.broker_name, end.text or end.kind)
@@ -374,16 +368,16 @@ class BrokerMirror:
         return False
 
     def _begins_to_differ_before(self, end: FollowEnd, attempt: _Attempt, begin: int) -> bool:
-        """Whether the first record that was compared differs, and there are others before it."""
+        """Whether already the first compared record differs, so that the difference may begin earlier."""
         if end.kind != "diverged" or end.offset is None or self._options.topics:
             return False
         return end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin)
 
     def _lost_tail(self, source: Source, at: int, begin: int, position: int) -> None:
-        """Cuts what the master has lost, or does what else was asked for."""
+        """Handles a master that lost the end of its log: cuts the copy, or begins a new one, or fails."""
         lost = f"{self.broker_name} lost the end of its log, and goes on with other messages"
         if self._options.topics:
-            # of a log of its own nobody knows how much that is
+            # the copy has a log of its own: positions say nothing about how much was lost
             self._begin_anew(f"{lost} behind {at}; the copy may have some that the master has not")
             return
         reason = f"{lost} from {at} on; the copy has {position - at} bytes that the master has not"
@@ -400,7 +394,7 @@ class BrokerMirror:
             self._progress.position = end
 
     def _begin_anew(self, reason: str, step: str = "") -> None:
-        """Goes on in a new directory, if that was asked for.
+        """Begins a new directory if `if_broken` is "anew"; raises `MirrorError` otherwise.
 
         Raises:
             MirrorError: It was not.
@@ -427,10 +421,10 @@ class BrokerMirror:
             self._pruning.topics_changed(known_to)
 
     def _wait(self, seconds: float, note: str) -> bool:
-        # nobody looks at the status of a slave; a mirror shows it
-        if self._as_slave and note != self._told:
+        # a mirror shows its note in its status; a slave has only the log
+        if self._as_slave and note != self._last_note:
             _log.warning("the slave of %s waits: %s", self.broker_name, note)
-            self._told = note
+            self._last_note = note
         self._show(MirrorState.WAITING, note=note)
         return self._stopping.wait(seconds)
 

@@ -1,4 +1,4 @@
-"""A broker's configuration in its copy: topics, groups, offsets, as its slaves have them.
+"""Copies a broker's configuration to its mirror: topics, groups, offsets, as slaves do.
 
 Source: `SlaveSynchronize.syncAll`.
 """
@@ -34,7 +34,7 @@ OFFSETS = (ConsumerOffsetTable, DelayOffsetTable)
 
 
 class ConfigCopy:
-    """Gives what a master answers to who keeps a copy, where it changed; offsets once the copy has the messages."""
+    """Passes on each configuration table of the master that changed; offsets wait until the copy has their messages."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
@@ -46,15 +46,15 @@ class ConfigCopy:
     def update(
         self, address: str, take: Callable[[ConfigFile], object], end: Callable[[], int]
     ) -> frozenset[str] | None:
-        """Gives what changed; what is not answered stays as it was, and the log says so.
+        """Asks for all tables and passes on those that changed. A request that fails is logged and repeated next time.
 
         Args:
-            address: Of the master, `host:port`.
-            take: Keeps a table.
-            end: Asks the master where its log ends.
+            address: The master, `host:port`.
+            take: Stores a table.
+            end: Returns the end of the master's log.
 
         Returns:
-            The topics that the master has, where they changed.
+            The master's topics, if they changed.
         """
         topics, are_new = None, False
         for code, table in REQUESTS:
@@ -81,7 +81,7 @@ class ConfigCopy:
         return topics
 
     def _hold(self, end: Callable[[], int]) -> None:
-        """Asks behind the offsets: they speak of what stands before the end of now."""
+        """Reads the log's end after the offsets, which refer to messages before it."""
         try:
             self._held_to = end()
         except RmqError:
@@ -92,7 +92,7 @@ class ConfigCopy:
             raise
 
     def give_held(self, listed_to: int, take: Callable[[ConfigFile], object]) -> None:
-        """Gives the offsets that waited for the copy to list the log so far."""
+        """Passes on waiting offsets once the copy has listed the log up to them."""
         if self._held and listed_to >= self._held_to:
             held, self._held = self._held, []
             for table in held:

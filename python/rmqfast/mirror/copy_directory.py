@@ -1,4 +1,4 @@
-"""The directory of a broker's copy: opened with the master's sizes, cut, or left for one that is begun beside it."""
+"""The directory of a broker's copy: opens it with the master's file sizes, cuts it, or begins a new one beside it."""
 
 from __future__ import annotations
 
@@ -42,34 +42,31 @@ _FIELDS = {
 
 
 class CopyUser(Protocol):
-    """Uses a copy while it is open; called on the thread that opens and closes it.
+    """Serves a copy while it is open, as a slave's broker does. Called on the thread that opens and closes the copy.
 
     Attributes:
-        sizes: Of the files of the copy, which are to be those of its master.
+        sizes: File sizes of the copy, which must be the master's.
     """
 
     sizes: AppendOptions
 
-    def opened(self, replica: Replica) -> None:
-        """The copy is open. Where this raises, whatever it raises, the copy is closed again."""
+    def on_open(self, replica: Replica) -> None:
+        """The copy is open. If this raises, the copy is closed again."""
 
-    def closes(self) -> None:
-        """The copy is closed as soon as this returns, or raises."""
+    def on_close(self) -> None:
+        """The copy is closed after this returns or raises."""
 
     def take(self, table: ConfigFile) -> None:
-        """Keeps a part of the master's configuration; called while the copy is open."""
+        """Stores a configuration table of the master."""
 
 
 class CopyDirectory:
-    """Where a broker's copy is, and the copy while it is open.
+    """The directory of a broker's copy, and the copy while it is open.
 
     Args:
-        path: The directory; where copies were begun anew beside it, the last of those is taken, unless there is a user.
-        options: Which topics it keeps, where a new copy begins, and how long its files stay.
-        user: Who uses the copy; without one the configuration goes to the files below `config/`.
-
-    Attributes:
-        path: The directory of now.
+        path: The directory. Without a user, the newest copy beside it counts.
+        options: The mirror's options.
+        user: Serves the copy. Without one, configuration goes to the files below `config/`.
     """
 
     def __init__(self, path: Path, options: MirrorOptions, user: CopyUser | None = None) -> None:
@@ -78,11 +75,11 @@ class CopyDirectory:
         self._replica: Replica | None = None
 
     def open_alone(self, sizes: AppendOptions) -> None:
-        """Opens the copy without its master, whose files have these sizes; where it is new, it begins at 0."""
-        self._used(Replica(self.path, sizes, retention=self._options.retention))
+        """Opens the copy without a master, with these file sizes."""
+        self._hand_over(Replica(self.path, sizes, retention=self._options.retention))
 
     def take(self, table: ConfigFile) -> None:
-        """Keeps a part of the master's configuration."""
+        """Stores a configuration table of the master, or the part that belongs to the mirror's topics."""
         kept = of_topics(table, frozenset(self._options.topics)) if self._options.topics else table
         if kept is None:
             return
@@ -92,18 +89,18 @@ class CopyDirectory:
             self._user.take(kept)
 
     def open(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
-        """The copy, made where there is none; once more the one that is open.
+        """Opens or creates the copy; returns the open one if there is one.
 
         Raises:
-            MirrorError: It is the copy of another broker or of other topics, or has files of another size.
-            StoreError: It cannot be opened.
+            MirrorError: The directory has the copy of another broker or of other topics, or files of another size.
+            StoreError: The store cannot be opened.
         """
         if self._replica is None and self._user is None:
             # a copy of another broker may have been begun anew in a directory of this name
             self.path = newest_copy(self._first)
         self._check_name(source)
         self._check_sizes(source)
-        replica = self._replica or self._opened(client, source, bounds)
+        replica = self._replica or self._open_new(client, source, bounds)
         self._write_name(source)
         own = replica.file_size
         if own != source.log.file_size:
@@ -114,13 +111,12 @@ class CopyDirectory:
         return replica
 
     def close(self) -> None:
-        """Closes the copy, if it is open."""
         replica, self._replica = self._replica, None
         if replica is None:
             return
         try:
             if self._user is not None:
-                self._user.closes()
+                self._user.on_close()
         except RmqError as error:
             _log.error("%s: who used the copy has not ended as it should: %s", self.path, error)
         finally:
@@ -131,7 +127,7 @@ class CopyDirectory:
                 _log.warning("%s: %s", self.path, error)
 
     def close_failed(self) -> None:
-        """Closes a copy that takes nothing: what a failed write left is looked at when it is opened again."""
+        """Closes a copy after a failed write; opening it again recovers it."""
         if self._replica is not None and self._options.retention is not None:
             # a disk that is too full for it has room again, if anything may go
             with suppress(StoreError):
@@ -139,12 +135,12 @@ class CopyDirectory:
         self.close()
 
     def cut(self, source: Source, at: int) -> int:
-        """Closes the copy, and cuts it behind its last record that ends at `at` or before; where it ends then."""
+        """Closes the copy and cuts it behind its last record that ends at or before `at`; returns the new end."""
         self.close()
         return Replica.cut(self.path, at, self._sizes(source))
 
     def begin_anew(self) -> None:
-        """Closes the copy; the next one is opened in a directory beside it, and begins with the log."""
+        """Closes the copy; the next one is opened in a new directory beside it, from the start of the log."""
         self.close()
         # with its note from the first moment: a broker of that name has its copy elsewhere then
         new = self._first.parent / f".{self._first.name}.new"
@@ -152,12 +148,12 @@ class CopyDirectory:
         (new / "commitlog").mkdir(parents=True, exist_ok=True)
         (new / NAME).write_text((self.path / NAME).read_text())
         number = 2
-        while not _renamed(new, self._first.parent / f"{self._first.name}.{number}"):
+        while not _rename_unless_taken(new, self._first.parent / f"{self._first.name}.{number}"):
             number += 1
         self.path = newest_copy(self._first)
         self._options = replace(self._options, start="earliest")
 
-    def _opened(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
+    def _open_new(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
         has_log = any(path.name[0].isdigit() for path in list_directory(self.path / "commitlog"))
         has_mark = TopicReplica.has_mark(self.path)
         topics, retention, sizes = self._options.topics, self._options.retention, self._sizes(source)
@@ -166,13 +162,13 @@ class CopyDirectory:
         is_begun = has_log or TopicReplica.is_begun(self.path)
         begin = None if is_begun else first_offset(client, source, bounds, self._options)
         if topics:
-            return self._used(TopicReplica(self.path, sizes, topics, begin=begin, retention=retention))
-        return self._used(Replica(self.path, sizes, begin=begin or 0, retention=retention))
+            return self._hand_over(TopicReplica(self.path, sizes, topics, begin=begin, retention=retention))
+        return self._hand_over(Replica(self.path, sizes, begin=begin or 0, retention=retention))
 
-    def _used(self, replica: Replica) -> Replica:
+    def _hand_over(self, replica: Replica) -> Replica:
         if self._user is not None:
             try:
-                self._user.opened(replica)
+                self._user.on_open(replica)
             except BaseException:
                 replica.close()
                 raise
@@ -183,7 +179,7 @@ class CopyDirectory:
         return _sizes_of(source) if self._user is None else self._user.sizes
 
     def _check_sizes(self, source: Source) -> None:
-        """A user has sizes of its own: queues and index would not be those of the master."""
+        """Refuses a user with other file sizes: its queues and index would differ from the master's."""
         if self._user is None:
             return
         own, theirs = self._user.sizes, _sizes_of(source)
@@ -205,11 +201,11 @@ class CopyDirectory:
                     next_step="mirror it into another directory",
                 )
             if topics != list(self._options.topics):
-                raise self._other_topics(_said(topics))
+                raise self._other_topics(_names(topics))
 
     def _other_topics(self, there: str) -> MirrorError:
         return MirrorError(
-            f"{self.path}: expected a mirror of {_said(self._options.topics)}, got one of {there}",
+            f"{self.path}: expected a mirror of {_names(self._options.topics)}, got one of {there}",
             next_step="name the topics that it keeps, or mirror into another directory",
         )
 
@@ -222,8 +218,8 @@ class CopyDirectory:
             new.rename(path)
 
 
-def _renamed(directory: Path, name: Path) -> bool:
-    """Whether a directory has another name now; not where that was another's."""
+def _rename_unless_taken(directory: Path, name: Path) -> bool:
+    """Renames a directory; returns False if the new name is taken."""
     if os.path.lexists(name):
         return False
     try:
@@ -237,16 +233,15 @@ def _renamed(directory: Path, name: Path) -> bool:
 
 
 def copy_options(config: BrokerConfig) -> AppendOptions:
-    """How a copy is written whose files are those of this configuration."""
+    """Options of a copy whose files have the sizes of a configuration."""
     return replace(append_options(config), flush="async", busy_after=None)
 
 
 def _sizes_of(source: Source) -> AppendOptions:
-    """Those of the master."""
     return copy_options(BrokerConfig({key: source.config[key] for key in _FIELDS.values() if key in source.config}))
 
 
-def _said(topics: Sequence[str]) -> str:
+def _names(topics: Sequence[str]) -> str:
     return ", ".join(topics) or ALL
 
 

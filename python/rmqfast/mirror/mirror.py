@@ -1,4 +1,7 @@
-"""`Mirror`: live copies of a cluster's brokers, a store directory each."""
+"""`Mirror`: live copies of a cluster's brokers, one store directory each.
+
+Source: `HAClient`, `SlaveSynchronize`.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +31,25 @@ __all__ = ["Mirror"]
 @suggests_names
 @not_picklable("make one in each process")
 class Mirror:
-    """Copies the logs of a cluster's masters into store directories, and goes on as they grow.
+    """Copies the logs of a cluster's masters into store directories, and follows them as they grow.
 
-    Each broker gets the directory of its name below `directory`: a store like the broker's, byte for byte, with consume
-    queues, index and configuration; or, if its options name topics, a store of these alone, as an export makes one.
-    Whatever reads a store reads it, while it grows. The master takes the mirror for no replica: no send waits for it.
+    Each broker gets a directory of its name below `directory`: a byte-for-byte copy of its store, with consume queues,
+    index and configuration, or, with `topics` in the options, a store of these topics only. Any reader of stores can
+    use it while it grows. The master does not count the mirror as a replica.
 
     Args:
-        directory: Where the stores are, or are to be.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        brokers: Names of the brokers; the cluster's only one unless given.
-        all_brokers: Mirror all that have a master now.
-        options: How.
-        once: End where the logs ended when the mirror caught up with them.
-        config: Everything else about the cluster: TLS, accounts.
+        directory: Parent directory of the copies.
+        name_server: `host:port`, several separated by `;`. Default: that of `config`, else `NAMESRV_ADDR` of the
+            environment.
+        brokers: Names of brokers. Default: the cluster's only one.
+        all_brokers: Mirror all brokers that have a master now.
+        options: Topics, start, retention and limits.
+        once: Stop once each copy has what its log had when the mirror caught up.
+        config: Other settings of the connection: TLS, accounts.
 
     Raises:
-        ClientError: No name server is known, or none answers.
-        MirrorError: No such broker, or several where none was named; a topic that no broker has.
+        ClientError: No name server is configured, or none answers.
+        MirrorError: A broker or a topic does not exist, or there are several brokers and none was named.
 
     Example:
         >>> import rmqfast
@@ -60,8 +63,6 @@ class Mirror:
         >>> with rmqfast.open_store(copies / sent.queue.broker_name) as copy:
         ...     copy.scan("orders", columns=["body"]).to_arrow()["body"].to_pylist()
         [b'paid']
-
-    Source: `HAClient`, `SlaveSynchronize`.
     """
 
     def __init__(
@@ -84,11 +85,11 @@ class Mirror:
         self._mirrors: list[BrokerMirror] = []
 
     def start(self) -> None:
-        """Begins; `with` does, too.
+        """Starts the mirrors; `with` does the same.
 
         Raises:
-            ClientError: It was started before; no name server is known, or none answers.
-            MirrorError: No such broker, or several where none was named; a topic that no broker has.
+            ClientError: It was started before, or no name server is configured or answers.
+            MirrorError: A broker or a topic does not exist, or there are several brokers and none was named.
         """
         self._client.start()
         try:
@@ -112,20 +113,20 @@ class Mirror:
             mirror.start()
 
     def stop(self) -> None:
-        """Ends it: what was read is written, and the stores are closed. Once more is nothing."""
+        """Writes what was read and closes the stores. Idempotent."""
         for mirror in self._mirrors:
             mirror.stop()
         self._client.shutdown()
 
     def status(self) -> list[MirrorStatus]:
-        """How far each broker's mirror is."""
+        """Status of each broker's mirror."""
         return [mirror.status for mirror in self._mirrors]
 
     def wait(self, timeout: float) -> bool:
-        """Waits until all mirrors ended, as with `once`, or for so many seconds; whether they did.
+        """Waits up to `timeout` seconds until all mirrors have ended, as with `once`; returns whether they have.
 
         Raises:
-            RmqError: All ended, and this is why one of them could not go on. While others go on, its status says so.
+            RmqError: All mirrors ended, and one of them failed. While others still run, see the status instead.
         """
         share = timeout / max(len(self._mirrors), 1)
         # not a generator: each of them is waited for
@@ -136,7 +137,7 @@ class Mirror:
         return all(ended)
 
     def is_caught_up(self) -> bool:
-        """Whether all that the masters had, when they were last asked, is copied."""
+        """Whether the copies have all that the masters had when last asked."""
         caught_up = (MirrorState.FOLLOWING, MirrorState.STOPPED)
         return all(status.state in caught_up for status in self.status())
 

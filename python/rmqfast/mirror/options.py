@@ -1,4 +1,4 @@
-"""How brokers are mirrored."""
+"""Options of a mirror."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Start = Literal["earliest", "latest"] | int | datetime
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class MirrorOptions:
-    """How a broker is mirrored.
+    """Options of a mirror.
 
     Args:
         topics: Topics to keep. Default: all.

@@ -1,6 +1,6 @@
-"""Removes the queues of topics that a master has deleted: their messages stand in its log still.
+"""Removes queues of topics that the master has deleted, whose messages are still in its log.
 
-A slave of RocketMQ keeps such queues, and where the topic is made again it passes over its first messages.
+Slaves of RocketMQ keep such queues. If the topic is created again, they skip its first messages.
 
 Source: `DefaultMessageStore.cleanUnusedTopic`.
 """
@@ -32,11 +32,12 @@ PRUNE_AFTER = 10.0
 
 
 @dataclass(frozen=True)
-class _Noted:
-    """The master's topics changed when its log ended at `known_to`.
+class _TopicChange:
+    """A change of the master's topics, when its log ended at `known_to`.
 
     Attributes:
-        queues: Those that the copy had once it listed so much, and up to where it listed the log then.
+        queues: Queues of the copy once it had listed the log up to there.
+        listed_to: Position up to which the copy had listed the log then.
     """
 
     known_to: int
@@ -46,7 +47,7 @@ class _Noted:
 
 
 class Pruning:
-    """When to look for queues of a copy that its master does not have any more.
+    """Decides when to look for queues that the master no longer has.
 
     Args:
         client: Asks the master.
@@ -54,42 +55,32 @@ class Pruning:
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
-        self._noted: _Noted | None = None
+        self._change: _TopicChange | None = None
 
     def topics_changed(self, known_to: int) -> None:
-        """The master has other topics than before, and its log ended at `known_to` then."""
-        self._noted = _Noted(known_to)
+        """Records that the master's topics changed when its log ended at `known_to`."""
+        self._change = _TopicChange(known_to)
 
     def was_cut(self) -> None:
-        """The copy is shorter than it was: queues that were noted may be longer than they are now."""
-        if self._noted is not None:
-            self._noted = _Noted(self._noted.known_to)
+        """Forgets the recorded queues: after a cut they may be shorter."""
+        if self._change is not None:
+            self._change = _TopicChange(self._change.known_to)
 
     def look(self, address: str, replica: Replica, listed_to: int) -> None:
-        """Removes queues, if it is time.
-
-        Args:
-            address: Of the master, `host:port`.
-            replica: The copy.
-            listed_to: Up to where it lists the master's log.
-
-        Raises:
-            RemotingError: The master does not answer.
-        """
-        noted = self._noted
-        if noted is None or listed_to < noted.known_to:
+        change = self._change
+        if change is None or listed_to < change.known_to:
             return
-        if noted.after == math.inf:
+        if change.after == math.inf:
             after = monotonic() + PRUNE_AFTER
-            self._noted = replace(noted, queues=tuple(replica.queues()), listed_to=listed_to, after=after)
-        elif monotonic() >= noted.after and log_bounds(self._client, address).listed_to >= noted.listed_to:
+            self._change = replace(change, queues=tuple(replica.queues()), listed_to=listed_to, after=after)
+        elif monotonic() >= change.after and log_bounds(self._client, address).listed_to >= change.listed_to:
             # a master that lists late has shorter queues than its copy until then
-            _prune(self._client, address, replica, noted.queues)
-            self._noted = None
+            _prune(self._client, address, replica, change.queues)
+            self._change = None
 
 
 def _prune(client: AdminClient, address: str, replica: Replica, queues: Iterable[CopiedQueue]) -> None:
-    """Removes those of `queues`, which the copy had some time ago, that the master has not."""
+    """Removes those of the recorded queues that the master does not have."""
     topics = TopicConfigTable.of_members(decode(client.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG).body)).keys()
     by_topic: dict[str, list[CopiedQueue]] = defaultdict(list)
     for queue in queues:
@@ -110,7 +101,7 @@ def _ends(client: AdminClient, address: str, topic: str) -> dict[int, int]:
 
 
 def _end(client: AdminClient, address: str, queue: CopiedQueue, ends: dict[int, int]) -> int:
-    """The master's next offset; asked for by itself where it is not among the queues that producers write to."""
+    """The end of a queue at the master, asked by itself if the queue is not among those that producers write to."""
     if queue.queue_id in ends:
         return ends[queue.queue_id]
     return client.api.max_offset(address, MessageQueue(queue.topic, "", queue.queue_id), timeout=client.timeout)

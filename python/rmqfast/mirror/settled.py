@@ -1,7 +1,7 @@
-"""Where a follower may begin without ending a send that waits.
+"""Finds start offsets at which a follower completes no send that waits for a slave.
 
-The first report of a connection is the place to begin at, and a SYNC_MASTER takes it for what the reader has: sends
-that wait for less end well. Each send that waits is younger than `slaveTimeout`, so a place that was the log's end long
+The first report of a connection is its start offset, and a SYNC_MASTER takes it as the position of a slave: sends that
+wait for less succeed. Each waiting send is younger than `slaveTimeout`, so a position that was the log's end long
 before is safe.
 
 Source: `HAConnection.ReadSocketService`, `HAService.notifyTransferSome`.
@@ -22,15 +22,15 @@ KEPT = 32
 
 
 class SettledEnds:
-    """Ends of the log, by when they were seen.
+    """Ends of the log with the times at which they were seen.
 
     Example:
         >>> ends = SettledEnds()
         >>> ends.note(LogBounds(begin=0, end=500, boot="1", asked=100.0))
-        >>> ends.settled_by(500), ends.settled_by(501), ends.settled_by(0), ends.settled_by(500, slave_timeout=5)
+        >>> ends.safe_from(500), ends.safe_from(501), ends.safe_from(0), ends.safe_from(500, slave_timeout=5)
         (110.0, inf, 0.0, 115.0)
         >>> ends.note(LogBounds(begin=0, end=900, boot="2", asked=200.0))
-        >>> ends.settled_by(500)
+        >>> ends.safe_from(500)
         210.0
     """
 
@@ -38,7 +38,6 @@ class SettledEnds:
         self._ends: deque[LogBounds] = deque(maxlen=KEPT)
 
     def note(self, bounds: LogBounds) -> None:
-        """Notes where the log ended."""
         # a broker that was started again, or whose log is shorter, may have other messages at these places
         if self._ends and (bounds.boot != self._ends[-1].boot or bounds.end < self._ends[-1].end):
             self._ends.clear()
@@ -46,8 +45,8 @@ class SettledEnds:
         if not self._ends or bounds.end != self._ends[-1].end:
             self._ends.append(bounds)
 
-    def settled_by(self, offset: int, slave_timeout: float = 3.0) -> float:
-        """When `offset` is safe to begin at, by `time.monotonic`.
+    def safe_from(self, offset: int, slave_timeout: float = 3.0) -> float:
+        """The time, by `time.monotonic`, from which on `offset` is a safe start.
 
         Args:
             offset: Of the log.

@@ -1,7 +1,7 @@
-"""Whose log is followed: a master's, or that of a slave which a SYNC_MASTER waits for.
+"""Chooses the log to follow: a master's, or that of a slave if a SYNC_MASTER would wait for the mirror.
 
-With a SYNC_MASTER of RocketMQ 4.x a connection to the HA port counts as a slave, whatever it reports, and sends wait
-for one that is never done. A slave serves its log at a port of its own, and nobody waits for who reads there.
+A SYNC_MASTER of RocketMQ 4.x counts each connection to its HA port as a slave, and sends wait for one that never
+catches up. A slave serves its log on its own port, and nobody waits for its readers.
 
 Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.handleHA` (5.x).
 """
@@ -26,11 +26,12 @@ ASKED_AGAIN = 50
 
 @dataclass(frozen=True)
 class LogBounds:
-    """Where a broker's log begins and ends, and since when the broker runs.
+    """Begin and end of a broker's log.
 
     Attributes:
-        asked: When it was asked, by `time.monotonic`.
-        listed_to: Up to where its queues list it.
+        boot: Start time of the broker.
+        asked: Time of the request, by `time.monotonic`.
+        listed_to: Position up to which the broker's queues list the log.
     """
 
     begin: int
@@ -45,12 +46,11 @@ class Source:
     """A log to follow.
 
     Attributes:
-        broker_name: The broker.
-        address: Where it answers requests, `host:port`.
-        master_address: Where its master does.
-        log: Where it serves its log.
-        config: Its configuration.
-        is_slave: Whether it is a slave, whose log may be behind.
+        address: The broker's address for requests, `host:port`.
+        master_address: That of its master.
+        log: The HA port.
+        config: The broker's configuration.
+        is_slave: A slave's log may be behind its master's.
     """
 
     broker_name: str
@@ -62,19 +62,19 @@ class Source:
 
     @property
     def waits_for_slaves(self) -> bool:
-        """Whether sends wait for those who follow this log."""
+        """Whether sends wait for followers of this log."""
         return not self.is_slave and self.log.waited_for != "nobody"
 
 
 def find_source(
     client: AdminClient, broker_name: str, *, let_sends_time_out: bool = False, as_slave: bool = False
 ) -> Source | None:
-    """The log of a broker to follow; None while the name server knows no master of that name.
+    """The log of a broker to follow; `None` while the name server knows no master of that name.
 
-    A slave follows its master in any case: sends wait for it because they are to.
+    A slave always follows its master: sends should wait for it.
 
     Raises:
-        MirrorError: Its log cannot be followed, or sends would wait for whoever does.
+        MirrorError: The log cannot be followed, or sends would wait for the follower.
         RemotingError: Name server or broker do not answer.
     """
     rows = [row for row in Clusters(client).brokers() if row.broker_name == broker_name]
@@ -98,11 +98,6 @@ def find_source(
 
 
 def log_bounds(client: AdminClient, address: str) -> LogBounds:
-    """Where a broker's log begins and ends.
-
-    Raises:
-        RemotingError: It does not answer.
-    """
     for _ in range(ASKED_AGAIN):
         asked = monotonic()
         try:

@@ -1,4 +1,4 @@
-"""Where a new mirror begins: at the start of a file of the master's log, as its files have the names of those."""
+"""Start offset of a new mirror: that of a log file of the master, since files of the copy have the same names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["first_offset"]
 
 
 def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options: MirrorOptions) -> int:
-    """The offset at which a new mirror begins.
+    """The start offset of a new mirror; `ArgumentError` if the log does not have it.
 
     Raises:
         ArgumentError: An offset that the log has not, or no more.
@@ -31,7 +31,7 @@ def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options
 
 
 def _before(client: AdminClient, source: Source, files: range, when: datetime) -> int:
-    """The last file whose first message was stored before `when`, else the first one."""
+    """The last file whose first message was stored before `when`, else the first file."""
     aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
     wanted = round(aware.timestamp() * 1000)
     low, high = 0, len(files) - 1

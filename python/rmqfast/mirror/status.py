@@ -1,4 +1,4 @@
-"""What a mirror tells of itself."""
+"""Status of a mirror."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["MirrorState", "MirrorStatus"]
 
 
 class MirrorState(StrEnum):
-    """What a mirror does."""
+    """State of a mirror."""
 
     WAITING = "waiting"
     CATCHING_UP = "catching up"
@@ -21,20 +21,20 @@ class MirrorState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MirrorStatus:
-    """How far a broker's mirror is.
+    """Status of a broker's mirror.
 
     Attributes:
         broker_name: The broker.
-        directory: The store that it is copied to.
-        state: What the mirror does.
-        source: The HA port that is followed, `host:port`; empty while none is.
-        position: Offset of the master's log behind the last record that was copied, or passed over.
-        master_position: Where the master's log ended when it was last asked, once a second.
-        lag_bytes: By how much the mirror is behind that.
-        lag_seconds: How old the last message that came is, while others are to come; 0 while there are none.
-        last_store_timestamp: When the last message that came was stored, in milliseconds since 1970; 0: none came.
-        withdrawn_bytes: How much was removed again, as the master had lost it.
-        note: Why it waits or failed, in words.
+        directory: The store of the copy.
+        state: The mirror's state.
+        source: The HA port being followed, `host:port`; empty if none is.
+        position: Offset in the master's log behind the last record copied or skipped.
+        master_position: End of the master's log, asked once a second.
+        lag_bytes: Bytes that the mirror is behind.
+        lag_seconds: Age of the last message copied while others are outstanding; 0 if none are.
+        last_store_timestamp: Store time of the last message copied, in milliseconds since 1970; 0 for none.
+        withdrawn_bytes: Bytes removed again because the master lost them.
+        note: Reason why it waits or failed.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, Mirror, Producer

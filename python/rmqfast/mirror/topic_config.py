@@ -1,4 +1,4 @@
-"""What of a broker's configuration goes with some of its topics: what an export of them has, and their offsets."""
+"""Selects the configuration that belongs to some topics: their settings and offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["of_topics"]
 
 
 def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
-    """The part of a table that speaks of these topics; None where none of it is kept.
+    """The part of a table for these topics; `None` if the table is not kept.
 
     Example:
         >>> offsets = ConsumerOffsetTable()
@@ -20,8 +20,6 @@ def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
         >>> offsets.commit("clicks", "readers", 0, 8)
         >>> list(of_topics(offsets, {"orders"}))
         [('orders', 'readers')]
-
-    Source: none.
     """
     match table:
         case TopicConfigTable():

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry for messages that are sent and consumed; needs the extra `otel`."""
+"""OpenTelemetry spans for messages sent and consumed; needs the extra `otel`."""
 
 from rmqfast.extras import import_extra
 

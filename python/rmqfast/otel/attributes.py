@@ -1,4 +1,4 @@
-"""Attributes that publishing and consuming share, and the context that a message brings along.
+"""Span attributes of messages, and the trace context in a message's properties.
 
 Source: the semantic conventions of OpenTelemetry for messaging and for RocketMQ.
 """
@@ -6,13 +6,13 @@ Source: the semantic conventions of OpenTelemetry for messaging and for RocketMQ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, TextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
 from rmqfast.client.consumer import MessageView
+from rmqfast.message import Message
 
 SYSTEM = "messaging.system"
 OPERATION_NAME = "messaging.operation.name"
@@ -36,20 +36,7 @@ ERROR_TYPE = "error.type"
 SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
 
 
-class Labelled(Protocol):
-    """A message, sent or consumed."""
-
-    @property
-    def tags(self) -> str | None:
-        """The tag."""
-
-    @property
-    def keys(self) -> str | None:
-        """The keys, separated by spaces."""
-
-
-def of_message(message: Labelled) -> dict[str, AttributeValue]:
-    """Tag and keys, where there are any."""
+def of_message(message: Message | MessageView) -> dict[str, AttributeValue]:
     attributes: dict[str, AttributeValue] = {}
     if message.tags:
         attributes[TAG] = message.tags
@@ -59,29 +46,19 @@ def of_message(message: Labelled) -> dict[str, AttributeValue]:
 
 
 def of_broker(address: str) -> dict[str, AttributeValue]:
-    """Host and port.
-
-    Example:
-        >>> of_broker("[::1]:10911")
-        {'server.address': '::1', 'server.port': 10911}
-    """
     host, _, port = address.rpartition(":")
     return {SERVER_ADDRESS: host.strip("[]"), SERVER_PORT: int(port)} if port.isdigit() else {}
 
 
 def with_value(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
-    """Those that have a value."""
     return {name: value for name, value in attributes.items() if value is not None and value != ""}
 
 
 def context_of(message: MessageView, propagator: TextMapPropagator) -> Context:
-    """The context that a message brought along; an empty one where it has none."""
     return propagator.extract(message, Context(), _PROPERTIES)
 
 
 class _Properties(Getter[MessageView]):
-    """Reads from properties."""
-
     def get(self, carrier: MessageView, key: str) -> list[str] | None:
         value = carrier.property(key)
         return None if value is None else [value]

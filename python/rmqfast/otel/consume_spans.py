@@ -1,4 +1,4 @@
-"""Makes spans for messages that are consumed.
+"""Makes spans for consumed messages.
 
 Source: `ConsumeMessageOpenTracingHookImpl`.
 """
@@ -34,7 +34,7 @@ _NOTE = "otel"
 
 
 class Operation(Enum):
-    """What a consumer does with messages: its listener is called, or the application gets them."""
+    """Kind of consumption: a listener processes messages, or the application receives them."""
 
     PROCESS = "process"
     RECEIVE = "receive"
@@ -46,7 +46,7 @@ class _OpenSpan(NamedTuple):
 
 
 class ConsumeSpans:
-    """A span for messages that are consumed at once; a `ConsumeHook`."""
+    """A `ConsumeHook` with one span for messages consumed together."""
 
     name = "OpenTelemetry"
 
@@ -57,7 +57,7 @@ class ConsumeSpans:
         self._operation = operation
 
     def before(self, context: ConsumeContext) -> None:
-        """Messages are about to be consumed: what is done on this thread is within the span."""
+        """Starts the span; work on this thread becomes part of it."""
         topic = without_namespace(context.messages[0].topic)
         parent, links = self._origin(context.messages)
         span = self._tracer.start_span(
@@ -71,7 +71,7 @@ class ConsumeSpans:
         context.notes[_NOTE] = _OpenSpan(span, attach(set_span_in_context(span, parent)))
 
     def after(self, context: ConsumeContext) -> None:
-        """They were consumed, or are to come again."""
+        """Ends the span."""
         open_span: _OpenSpan | None = context.notes.get(_NOTE)
         if open_span is None:
             return
@@ -86,7 +86,7 @@ class ConsumeSpans:
         span.end()
 
     def _origin(self, messages: Sequence[MessageView]) -> tuple[Context, list[Link]]:
-        """Within what a span stands: one message within its producer's, several have links to theirs."""
+        """The parent and the links of a span."""
         contexts = [context_of(message, self._propagator) for message in messages]
         span_contexts = [get_current_span(each).get_span_context() for each in contexts]
         # a span has one parent: of several messages it can only have links

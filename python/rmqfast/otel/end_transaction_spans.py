@@ -1,4 +1,4 @@
-"""Makes spans for transactions that end.
+"""Makes spans for the ends of transactions.
 
 Source: `EndTransactionOpenTracingHookImpl`.
 """
@@ -27,9 +27,9 @@ _OPERATIONS = {
 
 
 class EndTransactionSpans:
-    """A span for each end of a transaction, below that of its half message; an `EndTransactionHook` and a `SendHook`.
+    """A span for each end of a transaction, child of its half message's span; an `EndTransactionHook` and a `SendHook`.
 
-    It begins and ends as the state is known: nobody waits for the broker's answer.
+    The span covers no time: the broker does not answer END_TRANSACTION.
     """
 
     name = "OpenTelemetry"
@@ -39,15 +39,15 @@ class EndTransactionSpans:
         self._half = _HalfMessage()
 
     def before(self, context: SendContext) -> None:
-        """Nothing: it has a span."""
+        """Does nothing: sends have spans already."""
 
     def after(self, context: SendContext) -> None:
-        """A half message was sent: this thread carries the transaction out, and ends it."""
+        """Records the half message that this thread sent, since it also ends the transaction."""
         if context.message_type is MessageType.TRANSACTION_HALF:
             self._half.unique_id, self._half.span = context.unique_id, span_of(context)
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """A transaction has ended, or nobody knows how."""
+        """Makes the span of a commit, a rollback or an unknown state."""
         topic, operation = without_namespace(context.message.topic), _OPERATIONS[context.state]
         span = self._tracer.start_span(
             f"{topic} {operation}",
@@ -87,7 +87,5 @@ class EndTransactionSpans:
 
 
 class _HalfMessage(threading.local):
-    """What this thread has sent last."""
-
     unique_id = ""
     span: Span | None = None

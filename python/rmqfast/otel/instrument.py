@@ -1,12 +1,13 @@
 """Registers the hooks that make a client's spans.
 
-Source: the OpenTracing hooks of `DefaultMQProducer` and `DefaultMQPushConsumer`, with OpenTelemetry in their place.
+Source: the OpenTracing hooks of `DefaultMQProducer` and `DefaultMQPushConsumer`, with OpenTelemetry in their place;
+`SendMessageOpenTracingHookImpl`, `EndTransactionOpenTracingHookImpl`, `ConsumeMessageOpenTracingHookImpl`.
 """
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from opentelemetry.propagate import get_global_textmap
@@ -20,13 +21,11 @@ from rmqfast.errors import ArgumentError
 from rmqfast.otel.consume_spans import ConsumeSpans, Operation
 from rmqfast.otel.end_transaction_spans import EndTransactionSpans
 from rmqfast.otel.publish_spans import PublishSpans
-from rmqfast.otel.traced_client import TracedClient
+from rmqfast.otel.traced_client import Client, TracedClient
 from rmqfast.threads import new_lock
 
 if TYPE_CHECKING:
     from rmqfast import aio
-
-Client: TypeAlias = Producer | PushConsumer | ActiveConsumer[Any]
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
 _lock = new_lock()
@@ -40,24 +39,23 @@ def instrument(
     *,
     propagator: TextMapPropagator | None = None,
 ) -> None:
-    """Has a client tell OpenTelemetry of its messages; a client that does so already is left as it is.
+    """Makes a client report its messages to OpenTelemetry. Idempotent.
 
-    A producer has a span `<topic> publish` for each attempt to send, and its context goes along as properties of the
-    message (`traceparent`, as other libraries have it). A producer of transactions has, below it, a span `<topic>
-    commit`, `<topic> rollback` or `<topic> unknown` as soon as it is known how the transaction ended, again where a
-    broker asks. A push consumer has a span `<topic> process` for each call of its listener, within which the listener
-    runs: of one message it is a child of the producer's span, of several it has links to all of them. A consumer that
-    pulls has a span `<topic> receive` with links. Rows of an Arrow table carry the context that their column
-    `properties` has, and no other.
+    A producer makes a span `<topic> publish` for each attempt to send and passes its context on as message properties
+    (`traceparent`). A transaction producer adds a child span `<topic> commit`, `<topic> rollback` or `<topic> unknown`
+    once the state is known, also after a check by the broker. A push consumer makes a span `<topic> process` around
+    each call of its listener: a child of the producer's span for one message, with links for several. A pulling
+    consumer makes a span `<topic> receive` with links. Rows of an Arrow table carry only the context in their
+    `properties` column.
 
     Args:
-        client: A producer or a consumer, started or not; of `rmqfast.aio` as well, where a listener that is `async def`
-            runs within its span, too.
-        tracer_provider: Where spans go; the global one unless given.
-        propagator: What writes contexts into properties; the global one unless given.
+        client: A producer or a consumer, started or not, also of `rmqfast.aio`; an `async def` listener runs within its
+            span.
+        tracer_provider: Receives the spans. Default: the global one.
+        propagator: Writes contexts into properties. Default: the global one.
 
     Raises:
-        ArgumentError: No such client.
+        ArgumentError: The object is no such client.
 
     Example:
         >>> import rmqfast
@@ -72,8 +70,6 @@ def instrument(
         ...     result = producer.send(rmqfast.Message("orders", b"paid"))
         >>> [span.name for span in spans.get_finished_spans()]
         ['orders publish']
-
-    Source: `SendMessageOpenTracingHookImpl`, `EndTransactionOpenTracingHookImpl`, `ConsumeMessageOpenTracingHookImpl`.
     """
     # a client of rmqfast.aio has a twin that does it all
     client = getattr(client, "_twin", client)

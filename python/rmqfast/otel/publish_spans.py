@@ -1,4 +1,4 @@
-"""Makes spans for messages that are sent.
+"""Makes spans for messages sent.
 
 Source: `SendMessageOpenTracingHookImpl`.
 """
@@ -26,7 +26,7 @@ _TYPES = {
 
 
 class PublishSpans:
-    """A span for each attempt to send, whose context goes along with the messages; a `SendHook`."""
+    """A `SendHook` with a span for each attempt to send, whose context the messages carry."""
 
     name = "OpenTelemetry"
 
@@ -34,7 +34,7 @@ class PublishSpans:
         self._tracer, self._propagator, self._producer = tracer, propagator, producer
 
     def before(self, context: SendContext) -> None:
-        """A message is about to be sent."""
+        """Starts the span and adds its context to the messages."""
         topic = without_namespace(context.queue.topic)
         span = self._tracer.start_span(
             f"{topic} publish", kind=SpanKind.PRODUCER, attributes=self._attributes(context, topic)
@@ -48,7 +48,7 @@ class PublishSpans:
             ]
 
     def after(self, context: SendContext) -> None:
-        """It was sent, or not."""
+        """Ends the span."""
         span = span_of(context)
         if span is None:
             return
@@ -91,6 +91,5 @@ class PublishSpans:
 
 
 def span_of(context: SendContext) -> Span | None:
-    """The span of an attempt to send; it may have ended."""
     span: Span | None = context.notes.get(_NOTE)
     return span

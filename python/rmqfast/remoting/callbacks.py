@@ -11,7 +11,7 @@ from typing import TypeAlias
 from rmqfast._native import Connections as NativeConnections
 from rmqfast.errors import RemotingError
 from rmqfast.logs import logger_of
-from rmqfast.remoting.peer import answer_of
+from rmqfast.remoting.channel import response_of
 from rmqfast.remoting.response import Response
 from rmqfast.system import monotonic
 from rmqfast.threads import is_current, new_thread, thread_ident
@@ -58,7 +58,7 @@ class Callbacks:
         while (outcomes := self._native.take(_AT_ONCE, _WAIT)) is not None:
             for on_done, outcome in outcomes:
                 # an answer becomes a value, what was made of one stays as it is
-                end = answer_of(outcome) if outcome.__class__ is tuple else outcome
+                end = response_of(outcome) if outcome.__class__ is tuple else outcome
                 try:
                     on_done(end)
                 except BaseException:  # noqa: BLE001 - a defect of one callback is not the end of the others

@@ -3,36 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
+from rmqfast._native import Channel as NativeChannel
 from rmqfast.remoting.response import Response
 
 
-class Channel(Protocol):
-    """One open connection; equal to itself only."""
+class Channel:
+    """An open connection to a peer; two objects for the same connection are equal.
+
+    Attributes:
+        remote_address: The peer as `ip:port`.
+        local_address: This end as `ip:port`.
+    """
+
+    __slots__ = ("_native", "local_address", "remote_address")
+
+    def __init__(self, native: NativeChannel) -> None:
+        self._native = native
+        self.remote_address: str = native.remote_address
+        self.local_address: str = native.local_address
 
     @property
-    def remote_address(self) -> str:
-        """The peer as `ip:port`."""
-
-    @property
-    def local_address(self) -> str:
-        """This end as `ip:port`."""
+    def address(self) -> str:
+        """The peer by the name that opened the connection, `host:port`."""
+        return self._native.address
 
     @property
     def is_open(self) -> bool:
-        """Whether something may still be sent."""
+        """Whether requests can still be sent."""
+        return self._native.is_open
 
     def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
-        """Asks the peer and waits for its answer.
+        """Sends a request to the peer and waits for its answer.
 
         Raises:
-            RemotingTimeoutError: No answer in `timeout` seconds.
-            ChannelClosedError: The connection is gone.
+            RemotingTimeoutError: No answer came within `timeout` seconds.
+            ChannelClosedError: The connection is closed.
         """
+        return response_of(self._native.request(code, dict(ext_fields), body, timeout))
 
     def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
-        """Sends a request that is not answered; nothing happens where the connection is gone."""
+        """Sends a request that is not answered; does nothing if the connection is closed."""
+        self._native.send_oneway(code, dict(ext_fields), body)
 
     def close(self) -> None:
-        """Closes the connection."""
+        self._native.close()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Channel) and self._native == other._native
+
+    def __hash__(self) -> int:
+        return hash(self._native)
+
+    def __repr__(self) -> str:
+        return f"<Channel {self.remote_address}>"
+
+
+def response_of(fields: tuple[int, str | None, dict[str, str], bytes, int]) -> Response:
+    code, remark, ext_fields, body, version = fields
+    return Response(code, remark, ext_fields, body, version)

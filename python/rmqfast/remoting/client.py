@@ -10,7 +10,7 @@ from typing import Self
 
 from rmqfast._native import RemotingClient as NativeClient
 from rmqfast.errors import ResponseError
-from rmqfast.remoting.peer import answer_of
+from rmqfast.remoting.channel import response_of
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.response_code import ResponseCode
 from rmqfast.remoting.tls_options import TlsOptions
@@ -59,7 +59,7 @@ class RemotingClient:
         # Put back only after an answer: a connection that failed may still bring the answer of this request, which the
         # next one would take for its own.
         native, self._native = self._native or self._connected(wait), None
-        answer = answer_of(native.request(code, dict(ext_fields or {}), body, wait))
+        answer = response_of(native.request(code, dict(ext_fields or {}), body, wait))
         self._native = native
         return answer
 

@@ -16,8 +16,8 @@ from rmqfast._native import Mailbox, MessageSender
 from rmqfast.errors import ForkError
 from rmqfast.logs import logger_of
 from rmqfast.remoting.callbacks import Callbacks, OnDone
+from rmqfast.remoting.channel import Channel, response_of
 from rmqfast.remoting.dispatcher import Dispatcher
-from rmqfast.remoting.peer import Peer, answer_of
 from rmqfast.remoting.processor import Processor
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.tls_options import TlsOptions
@@ -104,7 +104,7 @@ class Connections:
             ForkError: The connections are those of a parent process.
         """
         fields = self._signed(code, ext_fields, body)
-        return answer_of(self._native.request(address, code, fields, body, timeout))
+        return response_of(self._native.request(address, code, fields, body, timeout))
 
     def control(
         self,
@@ -122,7 +122,7 @@ class Connections:
         """
         self._dispatched()
         fields = self._signed(code, ext_fields, body)
-        answer = answer_of(self._native.control(address, code, fields, body, timeout))
+        answer = response_of(self._native.control(address, code, fields, body, timeout))
         self._open.add(address)
         return answer
 
@@ -234,7 +234,7 @@ class _Closed:
     def __init__(self, on_closed: Callable[[str], None] | None, is_open: set[str], mailbox: Mailbox) -> None:
         self._on_closed, self._open, self._mailbox = on_closed, is_open, mailbox
 
-    def __call__(self, peer: Peer) -> None:
+    def __call__(self, peer: Channel) -> None:
         self._open.discard(peer.address)
         if self._on_closed is not None and not self._mailbox.is_closed:
             self._on_closed(peer.address)

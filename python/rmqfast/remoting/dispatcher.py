@@ -11,8 +11,8 @@ from rmqfast._native import Call, Mailbox
 from rmqfast._native import Channel as NativeChannel
 from rmqfast.errors import ResponseError
 from rmqfast.logs import logger_of
+from rmqfast.remoting.channel import Channel
 from rmqfast.remoting.log_limit import limited
-from rmqfast.remoting.peer import Peer
 from rmqfast.remoting.processor import Again, Later, Processor, failed, process
 from rmqfast.remoting.request import Request
 from rmqfast.remoting.response import Response
@@ -48,7 +48,7 @@ class Dispatcher:
         processors: Mapping[int, Processor],
         *,
         check: Callable[[Request], None] | None = None,
-        closed: Callable[[Peer], None] | None = None,
+        closed: Callable[[Channel], None] | None = None,
         again: Callable[[Call, tuple[str, int] | None], None] | None = None,
         max_ages: Mapping[int, float] | None = None,
         workers: int = 4,
@@ -154,7 +154,7 @@ class Dispatcher:
         return process(self._processors, request)
 
     def _end(self, channel: NativeChannel, reason: str | None) -> None:
-        peer = Peer(channel)
+        peer = Channel(channel)
         if reason is not None:
             _log.warning("the connection of %s ended: %s", peer.remote_address, reason)
         if self._closed is not None:
@@ -166,7 +166,7 @@ class Dispatcher:
 
 def _request(call: Call) -> Request:
     code, ext_fields, body, channel, remark, version, language, is_oneway = call.fields()
-    return Request(code, ext_fields, body, Peer(channel), remark, version, language, is_oneway)
+    return Request(code, ext_fields, body, Channel(channel), remark, version, language, is_oneway)
 
 
 def _reply(call: Call, answer: Response) -> None:

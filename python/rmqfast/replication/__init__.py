@@ -1,4 +1,4 @@
-"""The log over the wire: where a broker serves it, and a copy that follows it.
+"""Replication of the log: the HA port of a broker, and copies that follow it.
 
 Source: `HAService`, `HAClient`.
 """

@@ -1,4 +1,7 @@
-"""A master's log, followed into a copy until that ends."""
+"""Follows a master's log into a copy.
+
+Source: `HAClient`.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ EndKind = Literal["stopped", "connect", "closed", "silent", "stalled", "frame", 
 
 
 class FollowProgress(NamedTuple):
-    """How far a copy is.
+    """Progress of a copy.
 
     Attributes:
-        position: Offset of the log behind the last record that was taken.
-        listed_to: Up to where queues and index list it.
-        compared_to: Up to where it was compared with the log; where that began, until then.
-        last_store_timestamp: When the last record that came was stored, in milliseconds since 1970; 0 until one came.
-        is_compared: Whether all that the copy had was compared.
+        position: Offset in the log behind the last record received.
+        listed_to: Position up to which queues and index list the log.
+        compared_to: Position up to which copy and log were compared; at first the start.
+        last_store_timestamp: Store time of the last record received, in milliseconds since 1970; 0 for none.
+        is_compared: Whether the whole copy was compared.
     """
 
     position: int
@@ -35,12 +38,12 @@ class FollowProgress(NamedTuple):
 
 
 class FollowEnd(NamedTuple):
-    """Why following a log ended.
+    """Reason why following ended.
 
     Attributes:
-        kind: The reason.
-        text: In words.
-        offset: Where in the log; None where it was not the log.
+        kind: The kind of end.
+        text: The reason in words.
+        offset: The position in the log, if the end has to do with one.
     """
 
     kind: EndKind
@@ -49,23 +52,18 @@ class FollowEnd(NamedTuple):
 
 
 class Following:
-    """A log that is followed, by threads of the extension, until it ends for one reason or another.
+    """Threads of the extension that follow a log until that ends.
 
     Args:
-        copy: Takes the log.
+        copy: The copy.
         address: The master's HA port, `host:port`.
-        start: The copy's end, or an offset before it, from which log and copy are compared.
-        max_record: Bytes of a record at most.
-        lists: Whether queues and index list what comes.
-        cold_rate: Bytes a second for what is old, as a master reads that from its disk; 0 for no limit.
-        cold_before: What stands before this is old.
-        counts: The copy is a slave's, and the master is told what it has: sends may wait for that.
-        tls: Who this side is, and who is trusted, where the port has TLS.
-
-    Raises:
-        StoreError: The copy takes nothing.
-
-    Source: `HAClient`.
+        start: End of the copy, or an earlier offset from which log and copy are compared.
+        max_record: Limit of a record in bytes.
+        lists: Whether queues and index list the records.
+        cold_rate: Bytes per second for old data, which the master reads from its disk; 0: no limit.
+        cold_before: Data before this offset is old.
+        counts: Reports positions, for which sends at the master may wait.
+        tls: TLS of the HA port.
     """
 
     def __init__(
@@ -96,14 +94,13 @@ class Following:
         )
 
     def progress(self) -> FollowProgress:
-        """How far it is."""
         return FollowProgress(*self._follower.progress())
 
     def wait(self, timeout: float) -> FollowEnd | None:
-        """Waits until it ended, or for so many seconds."""
+        """Waits up to `timeout` seconds for the end."""
         end = self._follower.wait(timeout)
         return None if end is None else FollowEnd(*end)
 
     def stop(self) -> None:
-        """Ends it; whole records that were read are written first."""
+        """Stops after writing the whole records that were read."""
         self._follower.stop()

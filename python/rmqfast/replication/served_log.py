@@ -1,4 +1,4 @@
-"""Where a broker serves its log."""
+"""The HA port at which a broker serves its log."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ __all__ = ["ServedLog"]
 
 
 class ServedLog(NamedTuple):
-    """Where a broker serves its log.
+    """The HA port of a broker, from its configuration.
 
     Attributes:
-        addresses: `host:port`s, which lead to the same port.
-        file_size: Bytes of a file.
-        waited_for: What sends wait for there: nobody, the positions that slaves report, or whoever is connected.
-        has_tls: Whether the port has TLS, as one of ours may.
-
-    Example:
-        >>> config = {"haListenPort": "10912", "mappedFileSizeCommitLog": "1073741824", "brokerRole": "SYNC_MASTER"}
-        >>> ServedLog.of_config(config, "10.0.0.1:10911").waited_for
-        'connections'
+        addresses: `host:port`s of the same port.
+        file_size: Bytes of a log file.
+        waited_for: Followers that sends wait for: nobody, slaves that report positions, or each connection.
+        has_tls: Whether the port uses TLS, as only rmqfast's may.
     """
 
     addresses: tuple[str, ...]
@@ -32,7 +27,7 @@ class ServedLog(NamedTuple):
 
     @classmethod
     def of_config(cls, config: Mapping[str, str], address: str) -> Self:
-        """The log of the broker at an address, by what that says of its configuration.
+        """The HA port of the broker at `address`, from the configuration that it reports.
 
         Raises:
             ArgumentError: It cannot be read.

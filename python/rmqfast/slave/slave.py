@@ -180,7 +180,7 @@ class ServedCopy:
         self._config_file, self._check, self._signer = config_file, check, signer
         self._broker: Broker | None = None
 
-    def opened(self, replica: Replica) -> None:
+    def on_open(self, replica: Replica) -> None:
         """Starts a broker that serves it."""
         broker = Broker(
             self.config,
@@ -193,7 +193,7 @@ class ServedCopy:
         broker.start()
         self.config, self._broker = broker.config, broker
 
-    def closes(self) -> None:
+    def on_close(self) -> None:
         broker, self._broker = self._broker, None
         if broker is not None:
             # what was changed while it ran, and its port

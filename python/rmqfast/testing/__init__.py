@@ -1,1 +1,1 @@
-"""For tests of programs that use RocketMQ: fixtures of pytest, which finds them by itself once rmqfast is installed."""
+"""pytest fixtures for tests of programs that use RocketMQ; pytest finds them once rmqfast is installed."""

@@ -1,4 +1,4 @@
-"""A plugin of pytest: a cluster for each test that asks for one."""
+"""The pytest plugin: a cluster per test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["rmqfast_broker_config", "rmqfast_cluster"]
 
 @pytest.fixture
 def rmqfast_broker_config() -> Mapping[str, str]:
-    """Keys of `broker.conf` for the cluster of `rmqfast_cluster`: define a fixture of this name to have your own."""
+    """Keys of `broker.conf` for `rmqfast_cluster`; override this fixture to set your own."""
     return {}
 
 
 @pytest.fixture
 def rmqfast_cluster(rmqfast_broker_config: Mapping[str, str]) -> Iterator[EmbeddedCluster]:
-    """A name server and a broker of this test alone, on ports that were free; `name_server` is what clients need."""
+    """A name server and a broker for one test, on free ports; clients need its `name_server`."""
     with EmbeddedCluster(config=rmqfast_broker_config) as cluster:
         yield cluster
