@@ -25,7 +25,7 @@ def request(
 
 def signed(keys: str, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> Request:
     """A request of the account `keys`, whose secret is its name."""
-    return request(code, Credentials(keys, keys).signed(fields or {}, body), body)
+    return request(code, Credentials(keys, keys).signed_fields(fields or {}, body), body)
 
 
 def asked(question: Question) -> Request:
@@ -33,7 +33,7 @@ def asked(question: Question) -> Request:
     fields, body = question["ext"] or {}, base64.b64decode(question["body"] or "")
     if "accessKey" in question:
         credentials = Credentials(question["accessKey"], question["secretKey"], question.get("token"))
-        fields = credentials.signed(fields, body)
+        fields = credentials.signed_fields(fields, body)
     return request(question["code"], fields, body, peer=question.get("address", "1.2.3.4:5678"))
 
 

@@ -108,7 +108,7 @@ class House:
         self.ask(ADMIN, RequestCode.UPDATE_AND_CREATE_TOPIC, fields | {"topicFilterType": "SINGLE_TAG"})
 
     def ask(self, who: str, code: int, fields: Fields, body: bytes = b"") -> Response:
-        return self.client.request(code, Credentials(who, who).signed(fields, body), body)
+        return self.client.request(code, Credentials(who, who).signed_fields(fields, body), body)
 
     @staticmethod
     def offset_of(answer: Response) -> int:

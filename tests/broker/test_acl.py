@@ -106,7 +106,7 @@ def test_no_code_passes_without_an_account_and_its_signature(
 ) -> None:
     for checked in (strict, java):
         assert "No accessKey is configured" in str(refusal(checked, request(code, GROUP_FIELDS, bodies(code))))
-        forged = Credentials("theAdmin", "not its secret").signed(GROUP_FIELDS, bodies(code))
+        forged = Credentials("theAdmin", "not its secret").signed_fields(GROUP_FIELDS, bodies(code))
         assert "Check signature failed" in str(refusal(checked, request(code, forged, bodies(code))))
         assert refusal(checked, signed("theAdmin", code, GROUP_FIELDS, bodies(code))) is None
 
@@ -178,7 +178,7 @@ def test_a_query_by_unique_key_may_be_signed_with_or_without_its_flag(
     strict: AccessValidator, is_signed_too: bool
 ) -> None:
     flag = {"_UNIQUE_KEY_QUERY": "true"}
-    fields = Credentials("reader1", "reader1").signed({"topic": "t"} | (flag if is_signed_too else {}))
+    fields = Credentials("reader1", "reader1").signed_fields({"topic": "t"} | (flag if is_signed_too else {}))
     assert refusal(strict, request(12, fields | flag)) is None
     assert refusal(strict, request(12, fields | {"_UNIQUE_KEY_QUERY": "false", "x": "y"})) is not None
 
@@ -195,7 +195,7 @@ def test_signatures_are_compared_in_constant_time() -> None:
 
 
 def test_what_pull_consumers_add_is_signed() -> None:
-    plain, stream = (Credentials("RocketMQ", "12345678").signed(fields) for fields in ({}, STREAM_FIELDS))
+    plain, stream = (Credentials("RocketMQ", "12345678").signed_fields(fields) for fields in ({}, STREAM_FIELDS))
     assert stream["ReqT"] == "0"
     assert stream["Signature"] != plain["Signature"]
 
@@ -209,7 +209,7 @@ def test_secrets_are_not_shown(strict: AccessValidator) -> None:
 
 @given(st.dictionaries(st.text(), st.text()), st.binary(), st.text(min_size=7), st.none() | st.text())
 def test_what_is_signed_passes(fields: Mapping[str, str], body: bytes, secret: str, token: str | None) -> None:
-    sent = Credentials("theAdmin", secret, token).signed(fields, body)
+    sent = Credentials("theAdmin", secret, token).signed_fields(fields, body)
     key = secret.encode("utf-8", "replace")
     assert signature_of(dict(reversed(sent.items())), body, key).decode() == sent["Signature"]
     assert {**fields, **sent} == sent or {"AccessKey", "Signature", "SecurityToken"} & set(fields)

@@ -141,7 +141,7 @@ def test_a_real_broker_maintains_its_accounts_as_this_one_does(broker: tuple[Ask
         (54, {}),
     ]
     for number, (code, fields) in enumerate(asked):
-        wanted = request(code, admin.signed(fields), peer=f"{SOURCE}:1")
+        wanted = request(code, admin.signed_fields(fields), peer=f"{SOURCE}:1")
 
         def answers(wanted: Request = wanted) -> tuple[Answer, Answer]:
             theirs, here = both(wire, ours, processor, wanted)

@@ -68,7 +68,7 @@ def test_a_slave_has_the_log_and_the_topics_and_asks_for_accounts_itself(
         assert administrator.access_key is not None
         assert administrator.secret_key is not None
         account = Credentials(administrator.access_key, administrator.secret_key)
-        until(lambda: client.request(RequestCode.GET_MAX_OFFSET, account.signed(fields)).code == 0)
+        until(lambda: client.request(RequestCode.GET_MAX_OFFSET, account.signed_fields(fields)).code == 0)
     cluster.stop()
     assert_same(Path(master.config.text("storePathRootDir")), Path(slave.config.text("storePathRootDir")))
 

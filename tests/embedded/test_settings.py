@@ -163,7 +163,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 def signed(address: str, code: int, key: str, secret: str, **fields: str) -> int:
     with RemotingClient(address, timeout=PATIENCE) as client:
-        return client.request(code, Credentials(key, secret).signed(fields)).code
+        return client.request(code, Credentials(key, secret).signed_fields(fields)).code
 
 
 def test_with_access_control_every_request_is_checked_and_rules_are_shown_to_administrators(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Access control: ACL 1.0, as clients of RocketMQ sign and as the broker of 4.9.4 checks; name servers check so, too.
+"""Access control: ACL 1.0 as RocketMQ 4.9.4 checks it, for brokers and name servers.
 
-`AccessValidator.check` stands before everything that answers requests; `AclProcessor` shows and changes its rules.
+`AccessValidator.check` runs before every processor; `AclProcessor` shows and changes its rules.
 """
 
 from rmqfast.acl.access_validator import AccessValidator, Mode, validator_of
@@ -8,7 +8,7 @@ from rmqfast.acl.account import AccountConfig
 from rmqfast.acl.acl_files import AclFiles
 from rmqfast.acl.acl_processor import AclProcessor
 from rmqfast.acl.administrator import Administrator
-from rmqfast.acl.rights import RIGHTS, Need, Right
+from rmqfast.acl.rights import RIGHTS, Requirement, Right
 from rmqfast.acl.secure_directory import SecureDirectory
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "AclProcessor",
     "Administrator",
     "Mode",
-    "Need",
+    "Requirement",
     "Right",
     "SecureDirectory",
     "validator_of",

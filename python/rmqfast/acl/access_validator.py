@@ -1,6 +1,6 @@
 """Checks each request against accounts and white lists before a server answers it.
 
-Source: `PlainAccessValidator`, `PlainPermissionManager`.
+Source: `PlainAccessValidator`, `PlainPermissionManager`, `AclFileWatchService`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rmqfast.acl.acl_files import AclFiles
 from rmqfast.acl.address import address_of
 from rmqfast.acl.changes import Change, next_version
 from rmqfast.acl.permission import PUB, RETRY_PREFIX
-from rmqfast.acl.resources import TRACE_TOPIC, Needed, TopicsAt
-from rmqfast.acl.rights import RIGHTS, UNKNOWN, Need
+from rmqfast.acl.resources import TRACE_TOPIC, Permissions, TopicsAt
+from rmqfast.acl.rights import RIGHTS, UNKNOWN, Requirement
 from rmqfast.acl.rules import Rules, rules_of
 from rmqfast.errors import ArgumentError, RemotingProtocolError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
@@ -43,18 +43,16 @@ class AccessValidator:
     """Checks requests against the accounts and white lists of files.
 
     Args:
-        files: Where they are.
-        now: The time in milliseconds since 1970.
-        mode: `strict`, or `java` for what the broker of 4.9.4 checks and nothing more.
+        files: The files.
+        now: Returns the time in milliseconds since 1970.
+        mode: `strict`, or `java` for exactly the checks of RocketMQ 4.9.4.
 
     Attributes:
-        topics_at: Finds the topics of a stored message; a server without a store finds none.
+        topics_at: Returns the topics of a stored message; a server without a store finds none.
 
     Raises:
-        ArgumentError: A file is not as RocketMQ takes it.
+        ArgumentError: A file is not valid for RocketMQ.
         MissingExtraError: PyYAML is not installed.
-
-    Source: `PlainAccessValidator`.
     """
 
     def __init__(self, files: AclFiles, now: Callable[[], int], *, mode: Mode = "strict") -> None:
@@ -71,27 +69,21 @@ class AccessValidator:
 
     @property
     def rules(self) -> Rules:
-        """The rules as they are now."""
+        """The current rules."""
         return self._rules
 
     @property
     def default_path(self) -> Path:
-        """The file to which accounts are added."""
+        """The file to which new accounts are added."""
         return self._files.default_path
 
     @property
     def started(self) -> int:
-        """Milliseconds since 1970 when the first rules were read."""
+        """Time when the first rules were read, in milliseconds since 1970."""
         return self._started
 
     def check(self, request: Request) -> None:
-        """Lets a request pass.
-
-        Raises:
-            ResponseError: It may not; the remark is Java's.
-
-        Source: `PlainPermissionManager.validate`.
-        """
+        """Raises `ResponseError` with Java's remark if a request is not allowed."""
         rules = self._rules
         address = request.channel.remote_address
         # in this order in `PlainPermissionManager.validate`: a white address needs no account at all
@@ -110,7 +102,7 @@ class AccessValidator:
             _refuse(f"Check signature failed for accessKey={access_key}", f"{_VALIDATE}:683")
         self._check_rights(request, account, self._needs.get(request.code, self._unknown))
 
-    def _check_rights(self, request: Request, account: Account, need: Need) -> None:
+    def _check_rights(self, request: Request, account: Account, need: Requirement) -> None:
         if need.admin and not account.is_admin:
             text = (
                 f"Need admin permission for request code={int(request.code)}, but accessKey={account.access_key} is not"
@@ -133,10 +125,7 @@ class AccessValidator:
                 _refuse_first(account, needed)
 
     def reload_if_changed(self) -> bool:
-        """Takes over new rules unless they are broken, and returns whether there were; call it every five seconds.
-
-        Source: `AclFileWatchService`, which goes by the time of the last change.
-        """
+        """Loads changed files unless they are invalid; returns whether it did. Call it every five seconds."""
         with self._lock:
             try:
                 contents = self._files.read()
@@ -152,10 +141,10 @@ class AccessValidator:
         return True
 
     def change(self, change: Change) -> bool:
-        """Rewrites a file and takes over what it says, unless that would be broken; returns whether anything changed.
+        """Rewrites a file and loads it, unless the result would be invalid; returns whether anything changed.
 
         Raises:
-            ArgumentError: The file would be broken, or could not be written.
+            ArgumentError: The file would be invalid, or could not be written.
         """
         with self._lock:
             # under the lock: two requests that change one file must not undo each other
@@ -183,8 +172,8 @@ def _is_signed(fields: Mapping[str, str], body: bytes, secret_key: bytes) -> boo
     return UNIQUE_KEY_QUERY in fields and hmac.compare_digest(signature_of(fields, body, secret_key), expected)
 
 
-def _refuse_first(account: Account, needed: Needed) -> NoReturn:
-    """Refuses the resource that Java comes to first."""
+def _refuse_first(account: Account, needed: Permissions) -> NoReturn:
+    """Refuses the resource that Java checks first."""
     for resource in hash_order(needed):
         if not account.may(resource, needed[resource]):
             kind = (
@@ -207,7 +196,7 @@ def _digest(contents: Mapping[Path, bytes]) -> bytes:
 
 
 def validator_of(home: str, now: Callable[[], int], *, mode: Mode = "strict") -> AccessValidator:
-    """What checks requests by the accounts of a directory.
+    """A validator for the files of `rocketmqHome`; raises as `AccessValidator`.
 
     Raises:
         ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.

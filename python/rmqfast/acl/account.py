@@ -1,6 +1,7 @@
 """Accounts: parsed from a file or a request, and asked for the rights of a request.
 
-Source: `PlainAccessConfig`, `PlainAccessResource`.
+Source: `PlainAccessConfig`, `PlainAccessResource`, `PlainPermissionManager.checkPlainAccessConfig`,
+`PlainPermissionManager.buildPlainAccessResource`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from rmqfast.remoting.fastjson import java_text
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccountConfig:
-    """What a file or a request states of an account.
+    """An account as a file or a request states it.
 
     Attributes:
         access_key: Its name, of more than six characters.
-        secret_key: What its clients sign with, of more than six characters.
-        white_remote_address: Whose addresses match need no signature.
-        default_topic_perm: What it may do with topics that it does not name.
-        default_group_perm: What it may do as groups that it does not name.
+        secret_key: Key of signatures, of more than six characters.
+        white_remote_address: Clients of these addresses need no signature.
+        default_topic_perm: Permission for topics without an entry.
+        default_group_perm: Permission for groups without an entry.
         topic_perms: Entries as `topicA=PUB|SUB`.
         group_perms: Entries as `groupA=SUB`.
     """
@@ -40,11 +41,7 @@ class AccountConfig:
 
     @classmethod
     def from_members(cls, members: object) -> Self:
-        """The account that an entry of `accounts` states; members that nobody knows are passed over.
-
-        Raises:
-            ArgumentError: A member has a type of which there is no text.
-        """
+        """Parses an entry of `accounts` and ignores unknown members; `ArgumentError` for a member of another type."""
         if not isinstance(members, dict):
             raise ArgumentError(f"accounts: expected an entry with accessKey and secretKey, got {_kind(members)}")
         return cls(
@@ -59,7 +56,7 @@ class AccountConfig:
         )
 
     def to_members(self) -> dict[str, Any]:
-        """The members that a file or an answer has for it; what is not set is left out."""
+        """The members of a file or an answer, without those not set."""
         members: dict[str, Any] = {
             "accessKey": self.access_key,
             "secretKey": self.secret_key,
@@ -73,13 +70,7 @@ class AccountConfig:
         return {name: value for name, value in members.items() if value is not None}
 
     def check_keys(self) -> tuple[str, str]:
-        """Both keys.
-
-        Raises:
-            ArgumentError: One is missing or too short; with Java's text.
-
-        Source: `PlainPermissionManager.checkPlainAccessConfig`.
-        """
+        """Raises `ArgumentError` with Java's text if a key is missing or too short."""
         access_key, secret_key = self.access_key, self.secret_key
         if access_key is None or secret_key is None or min(len(access_key), len(secret_key)) <= 6:
             keys = f"The accessKey={java_text(access_key)} and secretKey={java_text(secret_key)}"
@@ -89,16 +80,14 @@ class AccountConfig:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What requests are checked against.
+    """An account as requests are checked against it.
 
     Attributes:
-        secret_key: What its clients sign with, in UTF-8.
-        white: Who needs no signature.
-        topic_permission: For topics that are not in `permissions`.
-        group_permission: For groups that are not.
-        permissions: By resource; empty where it states none.
-
-    Source: `PlainAccessResource`, `PlainPermissionManager.buildPlainAccessResource`.
+        secret_key: Key of signatures, in UTF-8.
+        white: Clients of these addresses need no signature.
+        topic_permission: Permission for topics without an entry.
+        group_permission: Permission for groups without an entry.
+        permissions: Permissions by resource.
     """
 
     access_key: str
@@ -111,11 +100,7 @@ class Account:
 
     @classmethod
     def of(cls, config: AccountConfig) -> Self:
-        """The account that a configuration states.
-
-        Raises:
-            ArgumentError: It states none that RocketMQ takes; with Java's text.
-        """
+        """The account of a configuration; `ArgumentError` with Java's text if RocketMQ would not accept it."""
         access_key, secret_key = config.check_keys()
         groups = parse_resources(config.group_perms or (), of_groups=True)
         return cls(
@@ -130,7 +115,7 @@ class Account:
         )
 
     def may(self, resource: str, needed: int) -> bool:
-        """Whether it may do with a resource what needs `needed`."""
+        """Whether the account has a permission for a resource."""
         owned = self.permissions.get(resource)
         if owned is None and needed & EXPLICIT:
             return False
@@ -140,7 +125,7 @@ class Account:
 
 
 def text_of(members: Mapping[str, Any], name: str) -> str | None:
-    """A text of a file; a whole number or a flag, which YAML makes of 12345678 and of true, is one, too.
+    """A text of a file; whole numbers and flags count, since YAML makes them of 12345678 and true.
 
     Raises:
         ArgumentError: It is something else.
@@ -149,11 +134,7 @@ def text_of(members: Mapping[str, Any], name: str) -> str | None:
 
 
 def texts_of(members: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    """A list of texts of a file.
-
-    Raises:
-        ArgumentError: It is something else.
-    """
+    """A list of texts of a file; `ArgumentError` for anything else."""
     values = members.get(name)
     if values is None:
         return None

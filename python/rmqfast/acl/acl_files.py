@@ -31,10 +31,10 @@ class AclFiles:
         self._folder = conf / "acl"
 
     def paths(self) -> list[Path]:
-        """The files that are there: of an account that two of them have, the first one counts.
+        """The existing files, in the order of precedence for an account that two of them have.
 
         Raises:
-            StoreIOError: A directory or a file cannot be looked at: its accounts would count for none.
+            StoreIOError: A directory or file cannot be examined, which must not look like a missing one.
         """
         extra = [
             Path(folder, name)
@@ -46,19 +46,11 @@ class AclFiles:
         return [path for path in [*extra, self.default_path] if is_file(path)]
 
     def read(self) -> dict[Path, bytes]:
-        """The bytes of each file, as they are at this moment.
-
-        Raises:
-            ArgumentError: One cannot be read, or is too long.
-        """
+        """The bytes of each file; `ArgumentError` if one cannot be read or is too long."""
         return {path: _read(path) for path in self.paths()}
 
     def write(self, path: Path, data: bytes) -> None:
-        """Puts a new file in a file's place: a crash leaves the old one or the new one.
-
-        Raises:
-            ArgumentError: The operating system refused.
-        """
+        """Replaces a file atomically; `ArgumentError` if the operating system refuses."""
         try:
             _replace(path, data)
         except OSError as error:

@@ -17,14 +17,11 @@ from rmqfast.store.config import DataVersion
 
 
 class AclProcessor:
-    """Answers these requests."""
-
     def __init__(self, validator: AccessValidator, *, cluster_name: str, broker_name: str, broker_address: str) -> None:
         self._validator = validator
         self._broker = {"brokerName": broker_name, "brokerAddr": broker_address, "clusterName": cluster_name}
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
         return {
             RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: self.update_account,
             RequestCode.DELETE_ACL_CONFIG: self.delete_account,
@@ -34,7 +31,6 @@ class AclProcessor:
         }
 
     def update_account(self, request: Request) -> Response:
-        """Sets an account."""
         fields = request.ext_fields
         config = AccountConfig(
             access_key=fields.get("accessKey"),
@@ -50,20 +46,17 @@ class AclProcessor:
         return self._change(lambda: SetAccount(config), ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, failed)
 
     def delete_account(self, request: Request) -> Response:
-        """Removes an account."""
         access_key = request.ext_fields.get("accessKey")
         failed = f"The accesskey[{java_text(access_key)}] corresponding to accessConfig has been deleted failed."
         return self._change(lambda: RemoveAccount(access_key), ResponseCode.DELETE_ACL_CONFIG_FAILED, failed)
 
     def update_white_addresses(self, request: Request) -> Response:
-        """Sets a white list."""
         text = request.ext_fields.get("globalWhiteAddrs")
         change = SetWhiteAddresses(_java_split(text), request.ext_fields.get("aclFileFullPath"))
         failed = f"The globalWhiteAddresses[{java_text(text)}] has been updated failed."
         return self._change(lambda: change, ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, failed)
 
     def versions(self, _request: Request) -> Response:
-        """The version of each file."""
         validator = self._validator
         versions = validator.rules.versions
         version = versions.get(validator.default_path, DataVersion(timestamp=validator.started))
@@ -74,7 +67,6 @@ class AclProcessor:
         )
 
     def config(self, _request: Request) -> Response:
-        """All accounts with their secrets, and the white lists."""
         rules = self._validator.rules
         body = {
             "globalWhiteAddrs": list(rules.white_addresses),
@@ -93,7 +85,7 @@ class AclProcessor:
 
 
 def _java_split(text: str | None) -> tuple[str, ...] | None:
-    """The parts between commas, as `String.split` has them: without empty ones at the end."""
+    """Splits at commas as `String.split` does: without empty parts at the end."""
     if not text:
         return None if text is None else ("",)
     parts = text.split(",")

@@ -17,7 +17,7 @@ _log = logger_of(__name__)
 
 
 class Address(NamedTuple):
-    """An address of a client as numbers: four of IPv4, eight of IPv6."""
+    """An IP address as numbers: four of IPv4, eight of IPv6."""
 
     groups: tuple[int, ...]
     zone: str = ""
@@ -27,32 +27,30 @@ class AddressPattern(Protocol):
     """An entry of a white list."""
 
     def matches(self, address: Address | None) -> bool:
-        """Whether a client with that address is on the list; `None` is an address that nobody understands."""
+        """Whether an address is on the list; `None` stands for one that cannot be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Everybody:
-    """`*`."""
+    """The pattern `*`."""
 
     def matches(self, address: Address | None) -> bool:  # noqa: ARG002 - whatever it is
-        """Always."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Addresses that are written out; none at all for an entry that is blank."""
+    """Listed addresses; none for a blank entry."""
 
     addresses: frozenset[Address] = frozenset()
 
     def matches(self, address: Address | None) -> bool:
-        """Whether it is one of them."""
         return address in self.addresses
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Addresses that begin alike, and go on with a number of a range; what follows that number does not count."""
+    """Addresses with a common head and a next number within a range; the rest does not count."""
 
     head: tuple[int, ...]
     first: int
@@ -60,7 +58,6 @@ class Range:
     size: int
 
     def matches(self, address: Address | None) -> bool:
-        """Whether it begins so and goes on so."""
         if address is None or len(address.groups) != self.size:
             return False
         length = len(self.head)
@@ -69,7 +66,7 @@ class Range:
 
 @lru_cache(maxsize=4096)
 def address_of(remote_address: str) -> Address | None:
-    """The address of a peer that is given as `ip:port`; `None` where that is none.
+    """Parses a peer's `ip:port`; `None` if it is none.
 
     Example:
         >>> address_of("10.0.0.7:5123"), address_of("[::1]:5123") == address_of("0:0:0:0:0:0:0:1:5123")
@@ -80,20 +77,18 @@ def address_of(remote_address: str) -> Address | None:
 
 
 def parse_pattern(text: str | None) -> AddressPattern:
-    """What an entry of a white list takes in.
+    """Parses an entry of a white list.
 
     Args:
-        text: `*`, an address, `10.0.0.*`, `10.0.*.*`, `10.0.0.1-9`, `10.0.0.{1,2}`, addresses with commas between
-            them, the same of IPv6 (`fe80:0:0:0:0:0:1-20:*`); blank takes in nobody.
+        text: `*`, an address, `10.0.0.*`, `10.0.*.*`, `10.0.0.1-9`, `10.0.0.{1,2}`, addresses joined by commas, or the
+            same of IPv6 (`fe80:0:0:0:0:0:1-20:*`); a blank entry matches nobody.
 
     Raises:
-        ArgumentError: It is none of these; with Java's text where Java has one.
+        ArgumentError: The text is none of these; Java's text if Java has one.
 
     Example:
         >>> parse_pattern("10.0.0.1-9").matches(address_of("10.0.0.7:5123"))
         True
-
-    Source: `RemoteAddressStrategyFactory.getRemoteAddressStrategy`.
     """
     if text is None or not text.strip():
         return OneOf()
@@ -102,10 +97,10 @@ def parse_pattern(text: str | None) -> AddressPattern:
     if text.endswith("}"):
         return _set(text)
     if "," in text:
-        return OneOf(frozenset(map(_listed, _parts(text, ","))))
+        return OneOf(frozenset(map(_parse_listed, _parts(text, ","))))
     if "*" in text or "-" in text:
         return _ipv6_range(text) if ":" in text else _ipv4_range(text)
-    return OneOf(frozenset([_listed(text)]))
+    return OneOf(frozenset([_parse_listed(text)]))
 
 
 def _set(text: str) -> OneOf:
@@ -115,7 +110,7 @@ def _set(text: str) -> OneOf:
     if not parts[-1].startswith("{"):
         raise ArgumentError("MultipleRemoteAddressStrategy netaddress examine scope Exception netaddress")
     head = text[: text.index("{")]
-    return OneOf(frozenset(_listed(head + item) for item in _parts(parts[-1][1:-1], ",")))
+    return OneOf(frozenset(_parse_listed(head + item) for item in _parts(parts[-1][1:-1], ",")))
 
 
 def _ipv4_range(text: str) -> AddressPattern:
@@ -142,7 +137,7 @@ def _ipv6_range(text: str) -> AddressPattern:
         bounds = _bounds(text, part, 0xFFFF, 16)
         if bounds is not None:
             cut = 2 if "*" in text and "-" in text else 1
-            head = _expanded(text, text.rsplit(":", cut)[0], 8 - cut)
+            head = _expand(text, text.rsplit(":", cut)[0], 8 - cut)
             if len(head) > 7:
                 raise _wrong_scope(text)
             _warn_of_ignored(text, parts[index + 1 :])
@@ -151,7 +146,7 @@ def _ipv6_range(text: str) -> AddressPattern:
 
 
 def _check_places(text: str) -> None:
-    """A star stands at the end; a range there, or before a star that does."""
+    """Allows a star only at the end, and a range only there or before such a star."""
     star, minus = text.find("*"), text.find("-")
     if star not in {-1, len(text) - 1}:
         raise _wrong_scope(text)
@@ -159,8 +154,8 @@ def _check_places(text: str) -> None:
         raise _wrong_scope(text)
 
 
-def _expanded(text: str, head: str, groups: int) -> tuple[int, ...]:
-    """The groups of the head of a pattern, with `::` spread to so many; an empty group is 0, as Java pads it."""
+def _expand(text: str, head: str, groups: int) -> tuple[int, ...]:
+    """The groups of a pattern's head with `::` expanded to `groups`; an empty group is 0, as in Java."""
     zeroes = groups - head.count(":")
     if zeroes > 0:
         head = head.replace("::", ":" * (zeroes + 1))
@@ -171,7 +166,7 @@ def _expanded(text: str, head: str, groups: int) -> tuple[int, ...]:
 
 
 def _bounds(text: str, part: str, highest: int, base: int) -> tuple[int, int] | None:
-    """The first and the last number of a part that is a range; a range that ends with 0 is none, as in Java."""
+    """First and last number of a range; `None` for other parts and, as in Java, for a range up to 0."""
     value = part.strip()
     if value == "*":
         return 0, highest
@@ -190,7 +185,7 @@ def _bounds(text: str, part: str, highest: int, base: int) -> tuple[int, int] | 
     return (first, last) if last else None
 
 
-def _listed(text: str) -> Address:
+def _parse_listed(text: str) -> Address:
     address = _address(text)
     if address is not None:
         return address

@@ -1,4 +1,4 @@
-"""Signs what a broker asks the name servers of its own process, with an administrator's account."""
+"""Signs a broker's requests to the name servers of its own process with an administrator's account."""
 
 from __future__ import annotations
 
@@ -11,31 +11,23 @@ from rmqfast.remoting.credentials import Credentials
 
 
 class Administrator:
-    """The first administrator's account of the files, as they are now: a secret that changes is followed.
-
-    Raises:
-        ArgumentError: There is none.
-    """
+    """The first administrator's account in the files, read again for each request; `ArgumentError` if there is none."""
 
     def __init__(self, validator: AccessValidator) -> None:
         self._validator = validator
         self._account()
 
-    def signed(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """The fields to send: those of the request, the account, and the signature of all of them.
+    def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+        """The fields to send: those of the request, the account, and the signature of them all.
 
         Raises:
             ArgumentError: The files have no administrator any more.
         """
         # made anew each time: the files may have changed since
-        return self.credentials().signed(ext_fields, body)
+        return self.credentials().signed_fields(ext_fields, body)
 
     def credentials(self) -> Credentials:
-        """The account as it is now.
-
-        Raises:
-            ArgumentError: The files have no administrator any more.
-        """
+        """The current account; `ArgumentError` if there is none any more."""
         account = self._account()
         return Credentials(account.access_key, account.secret_key.decode())
 

@@ -1,8 +1,10 @@
 """Changes that a request makes to an ACL file: sets or removes an account, sets a white list.
 
-Comments of a file that is rewritten are lost, as in Java.
+Comments in the file are lost, as in Java.
 
-Source: `PlainPermissionManager.updateAccessConfig`, `deleteAccessConfig`, `updateGlobalWhiteAddrsConfig`.
+Source: `PlainPermissionManager.updateAccessConfig`, `PlainPermissionManager.deleteAccessConfig`,
+`PlainPermissionManager.updateGlobalWhiteAddrsConfig`, `PlainPermissionManager.createAclAccessConfigMap`,
+`PlainPermissionManager.updateAclConfigFileVersion`.
 """
 
 from __future__ import annotations
@@ -24,20 +26,18 @@ class Change(Protocol):
     """A change of one file."""
 
     def path(self, rules: Rules, files: AclFiles) -> Path | None:
-        """The file; `None` where nothing is to be changed."""
+        """The file; `None` if nothing is to change."""
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """What the file says afterwards; `None` where nothing is to be changed."""
+        """The new content of the file; `None` if nothing is to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetAccount:
-    """Sets what a request states of an account, in its file or, if it is new, in `plain_acl.yml`.
+    """Sets an account in its file, or adds it to `plain_acl.yml`.
 
     Raises:
-        ArgumentError: It states no account that RocketMQ takes; with Java's text.
-
-    Source: `PlainPermissionManager.updateAccessConfig`, `createAclAccessConfigMap`.
+        ArgumentError: RocketMQ would not accept the account; with Java's text.
     """
 
     config: AccountConfig
@@ -48,11 +48,10 @@ class SetAccount:
         check_resources(self.config.group_perms or ())
 
     def path(self, rules: Rules, files: AclFiles) -> Path | None:
-        """The file of the account."""
         return rules.paths.get(str(self.config.access_key), files.default_path)
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """The account goes to the end; what the request does not state stays as it was."""
+        """The file with the account at the end; settings that the request leaves out stay."""
         others, old = _without(members, self.config.access_key)
         fields = self.config.to_members()
         for name in ("defaultTopicPerm", "defaultGroupPerm"):
@@ -64,19 +63,14 @@ class SetAccount:
 
 @dataclass(frozen=True, slots=True)
 class RemoveAccount:
-    """Removes an account.
-
-    Source: `PlainPermissionManager.deleteAccessConfig`.
-    """
+    """Removes an account."""
 
     access_key: str | None
 
     def path(self, rules: Rules, _files: AclFiles) -> Path | None:
-        """The file of the account, if there is one."""
         return rules.paths.get(self.access_key or "")
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """The other accounts."""
         others, _ = _without(members, self.access_key)
         return members | {"accounts": others}
 
@@ -87,16 +81,14 @@ class SetWhiteAddresses:
 
     Attributes:
         addresses: Its entries.
-        file: The path of the file, which must be among those that are read; `plain_acl.yml` where it is empty.
-
-    Source: `PlainPermissionManager.updateGlobalWhiteAddrsConfig`.
+        file: Path of one of the ACL files; empty for `plain_acl.yml`.
     """
 
     addresses: tuple[str, ...] | None
     file: str | None
 
     def path(self, _rules: Rules, files: AclFiles) -> Path | None:
-        """The file, if it is one of ours: the path comes from a client."""
+        """The file, if it is one of the ACL files: the path comes from a client."""
         if self.addresses is None:
             return None
         # normalized: `conf/acl/../../x` must not pass for one of our files
@@ -104,21 +96,17 @@ class SetWhiteAddresses:
         return path if path in files.paths() else None
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """The new list in the place of the old one."""
         return members | {"globalWhiteRemoteAddresses": list(self.addresses or ())}
 
 
 def next_version(members: Mapping[str, Any], now: int) -> dict[str, Any]:
-    """The members with the version after theirs.
-
-    Source: `PlainPermissionManager.updateAclConfigFileVersion`.
-    """
+    """The members with the next version."""
     version = (version_of(members) or DataVersion()).next(now)
     return {**members, "dataVersion": [{"counter": version.counter, "timestamp": version.timestamp}]}
 
 
 def _without(members: Mapping[str, Any], access_key: str | None) -> tuple[list[Any], Mapping[str, Any]]:
-    """The other accounts, and the one with that key."""
+    """The other accounts, and the one with the key."""
     others: list[Any] = []
     account: Mapping[str, Any] = {}
     for entry in entries_of(members, "accounts"):

@@ -1,4 +1,4 @@
-"""Refuses to listen beyond loopback without access control, or keeps administration to this machine."""
+"""Refuses to listen beyond loopback without access control, or restricts administration to this machine."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _REMARK = (
 
 
 def exposure_check(host: str, *, is_checked: bool, is_allowed: bool) -> Check | None:
-    """What is asked before a request of a server that listens at `host`.
+    """The check of requests for a server that listens at `host`.
 
     Args:
         host: `bindAddress`.
-        is_checked: Whether requests are checked, by accounts or by a program.
-        is_allowed: Whether it may stand open (`insecureBind`).
+        is_checked: Whether accounts or a program check requests.
+        is_allowed: Whether the server may be open (`insecureBind`).
 
     Returns:
-        None at loopback, or where requests are checked; otherwise a check that lets only peers of this machine ask what
-        is for administrators.
+        `None` at loopback or if requests are checked; otherwise a check that accepts administrators' requests only from
+        this machine.
 
     Raises:
-        ArgumentError: It would stand open, and may not.
+        ArgumentError: The server would be open and may not.
 
     Example:
         >>> exposure_check("127.0.0.1", is_checked=False, is_allowed=False)

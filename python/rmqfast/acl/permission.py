@@ -21,13 +21,11 @@ _BLANK = "".join(map(chr, range(0x21)))
 
 
 def is_permitted(needed: int, owned: int) -> bool:
-    """Whether who has `owned` may do what needs `needed`.
+    """Whether permissions `owned` include one of `needed`.
 
     Example:
         >>> is_permitted(PUB, PUB | SUB), is_permitted(PUB, PUB | DENY), is_permitted(ANY, SUB)
         (True, False, True)
-
-    Source: `Permission.checkPermission`.
     """
     # DENY beside another permission wins
     if owned & DENY:
@@ -36,34 +34,26 @@ def is_permitted(needed: int, owned: int) -> bool:
 
 
 def parse_permission(text: str | None) -> int:
-    """The permission that a text of `plain_acl.yml` gives; none is given by nothing and by what nobody knows.
+    """The permission of a text in `plain_acl.yml`; DENY for a missing or unknown text.
 
     Example:
         >>> parse_permission(" SUB|PUB "), parse_permission("pub"), parse_permission(None)
         (12, 1, 1)
-
-    Source: `Permission.parsePermFromString`.
     """
     # "pub" in small letters is unknown, too: Java's switch compares exactly
     return DENY if text is None else _PERMISSIONS.get(text.strip(_BLANK), DENY)
 
 
 def retry_topic(group: str) -> str:
-    """The resource that a group is."""
+    """The resource that stands for a group."""
     return RETRY_PREFIX + group
 
 
 def parse_resources(resources: Iterable[str], *, of_groups: bool) -> dict[str, int]:
-    """The permissions that the entries of `topicPerms` or `groupPerms` give, by resource.
+    """The permissions in `topicPerms` or `groupPerms`, by resource.
 
     Raises:
-        ArgumentError: An entry is not of that form; with Java's text.
-
-    Example:
-        >>> parse_resources(["g=SUB"], of_groups=True)
-        {'%RETRY%g': 8}
-
-    Source: `Permission.parseResourcePerms`.
+        ArgumentError: An entry is malformed; with Java's text.
     """
     permissions = {}
     for resource in resources:
@@ -80,9 +70,7 @@ def check_resources(resources: Iterable[str]) -> None:
     """Refuses entries that a request may not set, though a file may have them.
 
     Raises:
-        ArgumentError: An entry is not of the form `topicA=SUB`, or has a permission that nobody knows: Java's text.
-
-    Source: `Permission.checkResourcePerms`.
+        ArgumentError: An entry is malformed or has an unknown permission; with Java's text.
     """
     for resource in resources:
         items = _items(resource)

@@ -1,10 +1,10 @@
 """Finds the topics and groups that a request touches, and the permissions that it needs for them.
 
-`java_sending`, `consuming`, `heartbeat` and `locking` are as the broker of 4.9.4 reads a request. The others look at
-all that it touches: the group whose retries or dead letters a topic has, the further queues of multi-dispatch, the
-topic of a stored message.
+`java_sending`, `consuming`, `heartbeat` and `locking` read a request as the broker of 4.9.4 does. The others consider
+all that it touches: the group of a retry or dead-letter topic, the further queues of multi-dispatch, the topic of a
+stored message.
 
-Source: `PlainAccessValidator.parse`.
+Source: `PlainAccessValidator.parse`, `MessageDecoder.encodeMessage`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from rmqfast.acl.permission import ANY, EXPLICIT, PUB, RETRY_PREFIX, SUB, retry_
 from rmqfast.remoting import fastjson
 
 #: The permission that is needed, by resource.
-Needed: TypeAlias = dict[str, int]
+Permissions: TypeAlias = dict[str, int]
 #: Finds the resources of a request from its header fields and its body; `ValueError` and
 #: `RemotingProtocolError` say that it makes no sense.
-Resources: TypeAlias = Callable[[Mapping[str, str], bytes], Needed]
+Resources: TypeAlias = Callable[[Mapping[str, str], bytes], Permissions]
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -35,8 +35,8 @@ class RecordTopics(NamedTuple):
     """Topics of a stored message.
 
     Attributes:
-        stored: The topic that it stands in, as that of half messages.
-        real: The topic that it was sent to, where it waits; None elsewhere.
+        stored: The topic in the store, as that of half messages.
+        real: The target topic of a waiting message; `None` for others.
     """
 
     stored: str
@@ -46,14 +46,14 @@ class RecordTopics(NamedTuple):
 #: Finds the topics of the message at an offset of the log; None where none begins there.
 TopicsAt: TypeAlias = Callable[[int], RecordTopics | None]
 #: Finds the resources of a request that names a stored message.
-RecordResources: TypeAlias = Callable[[Mapping[str, str], TopicsAt], Needed]
+RecordResources: TypeAlias = Callable[[Mapping[str, str], TopicsAt], Permissions]
 
 
 def sending(topic: str, group: str, properties: str, *, has_batch: bool = False) -> Resources:
-    """To send to a topic, and to the queues of multi-dispatch."""
+    """Requires PUB for a topic and the queues of multi-dispatch."""
     as_java = java_sending(topic, group)
 
-    def needed(fields: Mapping[str, str], body: bytes) -> Needed:
+    def find(fields: Mapping[str, str], body: bytes) -> Permissions:
         name = fields.get(topic)
         resources = {} if name is None else as_java(fields, body) | _to_send(name)
         texts = [fields.get(properties, ""), *(batch_properties(body) if has_batch else ())]
@@ -61,58 +61,58 @@ def sending(topic: str, group: str, properties: str, *, has_batch: bool = False)
             resources |= _to_send(further)
         return resources
 
-    return needed
+    return find
 
 
 def replying(topic: str, group: str, properties: str) -> Resources:
-    """To answer a client that asks; a broker stores the answer in the topic that it names."""
+    """Requires the right to answer a client; a broker stores the answer in a topic."""
     sent = sending(topic, group, properties)
 
-    def needed(fields: Mapping[str, str], body: bytes) -> Needed:
+    def find(fields: Mapping[str, str], body: bytes) -> Permissions:
         resources = sent(fields, body)
         name = fields.get(topic, "")
         return {key: value for key, value in resources.items() if key != name or not name.endswith(REPLY_SUFFIX)}
 
-    return needed
+    return find
 
 
 def receiving(*, topic: str | None = None, group: str | None = None) -> Resources:
-    """To receive from a topic, as a group: as `consuming`, with the group whose dead letters a topic has."""
+    """Requires SUB for topic and group, and for the group of a dead-letter topic."""
     as_java = consuming(topic=topic, group=group)
 
-    def needed(fields: Mapping[str, str], body: bytes) -> Needed:
+    def find(fields: Mapping[str, str], body: bytes) -> Permissions:
         name = None if topic is None else fields.get(topic)
         return as_java(fields, body) | ({} if name is None else _to_receive(name))
 
-    return needed
+    return find
 
 
-def member(fields: Mapping[str, str], body: bytes) -> Needed:
-    """To receive from all topics of all consumers in a heartbeat, with the groups whose dead letters they have."""
+def member(fields: Mapping[str, str], body: bytes) -> Permissions:
+    """Requires SUB for all topics in a heartbeat, and for the groups of dead-letter topics."""
     resources = heartbeat(fields, body)
     for name in list(resources):
         resources |= _to_receive(name)
     return resources
 
 
-def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Needed:
-    """To get a message again, which the group must have been able to get before."""
+def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
+    """Requires SUB, since the group must have been able to receive the message."""
     topics = _topics_at(fields.get("offset"), topics_at)
     if topics is None:
         return {}
     return _to_receive(topics.stored) | ({} if topics.real is None else _to_receive(topics.real))
 
 
-def ending(fields: Mapping[str, str], topics_at: TopicsAt) -> Needed:
-    """To send to the topic that a half message was sent to."""
+def ending(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
+    """Requires PUB for the target topic of a half message."""
     topics = _topics_at(fields.get("commitLogOffset"), topics_at)
     return {} if topics is None or topics.stored != HALF_TOPIC or topics.real is None else {topics.real: PUB}
 
 
 def java_sending(topic: str, group: str) -> Resources:
-    """To send to a topic; what goes to a retry topic comes from a consumer of the group in another field."""
+    """Requires PUB for a topic; a message to a retry topic needs SUB for the group in another field."""
 
-    def needed(fields: Mapping[str, str], _body: bytes) -> Needed:
+    def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         name = fields.get(topic)
         if name is None:
             return {}
@@ -121,13 +121,13 @@ def java_sending(topic: str, group: str) -> Resources:
         consumer_group = fields.get(group)
         return {} if consumer_group is None else {retry_topic(consumer_group): SUB}
 
-    return needed
+    return find
 
 
 def consuming(*, topic: str | None = None, group: str | None = None) -> Resources:
-    """To receive from a topic, as a group."""
+    """Requires SUB for topic and group."""
 
-    def needed(fields: Mapping[str, str], _body: bytes) -> Needed:
+    def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         resources = {}
         if topic is not None and (name := fields.get(topic)) is not None:
             resources[name] = SUB
@@ -135,18 +135,18 @@ def consuming(*, topic: str | None = None, group: str | None = None) -> Resource
             resources[retry_topic(name)] = SUB
         return resources
 
-    return needed
+    return find
 
 
-def knowing(fields: Mapping[str, str], _body: bytes) -> Needed:
-    """To send to the topic of the header, or to receive from it."""
+def knowing(fields: Mapping[str, str], _body: bytes) -> Permissions:
+    """Requires PUB or SUB for the topic."""
     topic = fields.get("topic")
     return {} if topic is None else {topic: ANY}
 
 
-def heartbeat(_fields: Mapping[str, str], body: bytes) -> Needed:
-    """To receive from all topics of all consumers in a heartbeat."""
-    resources: Needed = {}
+def heartbeat(_fields: Mapping[str, str], body: bytes) -> Permissions:
+    """Requires SUB for all topics in a heartbeat."""
+    resources: Permissions = {}
     for consumer in _entries(_members(body), "consumerDataSet"):
         group = _text(consumer, "groupName")
         if group is not None:
@@ -158,8 +158,8 @@ def heartbeat(_fields: Mapping[str, str], body: bytes) -> Needed:
     return resources
 
 
-def locking(_fields: Mapping[str, str], body: bytes) -> Needed:
-    """To receive as the group in the body."""
+def locking(_fields: Mapping[str, str], body: bytes) -> Permissions:
+    """Requires SUB for the group in the body."""
     group = _text(_members(body), "consumerGroup")
     return {} if group is None else {retry_topic(group): SUB}
 
@@ -186,10 +186,7 @@ def _text(members: Mapping[str, Any], name: str) -> str | None:
 
 
 def batch_properties(body: bytes) -> Iterator[str]:
-    """The property string of each message of a batch, up to the first that is none.
-
-    Source: `MessageDecoder.encodeMessage`.
-    """
+    """The properties of each message of a batch, up to the first malformed one."""
     at = 0
     # no look at each message where no message asks for it
     while MULTI_DISPATCH.encode() in body and len(body) - at >= _BATCH_HEADER:
@@ -206,7 +203,7 @@ _BATCH_HEADER = 22
 
 
 def _further_queues(properties: list[str]) -> Iterator[str]:
-    """The queues that a message is listed in beside its own."""
+    """Further queues that list the message."""
     for text in properties:
         for part in text.split("\2"):
             name, _, queues = part.partition("\1")
@@ -214,23 +211,23 @@ def _further_queues(properties: list[str]) -> Iterator[str]:
                 yield from queues.split(",")
 
 
-def _to_send(topic: str) -> Needed:
+def _to_send(topic: str) -> Permissions:
     if topic.startswith(RETRY_PREFIX):
         return {topic: SUB}
     return {topic: PUB} | _to_get_dead_letters(topic)
 
 
-def _to_receive(topic: str) -> Needed:
+def _to_receive(topic: str) -> Permissions:
     if topic in WAITING_TOPICS:
         return {topic: SUB | EXPLICIT}
     return {topic: SUB} | _to_get_dead_letters(topic)
 
 
-def _to_get_dead_letters(topic: str) -> Needed:
+def _to_get_dead_letters(topic: str) -> Permissions:
     return {retry_topic(topic.removeprefix(DLQ_PREFIX)): SUB} if topic.startswith(DLQ_PREFIX) else {}
 
 
 def _topics_at(offset: str | None, topics_at: TopicsAt) -> RecordTopics | None:
-    """Returns the topics of the record at an offset; None also for what is no offset, which the broker refuses."""
+    """The topics of the record at an offset; `None` also for a malformed offset, which the broker refuses."""
     is_number = offset is not None and offset.isascii() and offset.isdigit() and len(offset) <= len(str(1 << 63))
     return topics_at(int(offset)) if offset is not None and is_number else None

@@ -1,8 +1,8 @@
-"""The table of rights: what each request code needs.
+"""The table of rights: needed permissions per request code.
 
-There are two readings. `strict` is the default. `java` is what the broker of 4.9.4 checks: there an account that may do
-nothing sends batches and replies to any topic, makes itself an administrator (50) and reads everybody's secret (54);
-one that may receive as a group of its own sends to the retries of all others, and copies any message into its own.
+`strict` is the default. `java` is what the broker of 4.9.4 checks. There, an account without any right can send batches
+and replies to any topic, make itself an administrator (50) and read all secrets (54); an account with SUB for one group
+can send to the retry topics of all others and copy any message into its own.
 
 Source: `PlainAccessValidator.parse`, `Permission.ADMIN_CODE`.
 """
@@ -30,12 +30,12 @@ from rmqfast.remoting import RequestCode
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """What a request needs besides an account and a right signature, which all do.
+class Requirement:
+    """Requirements of a request besides an account and a valid signature.
 
     Attributes:
         admin: Whether the account must be an administrator's.
-        resources: Finds topics and groups, and the permissions for them; `None` where none are needed.
+        resources: Finds topics and groups with their permissions; `None` if none are needed.
         of_record: Finds those of the stored message that the request names.
     """
 
@@ -49,50 +49,50 @@ class Right:
     """A row of the table.
 
     Attributes:
-        java: What the broker of 4.9.4 asks for.
-        strict: What is asked for unless `java` is wanted.
-        reason: Why.
+        java: Requirements of the broker of 4.9.4.
+        strict: Requirements of the default mode.
+        reason: Why they differ.
     """
 
-    java: Need
-    strict: Need
+    java: Requirement
+    strict: Requirement
     reason: str
 
 
-ACCOUNT = Need()
-ADMIN = Need(admin=True)
+ACCOUNT = Requirement()
+ADMIN = Requirement(admin=True)
 
 
-def _same(need: Need, reason: str) -> Right:
+def _same(need: Requirement, reason: str) -> Right:
     return Right(need, need, reason)
 
 
-def _stricter(need: Need, reason: str) -> Right:
+def _stricter(need: Requirement, reason: str) -> Right:
     return Right(ACCOUNT, need, reason)
 
 
-def _sub(topic: str | None = None, group: str | None = None) -> Need:
-    return Need(resources=receiving(topic=topic, group=group))
+def _sub(topic: str | None = None, group: str | None = None) -> Requirement:
+    return Requirement(resources=receiving(topic=topic, group=group))
 
 
-def _java_sub(topic: str | None = None, group: str | None = None) -> Need:
-    return Need(resources=consuming(topic=topic, group=group))
+def _java_sub(topic: str | None = None, group: str | None = None) -> Requirement:
+    return Requirement(resources=consuming(topic=topic, group=group))
 
 
-_JAVA_SEND = Need(resources=java_sending("topic", "group"))
-_JAVA_SEND_V2 = Need(resources=java_sending("b", "a"))
-_SEND = Need(resources=sending("topic", "group", "properties"))
-_SEND_V2 = Need(resources=sending("b", "a", "i"))
-_SEND_BATCH = Need(resources=sending("b", "a", "i", has_batch=True))
-_REPLY = Need(resources=replying("topic", "group", "properties"))
-_REPLY_V2 = Need(resources=replying("b", "a", "i"))
+_JAVA_SEND = Requirement(resources=java_sending("topic", "group"))
+_JAVA_SEND_V2 = Requirement(resources=java_sending("b", "a"))
+_SEND = Requirement(resources=sending("topic", "group", "properties"))
+_SEND_V2 = Requirement(resources=sending("b", "a", "i"))
+_SEND_BATCH = Requirement(resources=sending("b", "a", "i", has_batch=True))
+_REPLY = Requirement(resources=replying("topic", "group", "properties"))
+_REPLY_V2 = Requirement(resources=replying("b", "a", "i"))
 _SUB_OF_GROUP = _java_sub(group="group")
-_SEND_BACK = Need(resources=consuming(group="group"), of_record=sending_back)
-_END = Need(of_record=ending)
+_SEND_BACK = Requirement(resources=consuming(group="group"), of_record=sending_back)
+_END = Requirement(of_record=ending)
 _JAVA_PULL = _java_sub("topic", "consumerGroup")
 _PULL = _sub("topic", "consumerGroup")
-_ANY_OF_TOPIC = Need(resources=knowing)
-_SUB_OF_LOCK = Need(resources=locking)
+_ANY_OF_TOPIC = Requirement(resources=knowing)
+_SUB_OF_LOCK = Requirement(resources=locking)
 
 _TELLS = "tells of the broker or of its topics and groups, as any client may ask"
 _ROUTES = "routes and names: what each client needs to find its brokers"
@@ -144,7 +144,9 @@ RIGHTS: dict[int, Right] = {
     RequestCode.CLONE_GROUP_OFFSET: _stricter(ADMIN, _CHANGES),
     # clients
     RequestCode.HEART_BEAT: Right(
-        Need(resources=heartbeat), Need(resources=member), "SUB on all topics and as all groups that it names, as 11"
+        Requirement(resources=heartbeat),
+        Requirement(resources=member),
+        "SUB on all topics and as all groups that it names, as 11",
     ),
     RequestCode.UNREGISTER_CLIENT: _same(_java_sub(group="consumerGroup"), "SUB as the group that is left"),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: _same(

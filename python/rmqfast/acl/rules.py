@@ -1,4 +1,4 @@
-"""Joins the accounts and white lists of all ACL files into the rules that requests are checked against.
+"""Merges accounts and white lists of all ACL files into the rules for requests.
 
 Source: `PlainPermissionManager.load`.
 """
@@ -23,15 +23,15 @@ _WHITE = "globalWhiteRemoteAddresses"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Who may do what; never changed, only replaced.
+    """Accounts and white lists; replaced as a whole, never changed.
 
     Attributes:
-        white: Who may do anything, without a signature.
-        accounts: By access key.
+        white: Addresses whose clients may do anything without a signature.
+        accounts: Accounts by access key.
         paths: The file of each account.
-        versions: The version of each file that states something.
-        white_addresses: The entries of `white` as the files have them.
-        configs: The accounts as the files state them.
+        versions: The version of each file.
+        white_addresses: The entries of `white` as written in the files.
+        configs: The accounts as written in the files.
     """
 
     white: tuple[AddressPattern, ...]
@@ -43,10 +43,10 @@ class Rules:
 
 
 def rules_of(contents: Mapping[Path, bytes], now: int) -> Rules:
-    """The rules that files give.
+    """The rules of files.
 
     Raises:
-        ArgumentError: A file is not as RocketMQ takes it; says which, with Java's text where Java has one.
+        ArgumentError: A file is not valid for RocketMQ; names the file, with Java's text if Java has one.
         MissingExtraError: PyYAML is not installed.
     """
     builder = _Builder(now)
@@ -96,11 +96,7 @@ class _Builder:
 
 
 def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
-    """A list of a file; empty where it has none.
-
-    Raises:
-        ArgumentError: It is something else.
-    """
+    """A list in a file, empty if missing; `ArgumentError` for another type."""
     entries = members.get(name)
     if entries is None:
         return []
@@ -110,11 +106,7 @@ def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def version_of(members: Mapping[str, Any]) -> DataVersion | None:
-    """The version of a file, where it has one.
-
-    Raises:
-        ArgumentError: It is no list of counters and times.
-    """
+    """The version of a file, if it has one; `ArgumentError` if it is no list of counters and times."""
     entries = entries_of(members, "dataVersion")
     if not entries:
         return None

@@ -1,4 +1,7 @@
-"""Makes a directory with the certificates, accounts and configuration of a secured cluster."""
+"""Makes a directory with the certificates, accounts and configuration of a secured cluster.
+
+Source: `AclUtils`, `TlsSystemConfig`, `MQAdminStartup`.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +25,32 @@ _MARK = "conf/plain_acl.yml"
 
 @dataclass(frozen=True, slots=True)
 class SecureDirectory:
-    """Where the files are; those that hold secrets are readable by their owner only, as is the directory.
+    """A directory with the files of a secured cluster; only its owner can read it.
 
-    | file | what |
+    | file | content |
     |---|---|
     | `conf/plain_acl.yml` | the accounts `administrator` and `application`, for the servers |
-    | `conf/tools.yml` | the administrator's, for `mqadmin` with `ROCKETMQ_HOME=DIR` |
-    | `ca.pem`, `ca.key` | the authority; clients trust `ca.pem`, nobody but who makes certificates needs the key |
+    | `conf/tools.yml` | the administrator's account, for `mqadmin` with `ROCKETMQ_HOME=DIR` |
+    | `ca.pem`, `ca.key` | the authority; clients trust `ca.pem`, the key is needed only to make certificates |
     | `server.pem`, `server.key` | the servers' certificate |
-    | `broker.conf` | what `rmqfast server` is started with |
-    | `client.properties` | for clients of Java: `-Dtls.enable=true -Dtls.config.file=DIR/client.properties` |
-    | `rmqfast.toml` | our command line's profiles `default` and `administrator`; `XDG_CONFIG_HOME=DIR` finds it |
-
-    Source: `AclUtils`, `TlsSystemConfig`, `MQAdminStartup`.
+    | `broker.conf` | the configuration of `rmqfast server` |
+    | `client.properties` | for Java clients: `-Dtls.enable=true -Dtls.config.file=DIR/client.properties` |
+    | `rmqfast.toml` | profiles `default` and `administrator` of the command line; `XDG_CONFIG_HOME=DIR` finds it |
     """
 
     path: Path
 
     @classmethod
     def at(cls, path: Path, *, address: str = "127.0.0.1", name_server_port: int = 9876) -> SecureDirectory:
-        """The directory, which is made where it is not there or empty; one that is there stays as it is.
+        """Opens the directory, or creates it if it is missing or empty; an existing one is not changed.
 
         Args:
             path: The directory.
-            address: Where clients reach the servers; beyond loopback they listen at all addresses of the machine.
+            address: Address of the servers for clients. Beyond loopback, servers listen at all addresses.
             name_server_port: Port of the name server, for the profiles.
 
         Raises:
-            ArgumentError: It is there and is none of these.
+            ArgumentError: The directory has other files.
         """
         path = path.absolute()
         if exists(path / _MARK):
@@ -62,12 +63,10 @@ class SecureDirectory:
 
     @property
     def config(self) -> Path:
-        """`broker.conf`."""
         return self.path / "broker.conf"
 
     @property
     def profiles(self) -> Path:
-        """The profiles of the command line."""
         return self.path / "rmqfast.toml"
 
     def _make(self, address: str, name_server_port: int) -> None:
@@ -92,7 +91,7 @@ class SecureDirectory:
             self._write(name, text)
 
     def _write(self, name: str, text: str) -> None:
-        """Makes a file that nobody else reads; those for others to trust are copied to them."""
+        """Creates a file that only its owner can read; those to be trusted by others are copied to them."""
         # the mode is there before the secret is
         descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Reads and writes YAML that somebody may have tampered with: plain values, bounded in size and depth.
+"""Reads and writes YAML that may be hostile: plain values, bounded in size and depth.
 
 Source: `AclUtils.getYamlDataObject`, `AclUtils.writeDataObject`.
 """
@@ -26,10 +26,10 @@ _MALFORMED = (RecursionError, ValueError, ArithmeticError, LookupError, TypeErro
 
 
 def load(data: bytes) -> dict[str, Any]:
-    r"""The members of the mapping that a text is; none where it is empty.
+    r"""Parses a mapping; an empty text is an empty one.
 
     Raises:
-        ArgumentError: It is no YAML, no mapping, too deep, or aliases make more of it than 50,000 values.
+        ArgumentError: The text is no YAML mapping, is too deep, or expands by aliases to more than 50,000 values.
         MissingExtraError: PyYAML is not installed.
 
     Example:
@@ -60,7 +60,7 @@ def load(data: bytes) -> dict[str, Any]:
 
 
 def dump(members: Mapping[str, Any]) -> bytes:
-    """The text of a mapping, each member on lines of its own, in the order given.
+    """Writes a mapping in the given order, each member on its own lines.
 
     Raises:
         MissingExtraError: PyYAML is not installed.
@@ -74,7 +74,7 @@ def _loader() -> type[SafeLoader]:
     import yaml
 
     class BoundedLoader(yaml.SafeLoader):
-        """Stops at too many values before they are all there."""
+        """Stops at too many values before all of them are built."""
 
         nodes = 0
 
@@ -88,7 +88,7 @@ def _loader() -> type[SafeLoader]:
 
 
 def _weigh(node: Node, weights: dict[int, int]) -> int:
-    """How many values a node stands for, when each alias is written out."""
+    """Number of values of a node with all aliases expanded."""
     weight_so_far = weights.get(id(node))
     if weight_so_far is not None:
         return weight_so_far

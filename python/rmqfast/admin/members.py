@@ -65,11 +65,7 @@ class Members:
 
 
 def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
-    """The members that one broker knows; `ResponseError` 206 if none is online.
-
-    Raises:
-        ResponseError: 206, nobody is online.
-    """
+    """The members that one broker knows; `ResponseError` 206 if none is online."""
     fields = {"consumerGroup": group}
     return ConsumerConnection.of_body(client.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields).body)
 
@@ -83,11 +79,7 @@ def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnecti
 def running_info_at(
     client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
-    """A member's own answer through one broker; `ResponseError` 1 if it is not online, 207 if it does not answer.
-
-    Raises:
-        ResponseError: 1, it is not online; 207, it does not answer.
-    """
+    """A member's own answer through one broker; `ResponseError` 1 if it is not online, 207 if it does not answer."""
     fields = {"consumerGroup": group, "clientId": client_id, "jstackEnable": jstack}
     return ConsumerRunningInfo.of_body(
         client.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, slow=True).body

@@ -269,11 +269,7 @@ def query(
 
 
 def place_of_id(message_id: str) -> MessagePlace:
-    """Parses a broker's message id; `ArgumentError` if the text is none.
-
-    Raises:
-        ArgumentError: The text is no id of a broker.
-    """
+    """Parses a broker's message id; `ArgumentError` if the text is none."""
     parts = parse_message_id(message_id)
     if parts is None:
         raise ArgumentError(f"message_id: expected 32 or 56 hexadecimal digits, got {message_id[:60]!r}")

@@ -194,11 +194,7 @@ class Topics:
 
 
 def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:
-    """Parses `TopicStatsTable`; `ResponseError` if the body is no JSON, or a member has another type.
-
-    Raises:
-        ResponseError: No JSON, or a member of another type.
-    """
+    """Parses `TopicStatsTable`; `ResponseError` if the body is no JSON, or a member has another type."""
     table = JsonObject.of_body(body, most=MAX_STATS_BYTES).objects_by_queue("offsetTable", most=MAX_QUEUES)
     return [
         TopicOffset(

@@ -27,7 +27,7 @@ from rmqfast.logs import logger_of
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
 from rmqfast.remoting.credentials import Signer
-from rmqfast.remoting.loopback import bracketed
+from rmqfast.remoting.loopback import with_brackets
 from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store.config import TopicConfig
@@ -252,7 +252,7 @@ class Broker:
 
     def _listen(self) -> None:
         # the data plane gets each request first, and hands over what it does not answer
-        host, plane = bracketed(self.config.text("bindAddress")), self.state.data_plane
+        host, plane = with_brackets(self.config.text("bindAddress")), self.state.data_plane
         options = self._options()
         self._listeners.append(Listener.bind(f"{host}:{self.config.text('listenPort')}", plane, options))
         if self._vip_port is None:
@@ -271,7 +271,7 @@ class Broker:
                 raise ArgumentError("haListenPort: expected a port for brokerRole=SYNC_MASTER, got 0")
             return
         is_checked = self._access is not None or self._check is not None
-        address = f"{bracketed(config.text('bindAddress'))}:{port}"
+        address = f"{with_brackets(config.text('bindAddress'))}:{port}"
         try:
             self.state.data_plane.serve_log(address, **ha_options(config, is_checked=is_checked))
         except RemotingError as error:

@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 
 from rmqfast.errors import ArgumentError, RemotingError
-from rmqfast.remoting.loopback import bracketed
+from rmqfast.remoting.loopback import with_brackets
 
 __all__ = ["HA_DISTANCE", "VIP_DISTANCE", "ReservedPorts", "check_port_is_free"]
 
@@ -65,7 +65,7 @@ def check_port_is_free(host: str, port: int) -> None:
         try:
             tried.bind((host, port))
         except OSError as error:
-            raise RemotingError(f"listening at {bracketed(host)}:{port}: {error.strerror}") from error
+            raise RemotingError(f"listening at {with_brackets(host)}:{port}: {error.strerror}") from error
 
 
 def _socket(host: str) -> socket.socket:

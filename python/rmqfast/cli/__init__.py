@@ -1,4 +1,4 @@
-"""The command line. What serves runs without a third-party package; the rest needs the extra `cli`, and says so."""
+"""The command line. Servers run without a third-party package; other commands need the extra `cli`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main() -> None:
     """Runs the command line and ends the process.
 
     Raises:
-        SystemExit: 0 fine, 1 a problem was found, 2 usage, 3 cannot be reached or opened, 130 interrupted.
+        SystemExit: 0 success, 1 a problem was found, 2 usage, 3 unreachable or not readable, 130 interrupted.
 
     Example:
         >>> from rmqfast.cli import main
@@ -68,7 +68,7 @@ def _show_warning(  # noqa: PLR0917 - as `warnings.showwarning`
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Shows what concerns an option in a line; the line of code says nothing to whoever typed a command."""
+    """Shows a warning in one line, without a line of code."""
     if issubclass(category, ExpressionWarning):
         print(f"warning: {message}", file=sys.stderr)
     else:
@@ -76,7 +76,7 @@ def _show_warning(  # noqa: PLR0917 - as `warnings.showwarning`
 
 
 def _complete() -> None:
-    """Answers a shell; nothing is logged, and without the extra there is no answer."""
+    """Answers a shell's completion request; logs nothing."""
     with suppress(ImportError):
         from rmqfast.cli.app import app
         from rmqfast.cli.completion import join_split_words
@@ -86,7 +86,7 @@ def _complete() -> None:
 
 
 def _without_extra(words: list[str], missing: str) -> None:
-    """Runs what needs no library.
+    """Runs a command that needs no library; exit code 3 for all others.
 
     Raises:
         SystemExit: 3 where the words are none of those commands.

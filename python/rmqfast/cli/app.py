@@ -1,4 +1,4 @@
-"""The root of the command line: its nouns, and how an error ends it."""
+"""The root of the command line: command groups, and how errors end them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rmqfast.cli import (
     store,
     topic,
 )
-from rmqfast.cli.endings import ended_by_errors
+from rmqfast.cli.endings import end_on_errors
 from rmqfast.cli.typer_commands import add_examples, typer_command
 from rmqfast.cli.watch import with_seconds
 
@@ -31,20 +31,17 @@ __all__ = ["app"]
 
 
 class Root(TyperGroup):
-    """Runs a command; what goes wrong in it becomes one line and an exit code, never a traceback."""
+    """Runs a command; turns an error into one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As the group does; `--watch` may have a value."""
         return super().parse_args(ctx, with_seconds(args))
 
     def invoke(self, ctx: Any) -> Any:
-        """As the group does; errors of this package, a closed pipe and Ctrl-C end the command in their own way."""
-        with ended_by_errors():
+        with end_on_errors():
             return super().invoke(ctx)
 
 
 def show_version(is_asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
-    """Prints the version where it was asked for."""
     if is_asked:
         print(f"rmqfast {rmqfast.__version__}")
         raise typer.Exit
@@ -88,7 +85,7 @@ def root(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Apache RocketMQ: stores to look into, to check, to take to Parquet; clusters to look into; a broker to run.
+    """Apache RocketMQ: inspect stores and clusters, copy stores to Parquet, run a broker.
 
-    Exit codes: 0 fine, 1 a problem was found, 2 usage, 3 cannot be reached or opened.
+    Exit codes: 0 success, 1 a problem was found, 2 usage, 3 unreachable or not readable.
     """

@@ -24,7 +24,7 @@ app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help
 @watchable
 @reaches_cluster
 def show(*, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints the brokers, their releases, and their rates of the last ten seconds where they answer."""
+    """Prints the brokers with their releases, and their rates of the last ten seconds."""
     with administration(access) as admin:
         write(output, COLUMNS, ([_row(admin, broker)] for broker in admin.clusters.brokers()))
 
@@ -53,7 +53,7 @@ def set_config(
     yes: Yes = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Changes the configuration of a running broker. Exit code 1: without --yes, it would be changed."""
+    """Changes the configuration of a running broker. Exit code 1: not changed without --yes."""
     changes = pairs("KEY=VALUE", change)
     with administration(access) as admin:
         before = admin.brokers.config(broker)
@@ -75,7 +75,7 @@ def stats(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints what a broker tells of itself: rates, queues of requests, offsets, disks."""
+    """Prints runtime statistics of a broker: rates, request queues, offsets, disks."""
     with administration(access) as admin:
         write(output, ("key", "value"), [[list(item) for item in sorted(admin.brokers.status(broker).items())]])
 
@@ -98,5 +98,4 @@ def _row(admin: Admin, broker: BrokerRow) -> Row:
 
 
 def _first(rates: str | None) -> float | None:
-    """The rate of the last ten seconds."""
     return float(rates.split()[0]) if rates and rates.split() else None

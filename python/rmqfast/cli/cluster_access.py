@@ -1,4 +1,4 @@
-"""Finds how a command reaches its cluster: shared options, the environment, a profile."""
+"""Finds out how a command reaches its cluster: options, environment, profile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _option(*names: str, text: str, variables: str | list[str] | None = None) ->
 
 @dataclass(frozen=True, kw_only=True)
 class AccessOptions:
-    """What may be said of a cluster on the command line, in the environment, or but for the first one in a profile."""
+    """Settings of a cluster on the command line, in the environment and, but for the first one, in a profile."""
 
     profile: Annotated[str | None, _option("--profile", text="Of ~/.config/rmqfast.toml; `default` without it.")] = None
     name_server: Annotated[
@@ -79,11 +79,11 @@ OPTIONS = tuple(option.name for option in fields(AccessOptions))
 
 @dataclass(frozen=True)
 class Access:
-    """How a command reaches its cluster.
+    """The settings by which a command reaches its cluster.
 
     Attributes:
-        values: What was said, by the names of `AccessOptions`.
-        sources: Where each of them comes from: an option, a variable, or a profile.
+        values: The settings, by the names of `AccessOptions`.
+        sources: Origin of each: an option, a variable, or a profile.
     """
 
     values: Mapping[str, Any] = field(repr=False)
@@ -91,7 +91,7 @@ class Access:
 
     @classmethod
     def of(cls, context: typer.Context, options: AccessOptions) -> Access:
-        """What the command line and the environment say, and for the rest the profile.
+        """The settings of command line and environment, completed by the profile.
 
         Raises:
             ArgumentError: No such profile, or a file of profiles that breaks their rules.
@@ -105,10 +105,10 @@ class Access:
         )
 
     def config(self) -> ClientConfig:
-        """What clients are given.
+        """The configuration of clients.
 
         Raises:
-            ArgumentError: Nobody says where the name server is; half of an account; TLS without anybody to trust.
+            ArgumentError: The name server or half of an account is missing, or TLS has nobody to trust.
         """
         if not self.values.get("name_server"):
             name = "name_server in a profile"
@@ -124,7 +124,7 @@ class Access:
         return ClientConfig(name_server=self.values["name_server"], tls=self._tls(), **account)
 
     def next_step(self, error: RmqError) -> str | None:
-        """What to do about an error of a cluster that is guarded; `None` about all others."""
+        """Advice on an error that access control or TLS may cause; `None` for others."""
         text = str(error).lower()
         steps = {
             # an AclException has code 1, as any failure has: only its words say what it is
@@ -157,10 +157,9 @@ class Access:
 
 
 def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of `AccessOptions`; it gets what they say as its argument `access`.
+    """Gives a command the options of `AccessOptions`, and their values as its argument `access`.
 
-    What a guarded cluster refuses, and a name that nobody has, get the next step as a note, which the root of the
-    command line prints.
+    Errors of access control and unknown names get the next step as a note, which the root of the command line prints.
     """
     # typer reads annotations as objects, and `from __future__ import annotations` leaves texts
     own = inspect.signature(command, eval_str=True)
@@ -189,7 +188,7 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def administration(access: Access) -> Iterator[Admin]:
-    """An `Admin` while the block runs.
+    """An `Admin` while the block runs; raises as `Access.config`.
 
     Raises:
         ArgumentError: As `Access.config`.
@@ -199,7 +198,7 @@ def administration(access: Access) -> Iterator[Admin]:
 
 
 def group_names(admin: Admin) -> list[str]:
-    """The consumer groups of a cluster, by name, without those that every broker has."""
+    """The consumer groups of a cluster by name, without the built-in ones."""
     prefix = "%RETRY%"
     began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
     # mqadmin lists those with a topic of retries only, and so none that nobody ever joined
@@ -208,7 +207,7 @@ def group_names(admin: Admin) -> list[str]:
 
 
 def write_values(form: Form, columns: Sequence[str], values: Iterable[object]) -> None:
-    """Writes values as rows, an attribute a column."""
+    """Writes values as rows with a column per attribute."""
     write(form, columns, [[[getattr(value, column) for column in columns] for value in values]])
 
 
@@ -219,5 +218,5 @@ def _source(context: typer.Context, name: str) -> str:
 
 
 def _ways_to_say(name: str) -> str:
-    """How something is said that was not."""
+    """The ways to give a missing setting."""
     return f"--{name.replace('_', '-')}, RMQFAST_{name.upper()}, or {name} in a profile of {profile_file()}"

@@ -1,4 +1,4 @@
-"""Completes topics and groups where a shell asks: from the store directory of the command, or from its cluster."""
+"""Completes topics and groups for a shell, from the command's store directory or its cluster."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SPLITTERS, BETWEEN = (":", "="), "\n"
 
 
 def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
-    """Topics that begin with `incomplete`; none where they cannot be had. Those of the system only if it says `%`."""
+    """Topics that begin with `incomplete`; those with `%` only if it has one."""
     of_store = any(parameter.name == "directory" for parameter in context.command.params)
     names = _topics_of_store(context) if of_store else _answer(context, _topics)
     return [name for name in names if name.startswith(incomplete) and (incomplete or not name.startswith("%"))]
 
 
 def complete_group(context: typer.Context, incomplete: str) -> list[str]:
-    """Consumer groups that begin with `incomplete`; none where they cannot be had."""
+    """Consumer groups that begin with `incomplete`."""
     return [name for name in _answer(context, _groups) if name.startswith(incomplete)]
 
 
 def join_split_words(environment: MutableMapping[str, str]) -> None:
-    r"""Puts the words together that bash splits: of `127.0.0.1:9876` and `--topic=orders` it makes three words each.
+    r"""Joins words that bash splits: it makes three of `127.0.0.1:9876` and of `--topic=orders`.
 
     Example:
         >>> words = {"COMP_WORDS": "rmqfast\n-n\nhost\n:\n9876\n", "COMP_CWORD": "5"}
@@ -61,7 +61,6 @@ def join_split_words(environment: MutableMapping[str, str]) -> None:
 
 
 def _answer(context: typer.Context, ask: Callable[[Admin], Iterable[str]]) -> list[str]:
-    """What a cluster says that is reached as the command would reach it."""
     from rmqfast.admin import Admin
     from rmqfast.cli.cluster_access import OPTIONS, Access, AccessOptions
 

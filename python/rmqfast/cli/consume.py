@@ -14,7 +14,7 @@ from rmqfast.cli.completion import complete_group
 from rmqfast.cli.near_names import unknown_topic
 from rmqfast.cli.output import Form, Row, chosen_columns, write
 from rmqfast.cli.shared_options import Output, Tags, Topic
-from rmqfast.cli.signals import ended_by_signals
+from rmqfast.cli.signals import end_on_signals
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.errors import ClientError, ResponseError
@@ -29,7 +29,7 @@ JOIN_SECONDS = 30.0
 
 
 class Beginning(StrEnum):
-    """Where a group begins that has no offsets."""
+    """Start of a group without offsets."""
 
     FIRST = "first"
     LAST = "last"
@@ -58,25 +58,25 @@ def consume(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints messages as they come, until Ctrl-C or SIGTERM; the group goes on behind those that were printed."""
+    """Prints messages as they arrive, until Ctrl-C or SIGTERM. The group resumes behind the printed ones."""
     names = chosen_columns(columns, output)
     # one message a pull where they are counted: what is pulled together is consumed together
     size = BATCH if most is None else 1
     options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
     consumer = LitePullConsumer(group, config=access.config(), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
-    with ended_by_signals(), consumer:
+    with end_on_signals(), consumer:
         _look_in(consumer, topic, is_awaited=wait)
         write(output, names, _batches(consumer, names, most, idle), whole=columns is not None)
 
 
 def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> None:
-    """Asks for offsets, so that name server and broker can refuse: the consumer itself would ask again and again.
+    """Asks for offsets first, so that errors end the command: the consumer itself would retry for ever.
 
     Raises:
-        RemotingError: One of them refuses the account.
-        ClientError: Nobody has the topic, and it is not awaited; no name server answers; or the broker does not tell an
-            offset of the group, and a warning in the log says why.
+        RemotingError: A server refuses the account.
+        ClientError: The topic does not exist and is not awaited, no name server answers, or a broker does not return an
+            offset of the group.
     """
     try:
         queues = consumer.fetch_message_queues(topic)
@@ -102,7 +102,7 @@ def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> Non
 def _batches(
     consumer: LitePullConsumer, columns: Sequence[str], most: int | None, idle: float | None
 ) -> Iterator[list[Row]]:
-    """Rows of each pull; who asks for the next ones has written these."""
+    """Rows of each pull. The caller has written them when it asks for the next ones."""
     count, last = 0, time.monotonic()
     patience = last + JOIN_SECONDS
     while most is None or count < most:

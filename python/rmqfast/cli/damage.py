@@ -20,7 +20,7 @@ MOST_SHOWN = 5
 
 
 def end_with_damage(damage: Sequence[Damage]) -> None:
-    """Tells of damage where there is any, with exit code 1."""
+    """Reports damage and ends the command with exit code 1, if there is any."""
     if not damage:
         return
     places = "1 place" if len(damage) == 1 else f"{len(damage):,} places"
@@ -34,7 +34,7 @@ def end_with_damage(damage: Sequence[Damage]) -> None:
 
 @contextmanager
 def damage_reported() -> Iterator[Sequence[object]]:
-    """Tells of damage that look-ups in the block warn of, without the line of Python that warned, also where they fail.
+    """Collects the warnings of damage in the block and reports them at its end.
 
     Yields:
         The warnings so far.
@@ -49,7 +49,7 @@ def damage_reported() -> Iterator[Sequence[object]]:
 
 
 def write_report(form: Form, report: VerifyReport) -> None:
-    """Writes what a check found: counts and damage, or in JSON lines and CSV damage only."""
+    """Writes the result of a check: counts and damage; JSON lines and CSV have the damage only."""
     facts = {"ok": report.ok} | {name: v for name, v in asdict(report).items() if name != "damage"}
     damage = [place._asdict() for place in report.damage]
     if form is Form.JSON:

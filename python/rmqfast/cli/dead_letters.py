@@ -1,4 +1,4 @@
-"""`rmqfast group dead-letters` and `resend`: what a group has given up, and has once more."""
+"""`rmqfast group dead-letters` and `resend`: dead letters of a group."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dead_letters(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints the dead letters of a group, the oldest of each broker first; those that were resent are among them."""
+    """Prints the dead letters of a group, the oldest of each broker first, with those already resent."""
     with administration(access) as admin:
         messages = _letters_of(admin, group, most, start_time, end_time)
     letters = [each.to_message_ext() for each in messages]  # whose body may be None
@@ -61,10 +61,10 @@ def resend(
     yes: Yes = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Has a group consume dead letters once more, by its topic of retries; no other group gets them.
+    """Resends dead letters to their group only, through its retry topic.
 
-    Dead letters stay where they are: who resends all of them twice has them consumed twice. Exit code 1: without --yes,
-    they would be resent.
+    Dead letters stay where they are: if you resend all of them twice, they are consumed twice. Exit code 1: not resent
+    without --yes.
     """
     if every == bool(message_id):
         raise ArgumentError("expected --id or --all, got both or neither of them")
@@ -73,7 +73,7 @@ def resend(
         if message_id:
             letters = _with_ids(letters, group, message_id)
         if yes:
-            write(output, RESENT_COLUMNS, _resent(admin, letters))
+            write(output, RESENT_COLUMNS, _resend_each(admin, letters))
             return
     say(f"nothing was changed: --yes has {group} consume {len(letters)} dead letters once more")
     raise typer.Exit(1)
@@ -98,8 +98,8 @@ def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
     return selection
 
 
-def _resent(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:
-    """A row for each, once it is sent: what was sent before an error is told."""
+def _resend_each(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:
+    """A row per letter after it was sent, so that an error does not hide the earlier ones."""
     for letter in letters:
         result = admin.dead_letters.resend(letter)
         queue = result.queue

@@ -1,4 +1,4 @@
-"""`rmqfast demo`: a store that a real broker wrote and one that is made up here, read by Spark."""
+"""`rmqfast demo`: reads a store of a real broker and a generated one with Spark."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def demo(
 
 
 def check_space(directory: Path, size_mib: int) -> None:
-    """Raises StoreIOError where the disk is too small."""
+    """Raises `StoreIOError` if the disk is too small."""
     needed = int(size_mib * SPACE + 256) << 20
     free = shutil.disk_usage(directory.absolute().parent).free
     if free < needed:
@@ -77,7 +77,7 @@ def check_space(directory: Path, size_mib: int) -> None:
 
 @contextmanager
 def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
-    """A new directory for the block; one that an earlier demo left is replaced, any other is left alone."""
+    """A new directory for the block. Replaces one of an earlier demo, but no other."""
     if exists(directory / MARK):
         shutil.rmtree(directory)
     elif exists(directory):
@@ -92,7 +92,7 @@ def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
 
 
 def unpack_brokers_store(directory: Path) -> None:
-    """Unpacks a small store that RocketMQ 4.9.4 wrote; it comes with the package."""
+    """Unpacks a small store that RocketMQ 4.9.4 wrote."""
     import tarfile
     from importlib import resources
 
@@ -102,7 +102,6 @@ def unpack_brokers_store(directory: Path) -> None:
 
 
 def make_store(path: Path, size_mib: int) -> None:
-    """Makes up a store of about this size."""
     rows = (size_mib << 20) // RECORD_BYTES
     count, started = 0, time.monotonic()
     stored_at = 0
@@ -120,7 +119,6 @@ def make_store(path: Path, size_mib: int) -> None:
 
 
 def show(directory: Path) -> None:
-    """Reads both stores with Spark and prints what is in them."""
     from rmqfast.spark.local import session
 
     say("starting Spark")
@@ -135,13 +133,12 @@ def show(directory: Path) -> None:
 
 
 def show_counts(spark: SparkSession, path: Path) -> None:
-    """Prints the messages by topic and tag."""
     counts = rows(spark, COUNTS, path, ["topic", "tags", "born_timestamp"])
     write(Form.TABLE, ["topic", "tags", "messages", "first", "last"], [counts])
 
 
 def show_hours(spark: SparkSession, path: Path) -> None:
-    """Prints the messages by hour, as bars."""
+    """Prints the messages by hour as bars."""
     hours = rows(spark, HOURS, path, ["born_timestamp"])
     most = max(messages for _, messages in hours)
     for hour, messages in hours:
@@ -149,7 +146,7 @@ def show_hours(spark: SparkSession, path: Path) -> None:
 
 
 def show_throughput(spark: SparkSession, directory: Path) -> None:
-    """Prints how fast Spark reads all columns, and how fast it writes them as Parquet."""
+    """Prints how fast Spark reads all columns and writes them as Parquet."""
     from rmqfast.spark.ingest import ingest, read_all
 
     with bar("reading") as progress:
@@ -163,14 +160,12 @@ def show_throughput(spark: SparkSession, directory: Path) -> None:
 
 
 def rows(spark: SparkSession, query: str, path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The answer of a query over the messages of a store."""
     from rmqfast.spark import read_store
 
     return [tuple(row) for row in spark.sql(query, messages=read_store(spark, path, None, columns=columns)).collect()]
 
 
 def what_next(directory: Path, *, keep: bool) -> None:
-    """Prints commands to try."""
     print("\nwhat to try next:\n")
     if not keep:
         print("  rmqfast demo --keep                 leaves the stores and the Parquet files behind, then")

@@ -1,4 +1,4 @@
-"""The messages that the demo makes up: a day of a web shop, as Arrow tables for `append_many`."""
+"""Messages of the demo: a day of a web shop, as Arrow tables for `append_many`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SEED = 20_211_221  # a demo that looks the same twice
 
 
 def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
-    """Yields tables of messages, `rows` in all, oldest first.
+    """Yields tables of messages, oldest first.
 
     Args:
-        rows: Messages in all.
-        ends_at: When the last was born; the first is born a day earlier.
+        rows: Number of messages.
+        ends_at: Birth time of the last one; the first is a day older.
     """
     chance = random.Random(SEED)  # noqa: S311  (made-up data)
     minutes = _minutes()
@@ -77,13 +77,13 @@ def _body(number: int, region: str, amount: int, chance: random.Random, padding:
 
 
 def _minutes() -> list[float]:
-    """How much of the day's traffic has come by the end of each minute; it ebbs and flows once."""
+    """The share of the day's traffic by the end of each minute; it rises and falls once."""
     traffic = list(accumulate(1.2 - sin((minute / MINUTES) * 2 * pi + pi / 6) for minute in range(MINUTES)))
     return [passed / traffic[-1] for passed in traffic]
 
 
 def _minute(minutes: list[float], passed: float) -> float:
-    """The time of the day, in minutes, at which this part of the traffic has come."""
+    """The minute of the day by which a share of the traffic has come."""
     minute = bisect_left(minutes, passed)
     before = minutes[minute - 1] if minute else 0.0
     return minute + (passed - before) / (minutes[minute] - before)

@@ -1,4 +1,4 @@
-"""How an error ends a command: one line on standard error and an exit code, never a traceback."""
+"""Ends commands on errors: one line on standard error and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rmqfast.errors import (
 )
 from rmqfast.extras import is_missing
 
-__all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "described", "ended_by_errors", "exit_code"]
+__all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "describe", "end_on_errors", "exit_code"]
 
 PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
 CODES: tuple[tuple[type[RmqError], int], ...] = (
@@ -53,8 +53,8 @@ NEXT_STEP: dict[type[RmqError], str] = {
 
 
 @contextmanager
-def ended_by_errors() -> Iterator[None]:
-    """Errors of this package, a missing library, a closed pipe and Ctrl-C end the command in their own way.
+def end_on_errors() -> Iterator[None]:
+    """Turns errors of this package, missing libraries, closed pipes and Ctrl-C into messages and exit codes.
 
     Raises:
         SystemExit: What went wrong was said; the code tells what kind of trouble it was.
@@ -63,7 +63,7 @@ def ended_by_errors() -> Iterator[None]:
         with standard_streams():
             yield
     except RmqError as error:
-        say(f"error: {described(error)}")
+        say(f"error: {describe(error)}")
         raise SystemExit(exit_code(error)) from None
     except ImportError as error:
         if not is_missing(error, *EXTRAS):
@@ -79,14 +79,13 @@ def ended_by_errors() -> Iterator[None]:
 
 
 def exit_code(error: RmqError) -> int:
-    """The exit code that stands for `error`."""
     if isinstance(error, ClientError) and error.response_code in NOBODY_ANSWERS:
         return UNREACHABLE
     return next((code for kind, code in CODES if isinstance(error, kind)), PROBLEM)
 
 
-def described(error: RmqError) -> str:
-    """What went wrong, and what to do next where that is not said already."""
+def describe(error: RmqError) -> str:
+    """The error in one line, with the next step."""
     text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     text = "; ".join(text.splitlines())
     step = "; ".join(getattr(error, "__notes__", [])) or NEXT_STEP.get(type(error))

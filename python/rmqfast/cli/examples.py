@@ -1,4 +1,4 @@
-"""Examples that the help of each command ends with, to be pasted into a shell."""
+"""Examples in the help of each command, ready for a shell."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 
 
 def example_text(command: str) -> str:
-    """The examples of a command below a heading, a line each.
+    """The examples of a command, one per line below a heading.
 
     Example:
         >>> example_text("group list").splitlines()

@@ -23,7 +23,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 class Target(StrEnum):
-    """What `--to` may say."""
+    """Values of `--to`."""
 
     STORE = "store"
     JSONL = "jsonl"
@@ -47,9 +47,9 @@ def export(
     end_time: EndTime = None,
     commit_log_dir: LogDirectories = None,
 ) -> None:
-    """Writes messages to a new store that RocketMQ opens, with their queue offsets, or to JSON lines.
+    """Writes messages to a new store for RocketMQ, with their queue offsets, or to JSON lines.
 
-    OUT is there only when all of it is. Exit code 1: there was damage, which is left out; standard error says where.
+    OUT appears only once it is complete. Exit code 1: damage was skipped; standard error says where.
     """
     is_printed = out == STANDARD_OUTPUT
     if is_printed and to is Target.STORE:
@@ -75,7 +75,7 @@ def export(
 
 
 def summary(report: ExportReport) -> str:
-    """One line of what was written."""
+    """The result in one line."""
     files = "1 file" if report.files == 1 else f"{report.files:,} files"
     text = f"{report.rows:,} messages, {size_text(report.bytes)}, {files}"
     if report.unlisted:

@@ -50,7 +50,7 @@ app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help
 @watchable
 @reaches_cluster
 def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints the groups, who is online, and how far they are behind."""
+    """Prints the groups with their online members and backlog."""
     with administration(access) as admin:
         write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in group_names(admin)))
 
@@ -59,7 +59,7 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
 @watchable
 @reaches_cluster
 def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints how far a group is, queue by queue, who has it, and what brokers and members say that the group wants.
+    """Prints progress, owner and subscriptions of a group, queue by queue.
 
     JSON has all of it, JSON lines and CSV have the queues. Exit code 1: members subscribe differently.
     """
@@ -95,7 +95,7 @@ def create(
     access: Access,
     cluster: Cluster = None,
 ) -> None:
-    """Makes a group on all masters."""
+    """Creates a group on all masters."""
     with administration(access) as admin:
         admin.create_group(group, cluster=cluster, retry_max_times=retry_max_times, retry_queue_nums=retry_queues)
 
@@ -110,7 +110,7 @@ def delete(
     cluster: Cluster = None,
     yes: Yes = False,
 ) -> None:
-    """Removes a group, its retries and its dead letters. Exit code 1: without --yes, it would be removed."""
+    """Deletes a group with its retry and dead-letter topics. Exit code 1: not deleted without --yes."""
     with administration(access) as admin:
         if yes:
             admin.groups.delete(group, cluster=cluster, remove_offsets=offsets)
@@ -123,13 +123,13 @@ def delete(
 @watchable
 @reaches_cluster
 def connections(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints the members of a group that are online, as one of its brokers knows them."""
+    """Prints the online members of a group, as one of its brokers knows them."""
     with administration(access) as admin:
         write_values(output, CONNECTION_COLUMNS, admin.groups.connections(group).connections)
 
 
 def _group_row(admin: Admin, group: str) -> Row:
-    """What mqadmin's consumerProgress prints of a group; what is not known is left out."""
+    """The row that mqadmin's consumerProgress prints, without what is unknown."""
     members, kind, model, tps, behind = 0, None, None, None, None
     try:
         connection = admin.groups.connections(group)
@@ -145,7 +145,7 @@ def _group_row(admin: Admin, group: str) -> Row:
 
 
 def _say_unless(error: RemotingError | ClientError, group: str) -> None:
-    """Says why something of a group is not known, unless there is nothing to be known."""
+    """Reports an error, unless it only means that the group has no members or offsets."""
     code = error.code if isinstance(error, ResponseError) else None
     if isinstance(error, RemotingError) and code not in {
         ResponseCode.CONSUMER_NOT_ONLINE,
@@ -155,7 +155,7 @@ def _say_unless(error: RemotingError | ClientError, group: str) -> None:
 
 
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
-    """When the last message was stored that the group passed, by queue; none where it has no offsets yet."""
+    """Store time of the last message consumed, by queue; none without offsets."""
     try:
         return {row.queue: row.last_timestamp for row in admin.groups.progress(group)}
     except (ResponseError, ClientError):
@@ -163,7 +163,7 @@ def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
 
 
 def _queue_rows(explanation: Explanation, times: Mapping[MessageQueue, int]) -> list[Row]:
-    """The queues; where a group has no offset, nobody knows how far it is behind: it may begin at either end."""
+    """The queues. Without an offset the backlog is unknown: the group may begin at either end."""
     rows: list[Row] = []
     for part in explanation.parts:
         if (facts := part.queue) is not None:

@@ -1,4 +1,4 @@
-"""`rmqfast ingest`: a store as Parquet files, written here or by Spark."""
+"""`rmqfast ingest`: copies a store to Parquet files, in this process or by Spark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ENGINES = (
 
 
 class Mode(StrEnum):
-    """What to do where the output exists."""
+    """Action if the output exists."""
 
     ERROR = "error"
     APPEND = "append"
@@ -50,7 +50,7 @@ class Mode(StrEnum):
 
 
 class Engine(StrEnum):
-    """What writes the files: this process, or Spark, and how rows come into it."""
+    """Writer of the files: this process, or Spark with a way to read rows."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -75,10 +75,14 @@ def ingest(
 ) -> None:
     """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic.
 
-    This process writes them, without Spark, unless --master, an engine of Spark's or a URL as --out asks for Spark.
+    This process writes them. Spark does if you name --master, an engine of Spark's, or a URL as --out.
     """
-    selected = chosen_engine(engine, master, out)
-    write = locally if selected is Engine.LOCAL else partial(with_spark, master=master or "local[*]", engine=selected)
+    selected = choose_engine(engine, master, out)
+    write = (
+        run_locally
+        if selected is Engine.LOCAL
+        else partial(run_with_spark, master=master or "local[*]", engine=selected)
+    )
     report = write(
         directory,
         topic,
@@ -93,26 +97,21 @@ def ingest(
     end_with_damage(report.damage)
 
 
-def chosen_engine(engine: Engine, master: str | None, out: str) -> Engine:
-    """The engine: local where auto needs no Spark.
-
-    Raises:
-        ArgumentError: Local, together with what only Spark can do.
-    """
+def choose_engine(engine: Engine, master: str | None, out: str) -> Engine:
+    """Resolves `auto`: local unless an option needs Spark; `ArgumentError` if local was named and one does."""
     needs_spark = "--master" if master is not None else "a URL as --out" if "://" in out else None
     if engine is Engine.LOCAL and needs_spark:
         raise ArgumentError(f"--engine: expected auto, columnar, arrow or pandas with {needs_spark}, got local")
     return Engine.LOCAL if engine is Engine.AUTO and not needs_spark else engine
 
 
-def locally(directory: Path, topics: Sequence[str] | None, out: str, *, mode: ModeName, **options: Any) -> Ingested:
-    """Writes the files in this process."""
+def run_locally(directory: Path, topics: Sequence[str] | None, out: str, *, mode: ModeName, **options: Any) -> Ingested:
     check_free(out, mode)
     with open_store(directory) as store, bar("writing Parquet") as progress:
         return write_parquet(store, out, topics, mode=mode, progress=progress, **options)
 
 
-def with_spark(
+def run_with_spark(
     directory: Path,
     topics: Sequence[str] | None,
     out: str,
@@ -122,7 +121,6 @@ def with_spark(
     mode: ModeName,
     **options: Any,
 ) -> Ingested:
-    """Has Spark write the files."""
     from rmqfast.spark.local import check_pyspark, session
 
     check_pyspark()
@@ -145,20 +143,20 @@ def with_spark(
 
 
 def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
-    """Raises what is wrong with the store, a topic or the tags before a JVM is started for them."""
+    """Raises errors of the store, a topic or the tags before a JVM is started for them."""
     with open_store(directory) as store:
         for topic in topics or (None,):
             store.scan(topic, tags=tags, columns=["topic"])
 
 
 def check_free(out: str, mode: ModeName) -> None:
-    """Raises ArgumentError where the output exists and shall not; what a URL says, Spark finds out."""
+    """Raises `ArgumentError` if the output exists and must not; Spark checks URLs itself."""
     if mode == "error" and exists(out):
         raise ArgumentError(f"--out: {out} exists; --mode append or --mode overwrite writes there nevertheless")
 
 
 def facts(report: Ingested) -> dict[str, object]:
-    """What was written, and how fast; a MB is 1,000,000 bytes of the commit log."""
+    """Size and speed; a MB is 1,000,000 bytes of the commit log."""
     return {
         "rows": report.rows,
         "bytes": report.bytes,

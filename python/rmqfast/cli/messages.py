@@ -1,4 +1,4 @@
-"""`rmqfast message` and `rmqfast explain`: single messages of a cluster, and what became of them."""
+"""`rmqfast message` and `rmqfast explain`: single messages of a cluster, and their fate."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def track(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints what became of a message, group by group, as mqadmin does; `rmqfast explain` tells more."""
+    """Prints the fate of a message in each group, as mqadmin does; `rmqfast explain` tells more."""
     with administration(access) as admin:
         tracks = admin.messages.track(_message(admin, message_id, topic, (broker, queue, offset)))
     write_values(output, ("group", "track_type", "description"), tracks)
@@ -84,7 +84,7 @@ def trace(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints what clients with tracing told of a message: sent, consumed, how long it took. Exit code 1: nothing."""
+    """Prints the traces of a message: sent, consumed, durations. Exit code 1: there are none."""
     with administration(access) as admin:
         traces = admin.messages.trace(message_id, trace_topic=trace_topic)
     if not traces:
@@ -109,11 +109,11 @@ def explain(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Says in sentences what became of a message, or how a queue or a group stands, and why.
+    """Explains the fate of a message, or the state of a queue or a group.
 
-    A message: --id, or --topic, --queue and --offset. A queue: --topic and --queue. A group: --group. JSON has all that
-    was asked for; JSON lines and CSV have the outcomes. Exit code 1: the message is lost, expired or a dead letter, or
-    nobody knows whether it was processed.
+    A message: --id, or --topic, --queue and --offset. A queue: --topic and --queue. A group: --group. JSON has all
+    facts; JSON lines and CSV have the outcomes. Exit code 1: the message is lost, expired or a dead letter, or it is
+    unknown whether it was processed.
     """
     with administration(access) as admin:
         explanation = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
@@ -165,7 +165,6 @@ def _write(form: Form, explanation: Explanation) -> None:
 
 
 def _plain(value: object) -> object:
-    """Values of values as JSON has them."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

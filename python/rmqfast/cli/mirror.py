@@ -15,7 +15,7 @@ import typer
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.output import Form, Row, say_directory, write
 from rmqfast.cli.shared_options import PATH, Output
-from rmqfast.cli.signals import ended_by_signals
+from rmqfast.cli.signals import end_on_signals
 from rmqfast.errors import ArgumentError
 from rmqfast.store.retention import RetentionOptions
 
@@ -30,7 +30,7 @@ Copies = Annotated[
 
 
 class IfBroken(StrEnum):
-    """What to do where a copy cannot go on as it is."""
+    """Action if a copy cannot be continued."""
 
     STOP = "stop"
     WITHDRAW = "withdraw"
@@ -79,10 +79,10 @@ def mirror(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Copies the logs of a cluster's masters into store directories, and goes on as they grow, until Ctrl-C or SIGTERM.
+    """Copies the logs of a cluster's masters into store directories and follows them, until Ctrl-C or SIGTERM.
 
     Each copy is a store as the broker's: read it with `rmqfast store`, read_store or Spark, while it grows. The master
-    takes a mirror for no slave. One that was ended goes on where it was.
+    does not count a mirror as a slave. A stopped mirror resumes.
     """
     # it brings a broker with it, which no other command waits for
     from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
@@ -101,15 +101,12 @@ def mirror(
         directory, brokers=broker or (), all_brokers=all_brokers, options=options, once=once, config=access.config()
     )
     say_directory("copies", directory)
-    with ended_by_signals(), copies:
+    with end_on_signals(), copies:
         write(output, [field.name for field in fields(MirrorStatus)], lines(copies, every), whole=True)
 
 
 def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
-    """Where to begin.
-
-    Raises:
-        ArgumentError: None of what there is to say.
+    """Parses `--start`.
 
     Example:
         >>> start_of("latest"), start_of("1073741824"), start_of("2026-11-01T06:00").hour
@@ -129,7 +126,7 @@ def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
 
 
 def lines(copies: Mirror, every: float) -> Iterator[Sequence[Row]]:
-    """How far each copy is, again and again, until all have ended."""
+    """Yields the status of each copy again and again, until all have ended."""
     while True:
         has_ended = copies.wait(every)
         yield [[str(value) if isinstance(value, Path) else value for value in astuple(s)] for s in copies.status()]

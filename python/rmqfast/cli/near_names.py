@@ -1,4 +1,4 @@
-"""Suggests topics and groups whose names are near to one that nobody has."""
+"""Suggests existing topics and groups for a name that does not exist."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST = 3
 
 
 def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientConfig) -> str | None:
-    """The near names of a cluster where an error says that nobody has a topic; `None` for all other errors.
+    """Similar names if an error says that a topic does not exist; `None` for all other errors.
 
     Args:
-        error: What a command ended with.
-        arguments: Those of the command: its `topic`, its `group`.
-        config: How the cluster is reached.
+        error: The error of a command.
+        arguments: The command's arguments `topic` and `group`.
+        config: Configuration of the cluster's clients.
     """
     code = error.code if isinstance(error, ResponseError) else getattr(error, "response_code", None)
     if code not in _UNKNOWN or not isinstance(error, ResponseError | ClientError):
@@ -45,13 +45,13 @@ def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientC
 
 
 def unknown_topic(topic: str, step: str) -> ClientError:
-    """The error of a command whose topic nobody has."""
+    """The error of a command whose topic does not exist."""
     code = ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
     return ClientError(f"no broker of this cluster has the topic {topic}", response_code=code, next_step=step)
 
 
 def near_names(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names that are most like one, three at most.
+    """The most similar names, three at most.
 
     Example:
         >>> near_names("Ordrs", ["orders", "orders-eu", "bills"])

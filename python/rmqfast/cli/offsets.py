@@ -1,4 +1,4 @@
-"""`rmqfast group reset`, `skip` and `clone`: where a group goes on."""
+"""`rmqfast group reset`, `skip` and `clone`: offsets of a group."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def reset(
     yes: Yes = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Has a group go on elsewhere in a topic; members that are online do so ten seconds later.
+    """Resets a group's offsets for a topic. Online members switch within ten seconds.
 
-    Exit code 1: without --yes, it would be changed.
+    Exit code 1: not changed without --yes.
     """
     position = {"begin": 0, "end": END}.get(to)
     when = (milliseconds(to) or 0) if position is None else position
@@ -47,9 +47,9 @@ def reset(
 
 @reaches_cluster
 def skip(group: Group, topic: Topic, *, access: Access, yes: Yes = False, output: Output = Form.TABLE) -> None:
-    """Has a group leave out what it is behind with in a topic; members that are online do so ten seconds later.
+    """Skips the backlog of a group in a topic. Online members switch within ten seconds.
 
-    Exit code 1: without --yes, it would be changed.
+    Exit code 1: not changed without --yes.
     """
     with administration(access) as admin:
         if yes:
@@ -77,7 +77,7 @@ def clone(
     yes: Yes = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Has a group go on in a topic where another one is. Exit code 1: without --yes, it would be changed."""
+    """Copies a group's offsets for a topic to another group. Exit code 1: not changed without --yes."""
     with administration(access) as admin:
         if yes:
             _write(output, admin.offsets.clone(source, target, topic))

@@ -1,4 +1,4 @@
-"""What a command's option is called and takes, said once: for Typer, and for the parser that needs no library."""
+"""Options of commands, declared once for Typer and for the standard library's parser."""
 
 from __future__ import annotations
 
@@ -16,19 +16,15 @@ NAME = "path"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Option:
-    """An option of a command, as a note on its parameter; the parameter has its type and its default.
+    """An option of a command, as an annotation of its parameter, which has type and default.
 
     Attributes:
-        names: As `("-c", "--config")`; that of the parameter where there are none.
-        help: What it does.
-        min: The least number.
-        max: The greatest number.
-        is_file: A file that is there.
-        is_directory: A directory, or what is not there yet.
-
-    Example:
-        >>> Option(help="Port of the name server; 0 is any.", min=0, max=65_535).names
-        ()
+        names: As `("-c", "--config")`; by default that of the parameter.
+        help: Help text.
+        min: Smallest number.
+        max: Largest number.
+        is_file: The path must be a file.
+        is_directory: The path must be a directory, or not exist.
     """
 
     help: str
@@ -39,11 +35,11 @@ class Option:
     is_directory: bool = False
 
     def path(self, text: str) -> Path:
-        """The path that was given.
+        """Parses a path.
 
         Raises:
-            ArgumentError: None of this machine, or not what the option takes.
-            StoreIOError: It cannot be looked at.
+            ArgumentError: It is no local path, or not of the option's kind.
+            StoreIOError: It cannot be examined.
         """
         path = local_path(text, NAME)
         if self.is_file and not is_file(path):

@@ -1,4 +1,4 @@
-"""Writes rows in the form that `-o` asks for, chunk by chunk."""
+"""Writes rows in the form of `-o`, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Chunks = Iterable[Sequence[Row]]
 
 
 class Form(StrEnum):
-    """What `-o` may say."""
+    """Values of `-o`."""
 
     TABLE = "table"
     JSON = "json"
@@ -44,7 +44,7 @@ class Form(StrEnum):
 
 
 def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = False) -> None:
-    """Writes rows, each chunk before the next one is asked for; `whole` gives a terminal all of a body, too."""
+    """Writes rows; each chunk is written before the next is read. `whole` shows bodies uncut on a terminal."""
     if form is Form.TABLE:
         from rmqfast.cli import screen  # what makes no tables starts sooner without rich
 
@@ -55,7 +55,7 @@ def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = F
 
 
 def write_facts(form: Form, facts: Mapping[str, object]) -> None:
-    """Writes one record: in a table a line for each fact, else a row."""
+    """Writes one record: a table has a line per fact, other forms a row."""
     if form is not Form.TABLE:
         write(form, list(facts), [[list(facts.values())]])
         return
@@ -65,7 +65,6 @@ def write_facts(form: Form, facts: Mapping[str, object]) -> None:
 
 
 def print_json(value: object) -> None:
-    """Writes a value as JSON, in one line."""
     print(json_text(value), file=data_output())
 
 
@@ -75,7 +74,7 @@ def say(text: str) -> None:
 
 
 def say_directory(kind: str, directory: str | os.PathLike[str]) -> None:
-    """Says which directory is going to be changed: a path from a variable may be another than was meant."""
+    """Names the directory that is about to change: its path may come from a variable."""
     say(f"{kind}: {Path(directory).absolute()}")
 
 
@@ -112,14 +111,13 @@ TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags",
 
 
 def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
-    """The columns to read: those that were asked for, else what fits a table or all."""
+    """The columns to read: the named ones, else those that fit a table, or all."""
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
     return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
 
 
 def scan_rows(scan: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a scan, a batch at a time."""
     remaining = limit
     # none asked for: the first batch would be read for nothing
     for rows in plain_rows(scan) if remaining != 0 else ():

@@ -1,4 +1,4 @@
-"""The commands that run without the extra `cli`: what serves, with the parser of the standard library."""
+"""Commands that run without the extra `cli`: the servers, with the standard library's parser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from rmqfast import __version__
 from rmqfast.cli import server
-from rmqfast.cli.endings import ended_by_errors
+from rmqfast.cli.endings import end_on_errors
 from rmqfast.cli.examples import example_text
 from rmqfast.cli.options import Option
 from rmqfast.errors import RmqError
@@ -27,14 +27,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def run(words: Sequence[str]) -> None:
-    """Runs one of `COMMANDS`.
+    """Runs one of `COMMANDS`; exit code 2 if the words cannot be parsed.
 
     Raises:
         SystemExit: As the command line ends with the extra; 2 where the words cannot be parsed.
     """
     arguments = vars(_parser().parse_args(words))
     command = COMMANDS[arguments.pop("command")]
-    with ended_by_errors():
+    with end_on_errors():
         command(**arguments)
 
 
@@ -47,13 +47,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rmqfast {__version__}", help="Print the version.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        paragraphs = _escaped(inspect.getdoc(command) or "").split("\n\n")
+        paragraphs = _escape(inspect.getdoc(command) or "").split("\n\n")
         own = subparsers.add_parser(
             name,
             allow_abbrev=False,
             help=" ".join(paragraphs[0].split()),
             description="\n\n".join(textwrap.fill(paragraph, WIDTH) for paragraph in paragraphs),
-            epilog=_escaped(example_text(name)),
+            epilog=_escape(example_text(name)),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
     kind, option = get_args(parameter.annotation)
     names = option.names or ("--" + parameter.name.replace("_", "-"),)
-    shared: dict[str, Any] = {"dest": parameter.name, "default": parameter.default, "help": _escaped(option.help)}
+    shared: dict[str, Any] = {"dest": parameter.name, "default": parameter.default, "help": _escape(option.help)}
     if parameter.default not in {None, "", False}:
         shared["help"] += " (default: %(default)s)"
     if kind is bool:
@@ -73,27 +73,26 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
         parser.add_argument(*names, type=_converter(kind, option), metavar=_single(kind).__name__.upper(), **shared)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("%", "%%")  # argparse puts values for `%`
 
 
 def _single(kind: Any) -> type[Any]:
-    """`int` of `int | None`."""
+    """The type `int` of `int | None`."""
     kinds: tuple[type[Any], ...] = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     return next(each for each in kinds if each is not type(None))
 
 
 def _converter(kind: Any, option: Option) -> Callable[[str], Any]:
-    """What makes a value of a text, or says what is wrong with it."""
     single = _single(kind)
 
     def convert(text: str) -> Any:
         try:
-            return checked(text)
+            return parse(text)
         except RmqError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
-    def checked(text: str) -> Any:
+    def parse(text: str) -> Any:
         if single is Path:
             return option.path(text)
         value = single(text)

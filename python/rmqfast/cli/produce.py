@@ -47,9 +47,9 @@ def produce(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Sends messages, and prints where they are. Without BODY, or for -, each line of standard input is one.
+    """Sends messages, and prints where they are stored. Without BODY, or for -, each line of standard input is one.
 
-    A blank line ends it with an error that has its number, as a message of RocketMQ is never empty.
+    A blank line ends it with an error that has its number, since a message of RocketMQ is never empty.
     """
     if (broker is None) != (queue is None):
         raise ArgumentError("expected --broker and --queue, got one of them")
@@ -65,7 +65,7 @@ def produce(
 
     def rows(producer: Producer) -> Iterator[list[Row]]:
         for where, text in _bodies(body, skip_blank=skip_blank):
-            with _told(where):
+            with _note_place(where):
                 message = Message(topic, text, **shape)  # type: ignore[arg-type]
                 result = producer.send(message, target) if ordered is None else producer.send_ordered(message, ordered)
             place = result.queue
@@ -84,7 +84,7 @@ def produce(
 
 
 def _look_for_topic(producer: Producer, topic: str, access: Access, *, create: bool) -> None:
-    """Makes sure that a cluster has the topic, as brokers make one for each name that somebody mistypes.
+    """Checks that the topic exists, since brokers create a topic for each mistyped name; with --create makes it.
 
     Raises:
         ClientError: Nobody has the topic, and it is not to be made.
@@ -123,7 +123,7 @@ def _input_lines() -> Iterator[bytes]:
 
 
 def _bodies(texts: list[str] | None, *, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
-    """The bodies, each with the words for where it stands."""
+    """The bodies with their places for error messages."""
     for number, text in enumerate(texts or ["-"], start=1):
         if text == "-":
             yield from _lines(skip_blank=skip_blank)
@@ -148,8 +148,8 @@ def _lines(*, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
-    """Has an error say where what could not be sent stands."""
+def _note_place(where: str) -> Iterator[None]:
+    """Adds the place of the message to an error."""
     try:
         yield
     except RmqError as error:

@@ -35,7 +35,7 @@ READ_BY_OTHERS = 0o044
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a file says of a cluster."""
+    """Settings of a cluster in the file."""
 
     name: str
     file: Path
@@ -43,10 +43,10 @@ class Profile:
 
 
 def load_profile(name: str | None = None) -> Profile:
-    """The profile of a name; without one that of the name `default`, which need not be there.
+    """The profile of a name; without a name `default`, which may be missing.
 
     Raises:
-        ArgumentError: There is no such profile, or its file breaks the rules: says which file, key and values.
+        ArgumentError: The profile does not exist, or the file is invalid; names file and key.
     """
     file = profile_file()
     profiles = _read(file)
@@ -60,7 +60,7 @@ def load_profile(name: str | None = None) -> Profile:
 
 
 def profile_file() -> Path:
-    """Where profiles are: below `XDG_CONFIG_HOME`, or `~/.config`."""
+    """The path of the profiles: below `XDG_CONFIG_HOME`, or `~/.config`."""
     # a relative path counts as none, as the XDG specification has it
     home = os.environ.get("XDG_CONFIG_HOME") or ""
     folder = Path(home) if home.startswith("/") else (home_directory() or Path("~")) / ".config"
@@ -68,7 +68,7 @@ def profile_file() -> Path:
 
 
 def _read(file: Path) -> Mapping[str, object]:
-    """The profiles of the file, not looked at yet; none where there is no file."""
+    """The raw profiles of the file; none without one."""
     if not file.is_absolute():
         return {}  # of an account without a home
     try:

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where that is a terminal; elsewhere nothing."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["bar"]
 
 @contextmanager
 def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar for the block, as a function that takes what is done and what there is; None without a terminal."""
+    """A progress bar for the block, as a function of done and total; `None` without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Tables and facts for people, with a bold header where a terminal shows it."""
+"""Tables and facts for people, with a bold header on a terminal."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Screen(Console):
     """A console that leaves a closed pipe to the root of the command line."""
 
     def on_broken_pipe(self) -> None:
-        """Goes on with the error at hand; rich would end the process with 1."""
+        """Raises the error again; rich would end the process with 1."""
         raise  # noqa: PLE0704  (called while the error is handled)
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console for standard output, or another stream; without a terminal no line is cut for one."""
+    """A console for a stream; without a terminal it cuts no line."""
     stream = stream or sys.stdout
     # rich would cut lines at 80 columns
     width = None if stream.isatty() else 1000
@@ -44,7 +44,6 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
-    """Prints a line for each fact."""
     grid = Table.grid(padding=(0, 2))
     for name, value in facts.items():
         grid.add_row(Text(name.replace("_", " "), style="bold"), Text(table_cell(name, value)))
@@ -54,10 +53,10 @@ def print_facts(facts: Mapping[str, object]) -> None:
 def print_table(
     stream: TextIO, columns: Sequence[str], chunks: Iterable[Sequence[Row]], *, whole: bool = False
 ) -> None:
-    """Prints a line for each row; the first rows decide where columns begin, as the last one is not known yet.
+    """Prints a line for each row. The first rows decide the column widths, since later ones are not known yet.
 
-    No value is cut, a longer one moves the rest of its line. Only bodies and properties that nobody asked for end where
-    the line of a terminal does.
+    No value is cut; a longer one shifts the rest of its line. Only bodies and properties that were not asked for are
+    cut at the width of the terminal.
     """
     whole = whole or not stream.isatty()
     screen = console(stream)
@@ -86,7 +85,7 @@ def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]
 
 
 def _previews(columns: Sequence[str], widths: Sequence[int], width: int) -> dict[int, int]:
-    """How wide the cells of columns may be that are previews: the last column has what is left of the line."""
+    """Widths of the cut columns; the last one gets the rest of the line."""
     remaining = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
     last = len(columns) - 1
     return {

@@ -1,4 +1,4 @@
-"""`rmqfast server`, `rmqfast namesrv`, `rmqfast broker`: what serves until it is told to stop."""
+"""`rmqfast server`, `rmqfast namesrv`, `rmqfast broker`: servers that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def server(
 
 
 def _secure_config(directory: Path, config: Path | None, address: str, name_server_port: int) -> Path:
-    """The configuration of a directory with certificates and accounts; tells how clients use them."""
+    """The configuration of a directory with certificates and accounts; prints how clients use them."""
     from rmqfast.acl import SecureDirectory
 
     if config is not None:
@@ -118,7 +118,7 @@ def namesrv(
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
-    """Runs a name server until Ctrl-C or SIGTERM; `namesrv.conf` says how."""
+    """Runs a name server until Ctrl-C or SIGTERM, configured by `namesrv.conf`."""
     from rmqfast.nameserver import NameServer, NamesrvConfig
 
     settings = NamesrvConfig() if config is None else NamesrvConfig.from_file(config)
@@ -143,7 +143,7 @@ def broker(
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
-    """Runs a broker until Ctrl-C or SIGTERM; `broker.conf` says how."""
+    """Runs a broker until Ctrl-C or SIGTERM, configured by `broker.conf`."""
     from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 
     file = None if config is None else ConfigFile(config)
@@ -186,7 +186,7 @@ _TURN = 0.001
 
 @contextmanager
 def _until_stopped() -> Iterator[StopSignals]:
-    """SIGTERM and Ctrl-C end the wait, and so close what serves."""
+    """Waits for SIGTERM or Ctrl-C, then closes the server."""
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
     try:
@@ -202,7 +202,7 @@ def _wait(signals: StopSignals) -> None:
 
 
 def _stop_recovery(signals: StopSignals, _read: int, _total: int) -> None:
-    """Ends the recovery of a store, which can be begun again, where the process is to end."""
+    """Interrupts the recovery of a store, which can be repeated, if the process is to end."""
     if signals.is_noted:
         say("stopped while the store was recovered")
         raise SystemExit(0)

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class OnDamage(StrEnum):
-    """The end of a command at bytes that cannot be read, or a warning."""
+    """Action on bytes that cannot be read."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -67,10 +67,10 @@ EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """What was given as `name=value`, by name.
+    """Parses `name=value` options.
 
     Raises:
-        ArgumentError: One without a name or without `=`.
+        ArgumentError: One has no name or no `=`.
 
     Example:
         >>> pairs("--property", ["a=b=c"])

@@ -1,4 +1,4 @@
-"""How a command ends that goes on until somebody ends it."""
+"""Ends commands that run until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-__all__ = ["StopSignals", "ended_by_signals"]
+__all__ = ["StopSignals", "end_on_signals"]
 
 #: Seconds after which a wait looks again: a signal that another thread got is handled between two waits.
 _INTERVAL = 1.0
 
 
 class StopSignals:
-    """SIGTERM and Ctrl-C, for a command that serves until one comes; in the block they do nothing but end `wait`.
+    """SIGTERM and Ctrl-C for a command that serves; in the block they only end `wait`.
 
     Attributes:
-        is_noted: One of them came.
+        is_noted: Whether one has arrived.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class StopSignals:
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def wait(self) -> bool:
-        """Waits for one of them, a second at most; whether one came."""
+        """Waits up to a second for a signal; returns whether one has arrived."""
         if not self.is_noted:
             with suppress(queue.Empty):
                 self._wakes.get(timeout=_INTERVAL)
@@ -48,8 +48,8 @@ class StopSignals:
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the command with 0, once what runs in the block has shut down."""
+def end_on_signals() -> Iterator[None]:
+    """Ends the command with 0 on Ctrl-C and SIGTERM, after the block has shut down."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

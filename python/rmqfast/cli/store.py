@@ -1,4 +1,4 @@
-"""`rmqfast store`: look into a store directory. It is opened for reading only, so a broker may be running on it."""
+"""`rmqfast store`: looks into a store directory, read-only, so a broker may be running on it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ app.command()(tail)
 @app.command()
 @watchable
 def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output: Output = Form.TABLE) -> None:
-    """Prints what a store is, and its topics. JSON has both; JSON lines and CSV have the topics."""
+    """Describes a store and its topics. JSON has both; JSON lines and CSV have the topics."""
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
         facts, topics = store_facts(store), topic_rows(store)
     if output is Form.JSON:
@@ -73,7 +73,7 @@ def scan(
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints messages in the order of the log. Exit code 1: there was damage, and standard error says where."""
+    """Prints messages in log order. Exit code 1: damage was found; standard error says where."""
     names = chosen_columns(columns, output)
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
         messages = store.scan(
@@ -108,14 +108,14 @@ def get(
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints messages in full: by queue and offset, by id, or by key. Exit code 1: there is none, or damage was met."""
+    """Prints messages in full: by queue and offset, by id, or by key. Exit code 1: none, or damage."""
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, damage_reported() as damage:
         if message_id is not None:
             messages, none = [store.message_by_id(message_id, topic=topic)], ""
         elif topic is not None and key is not None:
             messages, none = store.query(topic, key, max_messages=most), f"no message of {topic} has the key {key}"
         elif topic is not None and queue is not None and offset is not None:
-            messages, none = pulled(store, (topic, queue, offset), most, tags)
+            messages, none = pull_by_tags(store, (topic, queue, offset), most, tags)
         else:
             raise ArgumentError("get: expected --id, or --topic and --key, or --topic, --queue and --offset")
     if messages:
@@ -134,7 +134,7 @@ def verify(
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Checks all records, queue and index entries, checkpoint, configuration; changes nothing. Exit code 1: damage.
+    """Checks all records, queue and index entries, checkpoint and configuration; changes nothing. Exit code 1: damage.
 
     JSON has counts, notes and damage; JSON lines and CSV have the damage.
     """
@@ -155,14 +155,14 @@ def repair(
     ] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Builds consume queues and index from the log, and cuts half a record at its end. Shows what is wrong before.
+    """Rebuilds consume queues and index from the log, and removes half a record at its end. Shows the damage first.
 
-    Where the log ends before what was flushed of it, its end is lost: nothing is cut unless you name the offset
-    with --cut-at. The queues then go on behind what they had listed, and no queue offset is given twice.
+    If the log ends before data that was flushed, its end is lost: nothing is cut unless you name the offset with
+    --cut-at. The queues then continue behind the offsets they had, so no queue offset is used twice.
 
-    Nobody else may own the store. A store of RocketMQ 5.x with its defaults has a timer wheel and is not changed: a
-    broker of 5.x recovers it when it starts, and `rmqfast store export` makes a new store of its messages. Exit code 1:
-    without --yes, there is damage.
+    No other process may own the store. A store of RocketMQ 5.x with default settings has a timer wheel and is not
+    changed: a 5.x broker recovers it at its start, and `rmqfast store export` makes a new store of its messages. Exit
+    code 1: damage, and no --yes.
     """
     if not yes:
         with open_store(directory) as store, bar("checking") as progress:
@@ -188,8 +188,10 @@ def repair(
         )
 
 
-def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: str) -> tuple[list[MessageExt], str]:
-    """What a broker would give to a pull, and what to say where that is nothing."""
+def pull_by_tags(
+    store: MessageStore, place: tuple[str, int, int], most: int, tags: str
+) -> tuple[list[MessageExt], str]:
+    """The messages that a broker would return to a pull, and a text if there are none."""
     result = store.get(*place, max_messages=most, tags=tags)
     for entry in result.damage:
         text = f"{entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}"
@@ -206,9 +208,9 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Removes old files of the commit log, oldest first, and what lists only those. Shows them before.
+    """Removes old files of the commit log, oldest first, and queue and index files only for them. Shows them first.
 
-    With --yes nobody else may own the store. Exit code 1: without --yes, there are files to remove.
+    With --yes no other process may own the store. Exit code 1: there are files to remove, and no --yes.
     """
     # by age alone, however full the disk is
     keep = RetentionOptions(file_reserved_hours=reserved_hours, clean_forcibly=False, warning_ratio=100)
@@ -222,11 +224,11 @@ def clean(
         raise typer.Exit(1 if files else 0)
     say_directory("store", directory)
     with open_store(directory, mode="a", retention=keep) as store:
-        write_facts(output, cleaned(store)._asdict())
+        write_facts(output, clean_all(store)._asdict())
 
 
-def cleaned(store: WritableStore) -> CleanReport:
-    """Lets retention run until nothing more goes, and adds up what it did."""
+def clean_all(store: WritableStore) -> CleanReport:
+    """Applies retention until it removes nothing more, and sums up its reports."""
     files = queues = index = size = 0
     while True:
         run = store.clean(manual=True)

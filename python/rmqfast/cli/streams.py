@@ -1,4 +1,4 @@
-"""Standard input and output of the command line: what is closed, full, or cannot show a character."""
+"""Standard input and output of the command line if they are closed, full, or cannot show a character."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _OF_OUTPUT = frozenset({errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EDQUOT, er
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Prepares the streams for a command, and ends it with a line where standard output cannot be written.
+    """Prepares the streams for a command, and ends it if standard output cannot be written.
 
     Raises:
-        SystemExit: 0 where nobody reads standard output any more, 3 where it cannot be written.
+        SystemExit: 0 if the reader of standard output is gone, 3 if it cannot be written.
     """
     _open_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -45,20 +45,20 @@ def standard_streams() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Throws away what standard output did not take: the interpreter must not try again as it ends."""
+    """Discards unwritten output, so that the interpreter does not try again at its end."""
     with suppress(io.UnsupportedOperation):  # of tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def data_output() -> TextIO:
-    """Standard output for programs: UTF-8 whatever a terminal shows."""
+    """Standard output for programs: UTF-8 whatever the terminal uses."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() not in {"utf-8", "utf8"}:
         sys.stdout.reconfigure(encoding="utf-8")
     return sys.stdout
 
 
 def _open_closed() -> None:
-    """Opens what is closed so that its use fails: without, the next file that is opened would take its place."""
+    """Opens closed streams so that their use fails; else the next opened file would take their place."""
     for number, (name, flags, mode) in enumerate(
         (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
     ):

@@ -1,4 +1,4 @@
-"""`rmqfast store tail`: the last messages of a store, and with -f those that come."""
+"""`rmqfast store tail`: the last messages of a store and, with -f, new ones."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def tail(
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints the last messages in the order of the log; -f goes on beside a running broker until Ctrl-C, exit code 0.
+    """Prints the last messages in log order. -f follows a running broker until Ctrl-C, exit code 0.
 
-    Exit code 1: there was damage, and standard error says where. With -f, only --on-damage fail ends for it.
+    Exit code 1: damage was found; standard error says where. With -f, only --on-damage fail ends for it.
     """
     if follow and output is Form.JSON:
         raise ArgumentError("output: expected table, jsonl or csv with --follow, got json, an array that never ends")
@@ -74,7 +74,7 @@ def tail(
 
 
 def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a tail as they come; standard error says what was not read."""
+    """Yields the rows of a tail; standard error reports what was not read."""
     damage_count, retained_count = 0, 0
     with warnings.catch_warnings():
         # each place has a line of its own below

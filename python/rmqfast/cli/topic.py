@@ -46,7 +46,7 @@ def list_topics(
 @watchable
 @reaches_cluster
 def show(topic: Topic, *, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints the queues of a topic, and what they have."""
+    """Prints the queues of a topic with their offsets."""
     with administration(access) as admin:
         write_values(output, OFFSET_COLUMNS, admin.topics.status(topic))
 
@@ -60,7 +60,7 @@ def producers(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints the producers of a group that are online, as one of the topic's brokers knows them."""
+    """Prints the online producers of a group, as one of the topic's brokers knows them."""
     with administration(access) as admin:
         write_values(output, CONNECTION_COLUMNS, admin.groups.producer_connections(group, topic))
 
@@ -77,7 +77,7 @@ def create(
     access: Access,
     cluster: Cluster = None,
 ) -> None:
-    """Makes a topic on all masters, or gives it other queues and permissions."""
+    """Creates a topic on all masters, or sets its queues and permissions."""
     with administration(access) as admin:
         admin.create_topic(
             topic, queues, read_queues=read_queues, perm=perm, cluster=cluster, broker_names=broker or None
@@ -87,7 +87,7 @@ def create(
 @app.command()
 @reaches_cluster
 def delete(topic: Topic, *, access: Access, cluster: Cluster = None, yes: Yes = False) -> None:
-    """Removes a topic with its messages. Exit code 1: without --yes, it would be removed."""
+    """Deletes a topic with its messages. Exit code 1: not deleted without --yes."""
     with administration(access) as admin:
         stats = admin.topics.status(topic)
         if yes:

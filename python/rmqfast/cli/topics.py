@@ -1,4 +1,4 @@
-"""Describes a store at a glance: what it is, and its topics."""
+"""Describes a store and its topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Queues = dict[int, tuple[int, int]]
 
 
 def store_facts(store: MessageStore) -> dict[str, object]:
-    """What `MessageStore.info` says, flat: index files are counted, the checkpoint is three times."""
+    """The result of `MessageStore.info`, flat: index files are counted, the checkpoint is three times."""
     facts = asdict(store.info())
     log, queues, index = facts.pop("checkpoint") or (None, None, None)
     facts["known_topics"] = facts.pop("topics")
@@ -35,7 +35,7 @@ def store_facts(store: MessageStore) -> dict[str, object]:
 
 
 def topic_rows(store: MessageStore) -> list[Row]:
-    """A row for each topic, by name; offsets are the lowest and the highest of its queues."""
+    """A row per topic, with the lowest and the highest offset of its queues."""
     return [_topic_row(store, topic, queues) for topic, queues in sorted(store.topics().items())]
 
 
@@ -55,6 +55,6 @@ def _topic_row(store: MessageStore, topic: str, queues: Queues) -> Row:
 
 
 def _times(store: MessageStore, topic: str, places: Iterable[tuple[int, int]]) -> list[int]:
-    """Store timestamps at these queue offsets; a message that cannot be read has none."""
+    """Store times at queue offsets; none for a message that cannot be read."""
     answers = (store.get(topic, queue_id, offset, max_messages=1).messages for queue_id, offset in places)
     return [message.store_timestamp for messages in answers for message in messages]

@@ -1,4 +1,4 @@
-"""Makes commands of Typer's: of functions whose options are `Option`, and with examples in their help."""
+"""Makes Typer commands of functions with `Option` annotations, and adds examples to their help."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["add_examples", "path_parser", "typer_command"]
 
 
 def typer_command(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` as Typer reads it: each `Option` is one of Typer's."""
+    """The command with Typer's options in place of `Option`."""
     # typer reads annotations as objects, and `from __future__ import annotations` leaves texts
     own = inspect.signature(command, eval_str=True)
     parameters = [each.replace(annotation=_annotation(each.annotation)) for each in own.parameters.values()]
@@ -33,7 +33,7 @@ def typer_command(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def add_examples(app: typer.Typer, prefix: str = "") -> None:
-    """Ends the help of each command of `app`, and of its groups, with the examples of the command."""
+    """Adds the examples to the help of each command of `app` and its groups."""
     for command in app.registered_commands:
         name = str(command.name or getattr(command.callback, "__name__", ""))
         command.epilog = "\b\n" + example_text(prefix + name)  # `\b`: lines stay as they are

@@ -1,4 +1,4 @@
-"""`--watch`: a command's answer again and again, in place on a terminal."""
+"""The option `--watch`: repeats a command's output, in place on a terminal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rmqfast.cli.endings import described
+from rmqfast.cli.endings import describe
 from rmqfast.cli.output import Form, say
-from rmqfast.cli.signals import ended_by_signals
+from rmqfast.cli.signals import end_on_signals
 from rmqfast.errors import ArgumentError, RmqError
 
 __all__ = ["watchable", "with_seconds"]
@@ -27,7 +27,7 @@ HELP = f"Again every so many seconds, {SECONDS:g} unless given, until Ctrl-C."
 
 
 def watchable(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the option `--watch`; it needs an argument `output`, and may end by `typer.Exit`."""
+    """Gives a command the option `--watch`; the command needs an argument `output` and may raise `typer.Exit`."""
     own = inspect.signature(command, eval_str=True)
     kind = Annotated[float | None, typer.Option(OPTION, metavar="[SECONDS]", help=HELP)]
     watch = inspect.Parameter("watch", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -48,7 +48,7 @@ def watchable(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_seconds(words: Sequence[str]) -> list[str]:
-    """The words of a command line, where `--watch` has its seconds: the parser knows no option that may have a value.
+    """Gives `--watch` its seconds explicitly, since the parser knows no option with an optional value.
 
     Example:
         >>> with_seconds(["--watch", "5", "-o", "json"]), with_seconds(["--watch", "orders"])
@@ -77,18 +77,18 @@ def _is_number(word: str) -> bool:
 
 
 def _repeat(answer: Callable[[], None], seconds: float, form: Form) -> None:
-    """Answers until a signal ends it.
+    """Repeats the command until a signal ends it.
 
     Raises:
-        ArgumentError: Seconds that are too few or too many; CSV, which has one header.
-        RmqError: The first answer fails. Later ones are tried again: what is watched may be away for a while.
+        ArgumentError: The seconds are out of range, or the output is CSV, which has one header.
+        RmqError: The first run fails. Later failures are shown and repeated, since a cluster may be away for a while.
     """
     if not SHORTEST <= seconds <= LONGEST:
         raise ArgumentError(f"{OPTION}: expected {SHORTEST:g} to {LONGEST:g} seconds, got {seconds:g}")
     if form is Form.CSV:
         raise ArgumentError(f"output: expected table, json or jsonl with {OPTION}, got csv, which has one header")
     in_place = form is Form.TABLE and sys.stdout.isatty()
-    with ended_by_signals(), _screen() if in_place else _stream(form) as show:
+    with end_on_signals(), _screen() if in_place else _stream(form) as show:
         show(answer)
         while True:
             time.sleep(seconds)
@@ -100,7 +100,6 @@ Show = Callable[[Callable[[], None]], None]
 
 @contextmanager
 def _stream(form: Form) -> Iterator[Show]:
-    """Shows answers one below the other."""
     shown = 0
 
     def show(answer: Callable[[], None]) -> None:
@@ -116,7 +115,7 @@ def _stream(form: Form) -> Iterator[Show]:
 
 @contextmanager
 def _screen() -> Iterator[Show]:
-    """Shows each answer in place of the one before, and leaves the last one behind."""
+    """Replaces the last output on the terminal, and leaves the final one."""
     from rich.live import Live
     from rich.text import Text
 
@@ -127,7 +126,7 @@ def _screen() -> Iterator[Show]:
 
     def show(answer: Callable[[], None]) -> None:
         nonlocal last
-        last = _written(answer)
+        last = _capture(answer)
         live.update(Text.from_ansi(last, no_wrap=True, overflow="crop"), refresh=True)
 
     try:
@@ -140,14 +139,14 @@ def _screen() -> Iterator[Show]:
 
 
 class _Page(io.StringIO):
-    """Text for a terminal: tables are as wide as it, and have its colours."""
+    """Text for a terminal, with its width and colours."""
 
     def isatty(self) -> bool:
         return True
 
 
-def _written(answer: Callable[[], None]) -> str:
-    """What a command writes; on a screen, what it says beside that is a part of it."""
+def _capture(answer: Callable[[], None]) -> str:
+    """The output of a command; on a screen, with what it writes to standard error."""
     page = _Page()
     with redirect_stdout(page), redirect_stderr(page):
         _without_exit(answer)
@@ -158,10 +157,10 @@ def _or_error(answer: Callable[[], None]) -> None:
     try:
         answer()
     except RmqError as error:
-        say(f"error: {described(error)}")
+        say(f"error: {describe(error)}")
 
 
 def _without_exit(answer: Callable[[], None]) -> None:
-    """Answers; that the answer is a problem ends no watch."""
+    """Runs the command without its exit: a problem does not end a watch."""
     with suppress(typer.Exit):
         answer()

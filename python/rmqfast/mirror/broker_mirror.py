@@ -394,11 +394,7 @@ class BrokerMirror:
             self._progress.position = end
 
     def _begin_anew(self, reason: str, step: str = "") -> None:
-        """Begins a new directory if `if_broken` is "anew"; raises `MirrorError` otherwise.
-
-        Raises:
-            MirrorError: It was not.
-        """
+        """Begins a new directory if `if_broken` is "anew"; raises `MirrorError` otherwise."""
         if self._options.if_broken != "anew":
             anew = f"--if-broken anew begins a new directory beside {self._copy.path}"
             raise MirrorError(reason, next_step=f"{step}; {anew}" if step else anew)

@@ -14,11 +14,7 @@ __all__ = ["first_offset"]
 
 
 def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options: MirrorOptions) -> int:
-    """The start offset of a new mirror; `ArgumentError` if the log does not have it.
-
-    Raises:
-        ArgumentError: An offset that the log has not, or no more.
-    """
+    """The start offset of a new mirror; `ArgumentError` if the log does not have it."""
     size, start = source.log.file_size, options.start
     last = max(bounds.end - 1, bounds.begin) // size * size
     if isinstance(start, datetime):

@@ -18,7 +18,7 @@ from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.nameserver.route_processor import RouteProcessor
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Channel, Processor, RemotingServer, Request, RequestCode, Response, ServerOptions, process
-from rmqfast.remoting.loopback import bracketed, is_loopback
+from rmqfast.remoting.loopback import is_loopback, with_brackets
 from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.protocol.json_object import MAX_BODY_BYTES
 from rmqfast.remoting.tls_properties import server_tls
@@ -124,7 +124,7 @@ class NameServer:
             options=options,
         )
         try:
-            self._address = self._server.listen(f"{bracketed(self.config.bind_address)}:{self.config.listen_port}")
+            self._address = self._server.listen(f"{with_brackets(self.config.bind_address)}:{self.config.listen_port}")
         except BaseException:
             self.stop()
             raise

@@ -1,4 +1,4 @@
-"""RocketMQ's remoting protocol: codes, headers, requests and answers, and the server that carries them."""
+"""RocketMQ's remoting protocol: codes, headers, requests and answers, clients and servers."""
 
 from rmqfast.remoting.callbacks import OnDone
 from rmqfast.remoting.channel import Channel

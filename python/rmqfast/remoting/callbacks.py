@@ -28,7 +28,7 @@ _WAIT = 60.0
 
 
 class Callbacks:
-    """The threads that tell."""
+    """Threads that call back."""
 
     def __init__(self, native: NativeConnections, threads: int) -> None:
         self._native = native
@@ -42,7 +42,7 @@ class Callbacks:
 
     @property
     def is_own_thread(self) -> bool:
-        """Whether this is one of the threads that tell, which must not wait for what they alone can end."""
+        """Whether this thread calls back; it must not wait for another callback."""
         return thread_ident() in self._own
 
     def join(self, patience: float) -> None:

@@ -17,13 +17,13 @@ from rmqfast.remoting.tls_options import TlsOptions
 
 
 class RemotingClient:
-    """Asks a server; threads may share it, one asks at a time.
+    """A client of one server. Threads may share it; one request is in flight at a time.
 
-    After an error of the connection it is opened anew for the next request. Times are seconds; without `tls` the
-    connection is plain.
+    After an error, the next request opens a new connection. Times are in seconds. Without `tls` the connection is
+    plain.
 
     Raises:
-        ArgumentError: TLS that says nothing of whom to trust.
+        ArgumentError: The TLS options do not say whom to trust.
 
     Example:
         >>> from rmqfast.remoting import RemotingServer, Response, ServerOptions, TlsOptions
@@ -45,31 +45,26 @@ class RemotingClient:
     def request(
         self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"", *, timeout: float | None = None
     ) -> Response:
-        """Asks and waits for the answer, whatever its code.
+        """Sends a request and returns the answer, whatever its code.
 
         Raises:
-            RemotingConnectError: Nobody answers at the address.
+            RemotingConnectError: Nobody listens at the address.
             RemotingTimeoutError: No answer in time.
             ChannelClosedError: The connection ended.
             TlsError: The two sides do not agree on TLS.
-            TlsFileError: A certificate or a key is of no use.
-            RemotingProtocolError: What came is no answer.
+            TlsFileError: A certificate or a key cannot be used.
+            RemotingProtocolError: The bytes received are no answer.
         """
         wait = self._timeout if timeout is None else timeout
         # Put back only after an answer: a connection that failed may still bring the answer of this request, which the
         # next one would take for its own.
-        native, self._native = self._native or self._connected(wait), None
+        native, self._native = self._native or self._connect(wait), None
         answer = response_of(native.request(code, dict(ext_fields or {}), body, wait))
         self._native = native
         return answer
 
     def ask(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> Response:
-        """As `request`; an answer that is not SUCCESS is an error.
-
-        Raises:
-            ResponseError: The answer is an error.
-            RemotingError: As `request`.
-        """
+        """Sends a request; an answer other than SUCCESS raises `ResponseError`."""
         answer = self.request(code, ext_fields, body)
         if answer.code != ResponseCode.SUCCESS:
             raise ResponseError(answer.code, answer.remark or "")
@@ -81,12 +76,11 @@ class RemotingClient:
         Raises:
             RemotingError: As `request`.
         """
-        native, self._native = self._native or self._connected(self._timeout), None
+        native, self._native = self._native or self._connect(self._timeout), None
         native.send_oneway(code, dict(ext_fields or {}), body, self._timeout)
         self._native = native
 
     def close(self) -> None:
-        """Closes the connection."""
         self._native = None
 
     def __enter__(self) -> Self:
@@ -95,5 +89,5 @@ class RemotingClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _connected(self, timeout: float) -> NativeClient:
+    def _connect(self, timeout: float) -> NativeClient:
         return NativeClient.connect(self.address, timeout, self._tls)

@@ -38,19 +38,19 @@ _NONE: Mapping[int, Processor] = MappingProxyType({})
 
 
 class Connections:
-    """All connections of a client, by address `host:port`: opened at the first use, and anew after an error.
+    """All connections of a client, by address `host:port`; opened when first used, and again after an error.
 
-    `request` drives a connection of its own, which later ones use again; the others share one connection of an address,
-    over which the peer sends its own requests, too. One try at a time opens a connection; after one in vain, nobody
-    tries for 0.1 to 5 seconds, and whoever needs the address gets the error of the last try at once.
+    `request` uses a connection of its own, which later calls reuse. All other methods share one connection per address,
+    over which the peer sends its own requests. One attempt at a time opens a connection; after a failure, further calls
+    get the same error for 0.1 to 5 seconds.
 
     Args:
-        tls: TLS; without, connections are plain.
-        sign: Further header fields of each request: ACL.
-        processors: Who answers the peers' own requests, by request code.
-        on_closed: Called with the address whose shared connection ended, unless `close` ended it.
-        callback_threads: Threads that tell how asynchronous requests ended.
-        connect_timeout: How long to wait for a connection, in seconds.
+        tls: TLS options; without them connections are plain.
+        sign: Makes further header fields of each request, for ACL.
+        processors: Processors of the peers' own requests, by request code.
+        on_closed: Called with the address of a shared connection that ended other than by `close`.
+        callback_threads: Number of threads that call back.
+        connect_timeout: Timeout of a connection attempt in seconds.
 
     Example:
         >>> from rmqfast.remoting import RemotingServer
@@ -94,16 +94,16 @@ class Connections:
         *,
         timeout: float = 3.0,
     ) -> Response:
-        """Asks and waits for the answer, whatever its code.
+        """Sends a request and returns the answer, whatever its code.
 
         Raises:
-            RemotingConnectError: Nobody answers at the address.
-            RemotingTimeoutError: No answer in time; what was asked for may have been done.
-            ChannelClosedError: The connection ended, or `close` was called; what was asked for may have been done.
-            RemotingProtocolError: What came is no answer.
+            RemotingConnectError: Nobody listens at the address.
+            RemotingTimeoutError: No answer in time; the request may have been executed.
+            ChannelClosedError: The connection ended, or `close` was called; the request may have been executed.
+            RemotingProtocolError: The bytes received are no answer.
             ForkError: The connections are those of a parent process.
         """
-        fields = self._signed(code, ext_fields, body)
+        fields = self._with_signature(code, ext_fields, body)
         return response_of(self._native.request(address, code, fields, body, timeout))
 
     def control(
@@ -115,13 +115,13 @@ class Connections:
         *,
         timeout: float = 3.0,
     ) -> Response:
-        """As `request`, over the one connection over which the peer sends its own requests: heartbeats.
+        """Sends a request over the shared connection, as heartbeats must be; raises as `request`.
 
         Raises:
             RemotingError: As `request`.
         """
-        self._dispatched()
-        fields = self._signed(code, ext_fields, body)
+        self._start_dispatcher()
+        fields = self._with_signature(code, ext_fields, body)
         answer = response_of(self._native.control(address, code, fields, body, timeout))
         self._open.add(address)
         return answer
@@ -137,58 +137,58 @@ class Connections:
         timeout: float = 3.0,
         waits: bool = True,
     ) -> None:
-        """Asks, and has `on_done` called with the answer or the error: exactly once, on another thread.
+        """Sends a request and calls `on_done` with the answer or the error, exactly once, on another thread.
 
-        Where 65,535 requests wait for their end, or 32 MiB to be written, this waits for `timeout` at most; in a
-        callback it does not wait. Without `waits` requests that wait for their end are not counted; for a connection
-        that is not there it waits in any case. `on_done` is not called where this raises.
+        If 65,535 requests are in flight or 32 MiB are not yet written, this waits up to `timeout`, except in a
+        callback. With `waits=False`, requests in flight are not limited; it always waits for a connection. If it
+        raises, `on_done` is not called.
 
         Raises:
-            RemotingConnectError: Nobody answers at the address.
-            TooManyRequestsError: Too much waits already.
+            RemotingConnectError: Nobody listens at the address.
+            TooManyRequestsError: Too many requests are in flight.
             ChannelClosedError: `close` was called.
             ForkError: The connections are those of a parent process.
         """
-        callbacks = self._called_back()
-        fields = self._signed(code, ext_fields, body)
+        callbacks = self._start_callbacks()
+        fields = self._with_signature(code, ext_fields, body)
         # a callback that waited for room would wait for ends that only its own thread can handle
         is_patient = waits and not callbacks.is_own_thread
         self._native.submit(address, code, fields, body, timeout, on_done, is_patient)
         self._open.add(address)
 
     def is_open(self, address: str) -> bool:
-        """Whether the shared connection of an address is there, as far as is known: `submit` has none to wait for."""
+        """Whether the shared connection of an address is open, as far as is known."""
         return address in self._open
 
     def send_oneway(
         self, address: str, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b""
     ) -> None:
-        """Sends a request that is not answered; waits for room as `submit` does, three seconds at most.
+        """Sends a request that is not answered; waits for room as `submit` does, up to three seconds.
 
         Raises:
             RemotingError: As `submit`.
         """
-        self._dispatched()
+        self._start_dispatcher()
         waits = self._callbacks is None or not self._callbacks.is_own_thread
-        self._native.send_oneway(address, code, self._signed(code, ext_fields, body), body, waits)
+        self._native.send_oneway(address, code, self._with_signature(code, ext_fields, body), body, waits)
 
     def sender(self, **named: Any) -> MessageSender:
         """A sender of messages over these connections, with its further arguments."""
         return MessageSender(self._native, self, self._sign, **named)
 
     def note_open(self, address: str) -> None:
-        """Notes that the shared connection of an address is there, as whoever sent over it knows."""
+        """Records that the shared connection of an address is open."""
         self._open.add(address)
 
     def may_wait(self) -> bool:
-        """Whether this thread may wait for room: those that tell how requests end, and run from now on, may not."""
-        return not self._called_back().is_own_thread
+        """Whether this thread may wait for room; those that call back may not."""
+        return not self._start_callbacks().is_own_thread
 
     def close(self) -> None:
-        """Ends all connections: whoever waits gets an error.
+        """Closes all connections; callers that wait get an error.
 
-        Waits for what was sent and is not written, until peers have taken nothing of it for three seconds; a warning
-        says how many one-way requests are lost then. Callbacks and processors have three seconds as well.
+        Waits until written requests are flushed, at most three seconds after peers stop reading; a warning counts the
+        one-way requests lost. Callbacks and processors get three seconds, too.
         """
         self._end()
         if os.getpid() == self._pid:
@@ -202,25 +202,25 @@ class Connections:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _signed(self, code: int, ext_fields: Mapping[str, str] | None, body: bytes) -> Mapping[str, str]:
+    def _with_signature(self, code: int, ext_fields: Mapping[str, str] | None, body: bytes) -> Mapping[str, str]:
         fields = ext_fields or _NO_FIELDS
         return fields if self._sign is None else {**fields, **self._sign(code, fields, body)}
 
-    def _dispatched(self) -> Dispatcher:
-        """Who answers what peers ask by themselves; there from the first connection on over which they may."""
+    def _start_dispatcher(self) -> Dispatcher:
+        """Starts the dispatcher of the peers' own requests, with the first connection that may carry one."""
         if os.getpid() != self._pid:
             message = "the connections are those of a parent process: make others in this one"
             raise ForkError(message)
         if self._dispatcher is None:
             with self._starting:
                 if self._dispatcher is None:
-                    closed = _Closed(self._on_closed, self._open, self._mailbox)
+                    closed = _ClosedListener(self._on_closed, self._open, self._mailbox)
                     # one worker: the requests of a broker, as NOTIFY_CONSUMER_IDS_CHANGED, are few, and in order
                     self._dispatcher = Dispatcher(self._mailbox, self._processors, closed=closed, workers=1)
         return self._dispatcher
 
-    def _called_back(self) -> Callbacks:
-        self._dispatched()
+    def _start_callbacks(self) -> Callbacks:
+        self._start_dispatcher()
         if self._callbacks is None:
             with self._starting:
                 if self._callbacks is None:
@@ -228,8 +228,8 @@ class Connections:
         return self._callbacks
 
 
-class _Closed:
-    """Notes connections that ended, and tells their addresses, but not of those that `close` ends."""
+class _ClosedListener:
+    """Reports the addresses of connections that ended, except those that `close` ends."""
 
     def __init__(self, on_closed: Callable[[str], None] | None, is_open: set[str], mailbox: Mailbox) -> None:
         self._on_closed, self._open, self._mailbox = on_closed, is_open, mailbox

@@ -1,9 +1,9 @@
 """Signs requests with an account: ACL 1.0.
 
-The signature covers the values of the header's fields, one behind the other without names, and the body. It covers
-neither code nor time: who can read a connection can send the request again, which TLS prevents.
+The signature covers the values of the header fields, concatenated without their names, and the body. It covers neither
+code nor time, so whoever can read a connection can replay a request; TLS prevents that.
 
-Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`, `StreamTypeRPCHook`.
+Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`, `StreamTypeRPCHook`, `SessionCredentials`.
 """
 
 from __future__ import annotations
@@ -24,62 +24,48 @@ STREAM_FIELDS: Mapping[str, str] = {"ReqT": "0"}
 
 
 class Signer(Protocol):
-    """Whoever signs requests with an account."""
+    """Signs requests with an account."""
 
-    def signed(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """The fields to send: those of the request, the account, and the signature of all of them."""
+    def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+        """The fields to send: those of the request, the account, and the signature of them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who a client is, and the secret that proves it.
+    """Access key and secret key of a client.
 
     Attributes:
         access_key: The account.
-        secret_key: Known to the client and the broker alone.
-        security_token: Goes along and is signed where it is set.
+        secret_key: Known only to the client and the broker.
+        security_token: Sent and signed if it is set.
 
     Example:
-        >>> Credentials("RocketMQ", "12345678").signed({}, b"{}")["Signature"]
+        >>> Credentials("RocketMQ", "12345678").signed_fields({}, b"{}")["Signature"]
         'pq0tPL2lAz7bhIfEGHu4hhut1Yw='
-
-    Source: `SessionCredentials`.
     """
 
     access_key: str
     secret_key: str = field(repr=False)
     security_token: str | None = field(default=None, repr=False)
 
-    def signed(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """The fields to send: those of the request, the account, and the signature of all of them.
+    def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+        """The fields to send: those of the request, the account, and the signature of them all.
 
         Args:
             ext_fields: All fields of the request; a field that is added later breaks the signature.
             body: The bytes behind the header.
-
-        Source: `AclClientRPCHook.doBeforeRequest`.
         """
         return {**ext_fields, **self.sign(0, ext_fields, body)}
 
     def sign(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002
-        """The further fields of a request, as `rmqfast.remoting.Connections` asks for them.
+        """The fields to add to a request, as `rmqfast.remoting.Connections` asks for them.
 
         Example:
             >>> sorted(Credentials("RocketMQ", "12345678", "token").sign(10, {"a": "b"}, b"{}"))
             ['AccessKey', 'SecurityToken', 'Signature']
-
-        Source: `AclClientRPCHook.doBeforeRequest`.
         """
         return _native.sign_fields(self.access_key, self.secret_key, self.security_token, ext_fields, body)
 
 
 def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: bytes, *, without: str = SIGNATURE) -> bytes:
-    """The signature of a request.
-
-    Example:
-        >>> signature_of({"AccessKey": "RocketMQ"}, b"{}", b"12345678")
-        b'pq0tPL2lAz7bhIfEGHu4hhut1Yw='
-
-    Source: `AclUtils.combineRequestContent`, `AclSigner.calSignature`.
-    """
     return _native.signature_of(ext_fields, body, secret_key, without)

@@ -1,4 +1,4 @@
-"""Takes requests out of a mailbox and has processors answer them, on threads.
+"""Takes requests out of a mailbox and answers them by processors, on threads.
 
 Source: `NettyRemotingAbstract.processRequestCommand`.
 """
@@ -13,7 +13,7 @@ from rmqfast.errors import ResponseError
 from rmqfast.logs import logger_of
 from rmqfast.remoting.channel import Channel
 from rmqfast.remoting.log_limit import limited
-from rmqfast.remoting.processor import Again, Later, Processor, failed, process
+from rmqfast.remoting.processor import Again, Later, Processor, error_response, process
 from rmqfast.remoting.request import Request
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.response_code import ResponseCode
@@ -30,17 +30,7 @@ _OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
 
 
 class Dispatcher:
-    """Threads that take requests out of a mailbox and answer them, until the mailbox is closed.
-
-    Its arguments are those of `RemotingServer`.
-
-    Example:
-        >>> from rmqfast._native import Mailbox
-        >>> mailbox = Mailbox(100)
-        >>> dispatcher = Dispatcher(mailbox, {})
-        >>> mailbox.close()
-        >>> dispatcher.join(3.0)
-    """
+    """Threads that answer the requests of a mailbox until it is closed; arguments as of `RemotingServer`."""
 
     def __init__(
         self,
@@ -66,7 +56,7 @@ class Dispatcher:
             worker.start()
 
     def join(self, patience: float) -> None:
-        """Waits for the processors that run, once the mailbox is closed."""
+        """Waits for running processors once the mailbox is closed."""
         deadline = monotonic() + patience
         for worker in self._workers:
             if not is_current(worker):
@@ -91,9 +81,9 @@ class Dispatcher:
             self._refuse(call, request, self._too_old(call))
             return
         try:
-            self._send(call, request, self._processed(request))
+            self._send(call, request, self._process(request))
         except Exception as error:  # noqa: BLE001 - as in `process`
-            _reply(call, failed(request, error))
+            _reply(call, error_response(request, error))
 
     def _send(self, call: Call, request: Request, answer: Response | Later | Again | None) -> None:
         match answer:
@@ -109,7 +99,7 @@ class Dispatcher:
                 pass
 
     def _refuse(self, call: Call, request: Request, answer: Response) -> None:
-        """Answers that it is not done; who waits for no answer would never hear of it: a warning counts those."""
+        """Answers "system busy"; a warning counts refused one-way requests, of which nobody else would hear."""
         if request.is_oneway:
             self._mailbox.dropped()
         else:
@@ -135,7 +125,7 @@ class Dispatcher:
         except ResponseError as error:
             _reply(call, Response(error.code, error.remark))
         except Exception as error:  # noqa: BLE001 - as in `process`
-            _reply(call, failed(request, error))
+            _reply(call, error_response(request, error))
 
     def _too_old(self, call: Call) -> Response:
         # as BrokerFastFailure.cleanExpiredRequestInQueue
@@ -145,7 +135,7 @@ class Dispatcher:
         )
         return Response(ResponseCode.SYSTEM_BUSY, remark)
 
-    def _processed(self, request: Request) -> Response | Later | Again | None:
+    def _process(self, request: Request) -> Response | Later | Again | None:
         if self._check is not None:
             try:
                 self._check(request)

@@ -1,6 +1,7 @@
 """Writes and reads JSON as RocketMQ does: keys may be whole numbers or queues, which JSON forbids.
 
-Source: `RemotingSerializable`; fastjson 1.2.69 below it.
+Source: `RemotingSerializable`; fastjson 1.2.69 below it; `TopicRouteData`,
+`DefaultRequestProcessor.getRouteInfoByTopic`, `Double.toString`, `Double.null`.
 """
 
 from __future__ import annotations
@@ -29,24 +30,22 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 def encode(value: Any, *, standard: bool = False) -> bytes:
     r"""The bytes that RocketMQ writes for a value.
 
-    Members of objects are in the order of their names, queues in the order given.
-    `None` is left out of objects. A float that is no number is `null`.
+    Members of objects are sorted by name, queues keep their order. `None` is left out of objects. A float that is no
+    number becomes `null`.
 
     Args:
-        value: Of mappings, sequences, texts, numbers, flags, enums, queues and `None`; keys are texts, whole numbers or
+        value: Mappings, sequences, texts, numbers, flags, enums, queues and `None`; keys are texts, whole numbers or
             queues.
-        standard: Real JSON: whole numbers are quoted where they are keys, maps are in order, too, and all is ASCII.
+        standard: Standard JSON: number keys are quoted, maps are sorted, and the text is ASCII.
 
     Raises:
-        ArgumentError: A value of another type, or nesting deeper than 64.
+        ArgumentError: A value has another type, or nesting is deeper than 64.
 
     Example:
         >>> encode({"b": None, "a": {0: "x", 1: 1e7}, "c": [True, "é"]}).decode()
         '{"a":{0:"x",1:1.0E7},"c":[true,"é"]}'
         >>> encode({"a": {0: "x"}, "c": "é/"}, standard=True).decode()
         '{"a":{"0":"x"},"c":"\\u00E9\\/"}'
-
-    Source: `RemotingSerializable.encode`, `TopicRouteData` in `DefaultRequestProcessor.getRouteInfoByTopic`.
     """
     text: list[str] = []
     _Writer(text.append, standard=standard).write(value, 0)
@@ -54,20 +53,18 @@ def encode(value: Any, *, standard: bool = False) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value that bytes of a body say; `None` where there are none.
+    """The value of a body; `None` for an empty one.
 
-    A bare whole number that is a key stays a number, an object that is a key is a `MessageQueue`. `{"$ref": ...}`
-    stands as it came. Bytes that are no UTF-8 are U+FFFD.
+    A number key stays a number, an object key is a `MessageQueue`. `{"$ref": ...}` stays as it is. Invalid UTF-8
+    becomes U+FFFD.
 
     Raises:
-        RemotingProtocolError: It is no JSON of this kind, or nested deeper than 64; says at which character. Or it has
-            more than two million values, which take far more memory than their text.
+        RemotingProtocolError: The body is no such JSON, is nested deeper than 64, or has more than two million values,
+            which take far more memory than their text.
 
     Example:
         >>> decode(b'{0:"x","t":{{"brokerName":"b","queueId":1,"topic":"t"}:5}}')
         {0: 'x', 't': {MessageQueue(topic='t', broker_name='b', queue_id=1): 5}}
-
-    Source: `RemotingSerializable.decode`.
     """
     return read_fastjson(data)
 
@@ -78,7 +75,7 @@ _PLAIN_SCALARS = {str, int, bool}
 
 
 def _plain_text(members: Mapping[Any, Any]) -> str | None:
-    """The text of an object as any writer of JSON has it, ten times as fast; None where fastjson's is another.
+    """The text by Python's own encoder, ten times as fast; `None` if fastjson's would differ.
 
     Most of what is written are such objects, as the fields of a topic.
     """
@@ -91,7 +88,7 @@ def _plain_text(members: Mapping[Any, Any]) -> str | None:
 
 
 def _plain_table(items: Sequence[tuple[Any, Any]]) -> str | None:
-    """As `_plain_text`, for a table of such objects, as all topics: one call for all of them."""
+    """The text of a table of such objects, as of all topics, in one call."""
     for key, value in items:
         if type(key) is not str or type(value) is not dict or not _PLAIN_SCALARS.issuperset(map(type, value.values())):
             return None
@@ -110,7 +107,7 @@ class _Writer:
     def write(self, value: Any, depth: int) -> None:
         """Writes a value that stands in `depth` others."""
         if isinstance(value, str):
-            self._put(self._quoted(value))
+            self._put(self._quote(value))
         elif isinstance(value, bool | int | float | Enum) or value is None:
             self._put(self._scalar(value))
         elif depth >= MAX_DEPTH:
@@ -126,7 +123,7 @@ class _Writer:
 
     def _scalar(self, value: Any) -> str:
         if isinstance(value, Enum):
-            return self._quoted(value.name)
+            return self._quote(value.name)
         if value is None or isinstance(value, bool):
             return {None: "null", True: "true", False: "false"}[value]
         return java_double(value) if isinstance(value, float) else str(value)
@@ -171,31 +168,29 @@ class _Writer:
             # `{0:"10.0.0.1:10911"}`: no JSON, but what RocketMQ answers to clients before 4.9.4
             return f'"{key}":' if self._standard else f"{key}:"
         if isinstance(key, str | Enum):
-            return self._quoted(key if isinstance(key, str) else key.name) + ":"
+            return self._quote(key if isinstance(key, str) else key.name) + ":"
         raise ArgumentError(f"no json key for {type(key).__name__}")
 
     def _queue(self, queue: MessageQueue) -> str:
-        name, topic = self._quoted(queue.broker_name), self._quoted(queue.topic)
+        name, topic = self._quote(queue.broker_name), self._quote(queue.topic)
         return f'{{"brokerName":{name},"queueId":{queue.queue_id},"topic":{topic}}}'
 
-    def _quoted(self, text: str) -> str:
+    def _quote(self, text: str) -> str:
         pattern = _ESCAPED_STANDARD if self._standard else _ESCAPED
         return f'"{pattern.sub(_escape, text)}"' if pattern.search(text) else f'"{text}"'
 
 
 def java_text(text: str | None) -> str:
-    """A text as Java joins it to another: "null" where there is none."""
+    """A text as Java concatenates it: "null" for none."""
     return "null" if text is None else text
 
 
 def java_double(number: float) -> str:
-    """A number as Java prints it.
+    """A number as Java prints it; `null` as fastjson writes those that are none.
 
     Example:
         >>> [java_double(number) for number in (0.0, 0.001, 12345.678, 1e7, 2.5e-4, float("nan"))]
         ['0.0', '0.001', '12345.678', '1.0E7', '2.5E-4', 'null']
-
-    Source: `Double.toString`; `null` is fastjson's.
     """
     if not math.isfinite(number):
         return "null"
@@ -206,7 +201,7 @@ def java_double(number: float) -> str:
 
 
 def _decimal(number: float) -> tuple[str, str, int]:
-    """Sign, the digits that tell the number from its neighbours, and the power of ten of the first of them."""
+    """Sign, shortest digits, and exponent of the first digit."""
     mantissa, _, power = repr(abs(number)).partition("e")
     integer, _, fraction = mantissa.partition(".")
     digits = (integer + fraction).lstrip("0")

@@ -14,7 +14,7 @@ _INT = 1 << 31
 
 
 class Header:
-    """Header fields by name; one that is missing or malformed is an answer with code 1, which says which.
+    """Header fields by name. A missing or malformed one raises `ResponseError` with code 1.
 
     Example:
         >>> header = Header({"topic": "t", "queueId": "3", "isForce": "TRUE"})
@@ -30,18 +30,16 @@ class Header:
         self._fields = ext_fields
 
     def text(self, name: str) -> str:
-        """A text that must be there."""
         value = self._fields.get(name)
         if value is None:
             raise _wrong(f"the header field {name} is missing")
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """A text, or nothing."""
         return self._fields.get(name)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number; without a default it must be there."""
+        """A whole number of 64 bits; required unless there is a default."""
         value = self._fields.get(name)
         if value is None:
             if default is None:
@@ -53,21 +51,14 @@ class Header:
             raise _wrong(f"the header field {name} is no number: {value[:40]!r}") from None
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """As `number`, of 32 bits.
-
-        Example:
-            >>> Header({"queueId": "99999999999"}).integer("queueId")
-            Traceback (most recent call last):
-                ...
-            rmqfast.errors.ResponseError: CODE: 1  DESC: the header field queueId is no number of 32 bits: 99999999999
-        """
+        """A whole number of 32 bits; required unless there is a default."""
         value = self.number(name, default)
         if not -_INT <= value < _INT:
             raise _wrong(f"the header field {name} is no number of 32 bits: {value}")
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Yes or no: `true` in any case is yes, whatever else is there is no."""
+        """True for `true` in any case, False for all else."""
         value = self._fields.get(name)
         # as `Boolean.parseBoolean`: whatever is not "true" is no
         return default if value is None else value.lower() == "true"

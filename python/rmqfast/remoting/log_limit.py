@@ -1,4 +1,4 @@
-"""Limits log lines that strangers cause, and counts those left out."""
+"""Limits log lines that clients can cause, and counts the suppressed ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BURST, _INTERVAL = 20, 1.0
 
 
 def limited(logger: logging.Logger) -> logging.Logger:
-    """The logger, which from now on takes 20 lines of one text at once, and then one a second.
+    """Limits a logger to 20 lines per text, and then one per second.
 
     Example:
         >>> logger = limited(logging.getLogger("example"))
@@ -32,16 +32,16 @@ def limited(logger: logging.Logger) -> logging.Logger:
 
 @dataclass(slots=True)
 class _Text:
-    """What is known of the lines of one text, whatever they name."""
+    """State of one log text, whatever its arguments."""
 
     budget: TokenBucket
     left_out: int = 0
 
 
 class LogLimit(logging.Filter):
-    """A filter that lets some lines of each text pass; the next one that does says how many did not.
+    """A log filter that suppresses frequent lines; the next line that passes reports how many.
 
-    Where none comes any more, a line says so some seconds later.
+    If none passes any more, a line reports it some seconds later.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LogLimit(logging.Filter):
         self._texts: dict[tuple[str, object], _Text] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is written."""
+        """Whether to write the line."""
         if record.levelno >= logging.CRITICAL or getattr(record, "is_count", False):
             return True
         # by the text before its arguments are put in: a stranger can vary names, not our texts

@@ -1,12 +1,12 @@
-"""Addresses that servers listen at: how they are written, and which only this machine reaches."""
+"""Host addresses: loopback ones, and brackets of IPv6."""
 
 from __future__ import annotations
 
-__all__ = ["bracketed", "is_loopback"]
+__all__ = ["is_loopback", "with_brackets"]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
+    """Whether only this machine can reach an address.
 
     Example:
         >>> [is_loopback(host) for host in ("localhost", "127.1.2.3", "::1", "0.0.0.0", "::", "10.0.0.1", "a.example")]
@@ -25,11 +25,11 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def bracketed(host: str) -> str:
-    """A host as it stands before a port.
+def with_brackets(host: str) -> str:
+    """A host as written before a port.
 
     Example:
-        >>> bracketed("::1"), bracketed("127.0.0.1")
+        >>> with_brackets("::1"), with_brackets("127.0.0.1")
         ('[::1]', '127.0.0.1')
     """
     return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -21,17 +21,17 @@ _log = limited(logger_of(__name__))
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that takes time, as where a client has to be asked first."""
+    """An answer that is not known yet, for example because a client has to be asked first."""
 
     work: Callable[[], Response]
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """No answer yet: what was missing is there now, so that whoever handed the request over can answer it.
+    """Asks the caller to process the request again: the obstacle is removed.
 
     Attributes:
-        target: Topic and queue that a message goes to in place of its own.
+        target: Topic and queue that replace those of the message.
     """
 
     target: tuple[str, int] | None = None
@@ -42,7 +42,7 @@ Processor: TypeAlias = Callable[[Request], Response | Later | Again | None]
 
 
 def process(processors: Mapping[int, Processor], request: Request) -> Response | Later | Again | None:
-    """The answer of the processor for the request's code; of a code that nobody knows, 3 with RocketMQ's remark."""
+    """The answer of the request's processor; code 3 with RocketMQ's remark for an unknown code."""
     processor = processors.get(request.code)
     if processor is None:
         # the blank at the start is RocketMQ's
@@ -52,11 +52,11 @@ def process(processors: Mapping[int, Processor], request: Request) -> Response |
     except ResponseError as error:
         return Response(error.code, error.remark)
     except Exception as error:  # noqa: BLE001 - a defect of one processor is an answer, not the end of the server
-        return failed(request, error)
+        return error_response(request, error)
 
 
-def failed(request: Request, error: Exception) -> Response:
-    """The answer where a processor failed, which is logged."""
+def error_response(request: Request, error: Exception) -> Response:
+    """Logs an error of a processor and turns it into an answer."""
     _log.error("request %d from %s failed", request.code, request.channel.remote_address, exc_info=error)
     # as `RemotingHelper.exceptionSimpleDesc`, without a stack frame: strangers need not see our files
     return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
@@ -67,7 +67,7 @@ Check = Callable[[Request], None]
 
 
 def all_of(*checks: Check | None) -> Check | None:
-    """A check that makes all of them, one after the other; None where there is none."""
+    """A check that runs several checks in order; `None` for none."""
     present = [check for check in checks if check is not None]
 
     def check(request: Request) -> None:

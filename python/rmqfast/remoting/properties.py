@@ -1,6 +1,6 @@
 """Reads and writes Java's properties: `key=value` lines, in configuration files and requests.
 
-Source: `java.util.Properties`, `MixAll.string2Properties`, `MixAll.properties2String`.
+Source: `java.util.Properties`, `MixAll.string2Properties`, `MixAll.properties2String`, `Properties.load`.
 """
 
 from __future__ import annotations
@@ -19,35 +19,29 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def loads(text: str) -> dict[str, str]:
-    r"""The properties of a text; of a key that is there twice the last one counts.
+    r"""Parses properties; the last value of a repeated key counts.
 
     Args:
-        text: Lines `key=value`, `key:value` or `key value`; those that begin with `#` or `!` are comments, a backslash
-            at the end continues a line.
+        text: Lines `key=value`, `key:value` or `key value`; `#` or `!` start a comment, a final backslash continues
+            a line. Unlike Java's `Properties.load` of bytes, the text is UTF-8.
 
     Raises:
-        ArgumentError: A `\u` without its four hexadecimal digits.
+        ArgumentError: A `\u` without four hexadecimal digits.
 
     Example:
         >>> loads("# where\nlistenPort = 9876\nname: a\\u0020\\\n  b\nalone")
         {'listenPort': '9876', 'name': 'a b', 'alone': ''}
-
-    Source: `Properties.load`; of bytes it takes each for a character, these texts are of UTF-8.
     """
     properties: dict[str, str] = {}
     for line in _logical_lines(text):
         match = _KEY.match(line)
         if match:
-            properties[_unescaped(match[1])] = _unescaped(match[2])
+            properties[_unescape(match[1])] = _unescape(match[2])
     return properties
 
 
 def loads_body(body: bytes) -> dict[str, str]:
-    """The properties of a request's body.
-
-    Raises:
-        ResponseError: 1, with RocketMQ's remark, which does not say what is wrong.
-    """
+    """Parses the properties in a request's body; `ResponseError` 1 with RocketMQ's remark if it cannot."""
     try:
         return loads(body.decode("utf-8", "replace"))
     except ArgumentError:
@@ -55,16 +49,11 @@ def loads_body(body: bytes) -> dict[str, str]:
 
 
 def dumps(properties: Mapping[str, str]) -> str:
-    r"""The text of properties: `key=value\n` each, nothing escaped.
-
-    Raises:
-        ArgumentError: A text with the end of a line, which would be another property.
+    r"""Writes properties, `key=value\n` each and unescaped.
 
     Example:
         >>> dumps({"clusterTest": "false", "listenPort": "9876"})
         'clusterTest=false\nlistenPort=9876\n'
-
-    Source: `MixAll.properties2String`.
     """
     for key, value in properties.items():
         if any(end in key or end in value for end in "\r\n"):
@@ -73,7 +62,7 @@ def dumps(properties: Mapping[str, str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """The lines that are no comments and not blank, with those that they continue."""
+    """The lines without comments and blanks, joined with their continuations."""
     line, continued = "", False
     for natural in (each.lstrip(_BLANKS) for each in _natural_lines(text)):
         if not line and (not natural or natural[0] in "#!"):
@@ -95,11 +84,11 @@ def _natural_lines(text: str) -> list[str]:
 
 
 def _ends_open(line: str) -> bool:
-    """Whether the last backslash is none that another escapes."""
+    """Whether the line ends with a backslash that is not escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(_character, text)
 
 

@@ -1,4 +1,4 @@
-"""A request, as processors see it.
+"""A request, as processors receive it.
 
 Source: `RemotingCommand`.
 """
@@ -14,17 +14,17 @@ from rmqfast.remoting.response import VERSION
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks for.
+    """A request of a client.
 
     Attributes:
-        code: Says what is asked for: a `RequestCode`, or a number that nobody knows.
-        ext_fields: The header of the code: texts by name, as they came.
-        body: The bytes behind the header; empty where there are none.
-        channel: Where it came from, and where the broker asks back.
+        code: A `RequestCode`, or an unknown number.
+        ext_fields: The header fields, as received.
+        body: The bytes behind the header.
+        channel: The connection, for requests back to the client.
         remark: A text, as of a transaction whose branch failed.
         version: Ordinal of the client's release.
-        language: Name of the client's language; `None` for one that nobody knows.
-        is_oneway: Nobody waits for an answer.
+        language: Name of the client's language; `None` for an unknown one.
+        is_oneway: Whether the client expects no answer.
     """
 
     code: int

@@ -1,4 +1,4 @@
-"""What a request asks for: the codes of RocketMQ 4.9.4, and 361, with which pull consumers of 5.x ask.
+"""Request codes of RocketMQ 4.9.4, and 361, which pull consumers of 5.x send.
 
 Source: `RequestCode`.
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class RequestCode(IntEnum):
-    """The code in the header of a request."""
+    """The code of a request."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11

@@ -1,4 +1,4 @@
-"""A response, as processors give it and clients get it.
+"""A response, as processors return it and clients receive it.
 
 Source: `RemotingCommand`.
 """
@@ -17,14 +17,14 @@ VERSION = 401
 
 @dataclass(frozen=True, slots=True, init=False)
 class Response:
-    """What is answered.
+    """A response.
 
     Attributes:
-        code: How it ended: a `ResponseCode`, or a number that nobody knows.
-        remark: What a person reads, of errors above all.
-        ext_fields: The header of the code; `None` leaves it out.
+        code: A `ResponseCode`, or an unknown number.
+        remark: Text for people, mostly of errors.
+        ext_fields: The header fields; `None` leaves the header out.
         body: The bytes behind the header.
-        version: Ordinal of the release of who answers.
+        version: Ordinal of the server's release.
     """
 
     code: int

@@ -1,4 +1,4 @@
-"""How a request ended.
+"""Response codes of RocketMQ 4.9.4.
 
 Source: `RemotingSysResponseCode`, `ResponseCode` of RocketMQ 4.9.4.
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ResponseCode(IntEnum):
-    """The code in the header of a response."""
+    """The code of a response."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1

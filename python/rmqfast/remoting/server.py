@@ -23,21 +23,21 @@ _PATIENCE = 3.0
 
 
 class RemotingServer:
-    """Answers requests with processors, on threads of its own.
+    """Answers requests by processors, on threads of its own.
 
     Args:
-        processors: By request code.
-        check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
-        closed: Is notified of connections that ended.
-        again: Takes a request back that a processor has prepared the way for, as the data plane of a broker.
-        max_ages: Seconds that a request may wait, by code; one that waited longer is answered with code 2.
-        capacity: Requests that may wait for a processor; further ones are answered with code 2, and so are those of a
-            connection that has a quarter of them.
-        max_body: Bytes of a request's body, unless given those of a frame; a longer one is answered with code 1 before
-            it is read.
-        unlimited: Codes of requests that `max_body` does not bound.
-        workers: Threads.
-        options: How peers are treated.
+        processors: Processors by request code.
+        check: Called before a processor; raises `ResponseError` for a request that is not allowed.
+        closed: Called with each connection that ended.
+        again: Receives requests for which a processor returned `Again`, as the data plane of a broker does.
+        max_ages: Seconds that a request may wait, by code; older ones are answered with code 2.
+        capacity: Requests that may wait for a processor. Further ones are answered with code 2, as are those of a
+            connection with a quarter of them.
+        max_body: Limit of a request's body in bytes. Default: that of a frame. A longer one is answered with code 1
+            before it is read.
+        unlimited: Codes of requests without that limit.
+        workers: Number of threads.
+        options: Limits and TLS of connections.
 
     Example:
         >>> from rmqfast.remoting import RemotingClient, Response
@@ -72,11 +72,11 @@ class RemotingServer:
         )
 
     def listen(self, address: str) -> str:
-        """Listens at `host:port`; port 0 is any that is free.
+        """Listens at `host:port` and returns the address; port 0 chooses a free one.
 
         Raises:
-            RemotingError: The address cannot be had.
-            TlsFileError: A certificate or a key is of no use.
+            RemotingError: The address cannot be used.
+            TlsFileError: A certificate or a key cannot be used.
             ForkError: The server was made before a fork.
         """
         if os.getpid() != self._pid:
@@ -87,11 +87,11 @@ class RemotingServer:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """Number of open connections."""
         return sum(listener.connections for listener in self._listeners)
 
     def close(self) -> None:
-        """Listens no more, ends all connections, waits for the processors that run: three seconds at most."""
+        """Stops listening, closes all connections, waits up to three seconds for running processors."""
         for listener in self._listeners:
             listener.close()
         # after the listeners: what they have taken is still answered

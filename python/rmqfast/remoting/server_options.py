@@ -1,4 +1,7 @@
-"""Limits of a server towards its peers."""
+"""Limits of a server.
+
+Source: `NettyServerConfig`, `NettySystemConfig`.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ class ServerOptions:
     """Limits of a server; times in seconds, sizes in bytes.
 
     Attributes:
-        max_frame_size: A frame with its length (`com.rocketmq.remoting.frameMaxLength`).
-        max_connections: Connections at most; further ones are closed at once.
-        max_outgoing: What may wait for a peer that does not read.
-        max_idle: How long nothing needs to come or go (`serverChannelMaxIdleTimeSeconds`).
-        max_frame_time: How long a frame may take to come in.
-        max_write_time: How long a write may take.
-        max_handshake_time: How long a TLS handshake may take.
-        tls: TLS; without, all connections are plain.
+        max_frame_size: Limit of a frame with its length (`com.rocketmq.remoting.frameMaxLength`).
+        max_connections: Limit of connections; further ones are closed at once.
+        max_outgoing: Limit of bytes waiting for a peer that does not read.
+        max_idle: Time without traffic after which a connection is closed (`serverChannelMaxIdleTimeSeconds`).
+        max_frame_time: Time in which a frame must arrive.
+        max_write_time: Time in which a write must end.
+        max_handshake_time: Time in which a TLS handshake must end.
+        tls: TLS options; without them all connections are plain.
 
     Example:
         >>> from rmqfast.remoting import RemotingClient, RemotingServer, Response, ServerOptions
@@ -28,8 +31,6 @@ class ServerOptions:
         ...     with RemotingClient(server.listen("127.0.0.1:0")) as client:
         ...         client.request(7).body
         b'here'
-
-    Source: `NettyServerConfig`, `NettySystemConfig`.
     """
 
     max_frame_size: int = 16 << 20

@@ -1,6 +1,6 @@
 """Reads a small configuration file or its backup, and replaces it atomically.
 
-Source: `MixAll.string2File`, `MixAll.file2String`.
+Source: `MixAll.string2File`, `MixAll.file2String`, `ConfigManager.load`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ MAX_SIZE = 64 << 20
 
 
 def read_text(path: Path) -> str | None:
-    """The text of a file, or of its `.bak` where that is gone; `None` where neither is there.
+    """The text of a file, or of its `.bak` if it is missing; `None` if both are.
 
     Raises:
-        CorruptError: More than 64 MiB, or no UTF-8.
+        CorruptError: The file has more than 64 MiB, or is no UTF-8.
         StoreIOError: The operating system refused.
-
-    Source: `MixAll.file2String`; the backup: `ConfigManager.load`.
     """
     for file in (path, _beside(path, ".bak")):
         try:
@@ -41,12 +39,10 @@ def read_text(path: Path) -> str | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file; what it was before becomes its `.bak`, and its mode stays. It is on the disk when this returns.
+    """Replaces a file; the old one becomes its `.bak`, and its mode stays. Returns once the new one is on disk.
 
     Raises:
-        StoreIOError: The operating system refused; the file is as it was.
-
-    Source: `MixAll.string2File`, which has a moment without the file.
+        StoreIOError: The operating system refused; the file is unchanged.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

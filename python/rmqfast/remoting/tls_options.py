@@ -1,4 +1,7 @@
-"""TLS of a server or a client: certificates, and who is trusted."""
+"""TLS of a server or a client: certificates and trust.
+
+Source: `TlsMode`, `tls.server.need.client.auth`, `TlsSystemConfig`, `TlsHelper`.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,7 @@ from rmqfast.paths import local_path
 
 
 class TlsMode(StrEnum):
-    """Which connections a server takes: plain ones, both, or those with TLS.
-
-    Source: `TlsMode`.
-    """
+    """Connections that a server accepts: plain ones, both kinds, or only those with TLS."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
@@ -22,10 +22,7 @@ class TlsMode(StrEnum):
 
 
 class ClientAuth(StrEnum):
-    """Whether a server asks its clients for certificates, and takes those that show none.
-
-    Source: `tls.server.need.client.auth`.
-    """
+    """Whether a server asks clients for certificates, and accepts clients without one."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -34,10 +31,10 @@ class ClientAuth(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsOptions:
-    """TLS 1.2 and 1.3 of one side, a server or a client; all files are PEM.
+    """TLS 1.2 and 1.3 of one side, a server or a client. All files are PEM.
 
-    A server looks at its files twice a second: new connections get what they hold now, those that are open stay. A
-    client reads them for each connection.
+    A server checks its files twice a second: new connections use their present content. A client reads them for each
+    connection.
 
     Attributes:
         mode: For servers. Default: `enforcing` with a certificate, `permissive` without.
@@ -50,7 +47,7 @@ class TlsOptions:
         check_host: For clients: whether the certificate must be valid for the requested host.
 
     Raises:
-        ArgumentError: A certificate without a key, a key without a certificate, or nobody who is trusted.
+        ArgumentError: A certificate or a key is given without the other, or `trust` is missing.
 
     Example:
         >>> TlsOptions(certificate="server.pem", key="server.key").mode
@@ -61,8 +58,6 @@ class TlsOptions:
         Traceback (most recent call last):
             ...
         rmqfast.errors.ArgumentError: trust: expected a file of authorities, or verify=False, got None
-
-    Source: `TlsSystemConfig`, `TlsHelper`; there `verify` is off unless asked for, `check_host` always.
     """
 
     mode: TlsMode | str | None = None
@@ -86,11 +81,7 @@ class TlsOptions:
             self.check_trust()
 
     def check_trust(self) -> None:
-        """Whether it is known whose certificates are taken, which a client has to know.
-
-        Raises:
-            ArgumentError: It is not.
-        """
+        """Raises `ArgumentError` if the options do not say whom to trust, which a client needs."""
         if self.verify and self.trust is None:
             raise ArgumentError("trust: expected a file of authorities, or verify=False, got None")
 

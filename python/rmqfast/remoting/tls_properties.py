@@ -1,9 +1,8 @@
 """Maps RocketMQ's TLS properties to `TlsOptions`, for `broker.conf` and `namesrv.conf`.
 
-For RocketMQ they are properties of the JVM, and those of `/etc/rocketmq/tls.properties`; here no file is read that is
-not named.
+RocketMQ reads them from JVM properties and `/etc/rocketmq/tls.properties`; here only files that are named are read.
 
-Source: `TlsSystemConfig`, `TlsHelper.extractTlsConfigFromFile`.
+Source: `TlsSystemConfig`, `TlsHelper.extractTlsConfigFromFile`, `TlsHelper.buildSslContext`, `BrokerStartup`.
 """
 
 from __future__ import annotations
@@ -39,24 +38,22 @@ TLS_KEYS = frozenset(
 
 
 def server_tls(values: Mapping[str, str]) -> TlsOptions:
-    """How a server takes connections.
+    """The TLS options of a server.
 
-    As in RocketMQ a server without any setting takes TLS too, with a certificate that it makes itself. Two things
-    differ: with a certificate that it is given the mode is `enforcing` unless `tls.server.mode` says otherwise, and the
-    certificates of clients are verified unless `tls.server.authClient` is `false`.
+    As in RocketMQ, a server without settings accepts TLS with a self-signed certificate. Two defaults differ: with a
+    configured certificate the mode is `enforcing`, and clients' certificates are verified unless
+    `tls.server.authClient` is `false`.
 
     Raises:
-        ArgumentError: A value that is none of its key's, or two that exclude each other.
+        ArgumentError: A value is illegal, or two exclude each other.
 
     Example:
         >>> server_tls({"tls.server.certPath": "a.pem", "tls.server.keyPath": "a.key"}).mode
         <TlsMode.ENFORCING: 'enforcing'>
         >>> server_tls({"tls.server.mode": "disabled"}).mode
         <TlsMode.DISABLED: 'disabled'>
-
-    Source: `TlsHelper.buildSslContext`.
     """
-    settings = _merged(values)
+    settings = _merge_file(values)
     mode = settings.get("tls.server.mode")
     if mode == TlsMode.DISABLED:
         return TlsOptions(mode=mode)
@@ -81,27 +78,25 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
 
 
 def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOptions | None:
-    """How connections to other servers are made; `None` for plain ones.
+    """The TLS options of connections to other servers; `None` for plain ones.
 
-    Those of a server that takes no plain connections have TLS themselves unless `tls.enable` is `false`. Servers are
-    verified unless `tls.client.authServer` is `false`, or `tls.test.mode.enable` is `true`.
+    A server that accepts no plain connections uses TLS itself unless `tls.enable` is `false`. Servers are verified
+    unless `tls.client.authServer` is `false` or `tls.test.mode.enable` is `true`.
 
     Args:
-        values: Properties; those that are not of TLS are passed over.
-        use_tls: What counts as `tls.enable` where that is not given.
+        values: Properties; others than those of TLS are ignored.
+        use_tls: Default of `tls.enable`.
 
     Raises:
-        ArgumentError: A value that is none of its key's, or no `tls.client.trustCertPath`.
+        ArgumentError: A value is illegal, or `tls.client.trustCertPath` is missing.
 
     Example:
         >>> client_tls({}) is None
         True
         >>> client_tls({"tls.enable": "true", "tls.client.trustCertPath": "ca.pem"}).trust.name
         'ca.pem'
-
-    Source: `TlsHelper.buildSslContext`, `BrokerStartup`.
     """
-    settings = _merged(values)
+    settings = _merge_file(values)
     # a cluster whose servers take no plain connections is reached by its own brokers with TLS only
     enforced = server_tls(values).mode is TlsMode.ENFORCING
     if not _flag(settings, "tls.enable", default=use_tls or enforced):
@@ -116,8 +111,8 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
     return TlsOptions(certificate=certificate, key=key, trust=trust, verify=verify)
 
 
-def _merged(values: Mapping[str, str]) -> dict[str, str]:
-    """The properties of TLS that are not empty; those of the file win."""
+def _merge_file(values: Mapping[str, str]) -> dict[str, str]:
+    """TLS properties that are not empty; those of the file win."""
     file = values.get("tls.config.file", "").strip()
     settings = {**values, **(_read(Path(file)) if file else {})}
     values = {name: settings[name].strip() for name in TLS_KEYS if settings.get(name, "").strip()}

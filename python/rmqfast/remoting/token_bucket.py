@@ -1,4 +1,4 @@
-"""A rate limit: a budget of tokens that comes back with time."""
+"""A rate limit: a budget of tokens that refills with time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ __all__ = ["TokenBucket"]
 
 
 class TokenBucket:
-    """Takes so many tokens at once, and so many each second from then on; not made for several threads.
-
-    Example:
-        >>> bucket = TokenBucket(2, 1.0, now=0.0)
-        >>> [bucket.take(1, now=0.0) for _ in range(3)], bucket.take(1, now=1.0), bucket.is_full(now=9.0)
-        ([True, True, False], True, True)
-    """
+    """A budget of `capacity` tokens that refills at a rate per second; not thread-safe."""
 
     __slots__ = ("_burst", "_per_second", "_tokens", "_updated")
 
@@ -23,18 +17,17 @@ class TokenBucket:
         self._updated = now
 
     def has(self, count: float, *, now: float) -> bool:
-        """Whether it has so many now."""
+        """Whether so many tokens are left."""
         self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._per_second)
         self._updated = now
         return self._tokens >= count
 
     def take(self, count: float, *, now: float) -> bool:
-        """Takes so many, if it has them; whether it had."""
+        """Takes so many tokens if they are left; returns whether it did."""
         is_there = self.has(count, now=now)
         if is_there:
             self._tokens -= count
         return is_there
 
     def is_full(self, *, now: float) -> bool:
-        """Whether nothing is missing."""
         return self.has(self._burst, now=now)

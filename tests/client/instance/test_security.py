@@ -50,7 +50,7 @@ def test_an_account_signs_all_requests_and_another_secret_is_refused(
         address = cluster.brokers[0].address
         fields = {"a": "P", "b": "t", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0", "k": "false"}
         with RemotingClient(address) as client:
-            client.ask(RequestCode.SEND_MESSAGE_V2, Credentials("consumer1", SECRET).signed(fields, b"x"), b"x")
+            client.ask(RequestCode.SEND_MESSAGE_V2, Credentials("consumer1", SECRET).signed_fields(fields, b"x"), b"x")
 
         def instance(name: str, secret: str) -> ClientInstance:
             return started(

@@ -173,7 +173,7 @@ class _Link:
 
     def request(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
         """Returns the answer; None for an error or none in time."""
-        signed = fields if self._credentials is None else self._credentials.signed(fields, body)
+        signed = fields if self._credentials is None else self._credentials.signed_fields(fields, body)
         if not self._lock.acquire(timeout=timeout if self.is_answering else 0):
             # it is asked already, with what was so then
             self._has_missed, self.knows_all = True, False

@@ -1,1 +1,1 @@
-"""Values that clients, brokers and name servers say to one another: a noun a file, with its encoding and decoding."""
+"""Bodies that clients, brokers and name servers exchange; each file encodes and decodes one noun."""

@@ -21,8 +21,8 @@ class BrokerData:
     """A broker: a master and its slaves.
 
     Attributes:
-        cluster: The cluster as which it first came.
-        addresses: `ip:port` by id.
+        cluster: The cluster of its first registration.
+        addresses: `ip:port` by broker id.
     """
 
     cluster: str
@@ -31,7 +31,7 @@ class BrokerData:
 
     @classmethod
     def from_json(cls, members: JsonObject) -> BrokerData:
-        """What an object of a route says; ids may stand as texts.
+        """Parses the object of a route; ids may be texts.
 
         Raises:
             ResponseError: A member of another type, or too many addresses.
@@ -44,5 +44,4 @@ class BrokerData:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a route."""
         return {"brokerAddrs": self.addresses, "brokerName": self.broker_name, "cluster": self.cluster}

@@ -1,4 +1,4 @@
-"""Who is connected: what a broker says of the clients of a group, the answers to 203 and 204.
+"""Clients of a group that a broker knows: the answers to requests 203 and 204.
 
 Source: `ConsumerConnection`, `ProducerConnection`, `Connection`.
 """
@@ -30,14 +30,14 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConnection:
-    """The members of a group, as one broker knows them.
+    """Members of a group, as one broker knows them.
 
     Attributes:
         connections: The members, by client id.
-        subscriptions: What the broker takes the group to want, by topic: the newest of its members' subscriptions.
-        consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull; another one with 5.x.
+        subscriptions: The newest of the members' subscriptions, by topic.
+        consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull; others exist in 5.x.
         message_model: `CLUSTERING` or `BROADCASTING`.
-        consume_from_where: Where a new group begins.
+        consume_from_where: Start of a new group.
     """
 
     connections: tuple[Connection, ...]
@@ -53,15 +53,12 @@ class ConsumerConnection:
 
     @property
     def client_ids(self) -> list[str]:
-        """The members' client ids, in their order."""
+        """Client ids of the members."""
         return [connection.client_id for connection in self.connections]
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerConnection:
-        """What an answer says.
-
-        Raises:
-            ResponseError: No JSON, or a member of another type.
+        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type.
 
         Example:
             >>> ConsumerConnection.of_body(b'{"connectionSet":[{"clientId":"c"}]}').client_ids
@@ -85,12 +82,10 @@ class ConsumerConnection:
 
 
 def connections_of(body: bytes) -> tuple[Connection, ...]:
-    """The clients that an answer lists, by client id.
+    """Parses the clients of an answer, by client id.
 
     Raises:
         ResponseError: No JSON, or a member of another type.
-
-    Source: `ProducerConnection`.
     """
     return _connections_of(JsonObject.of_body(body, most=_MOST_BYTES))
 

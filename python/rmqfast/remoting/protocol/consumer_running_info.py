@@ -1,4 +1,4 @@
-"""What a member of a group says of itself: the answer to 307.
+"""State that a member of a group reports: the answer to request 307.
 
 Source: `ConsumerRunningInfo`, `ProcessQueueInfo`.
 """
@@ -19,15 +19,15 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProcessQueueInfo:
-    """A queue that a member has.
+    """A queue that a member owns.
 
     Attributes:
-        commit_offset: Where it goes on, as it has it in memory.
-        cached_count: Messages that it got and has not consumed.
-        is_locked: Whether it has the lock of the queue, which orderly consumers need.
-        is_dropped: Whether it gave the queue up.
-        last_pull_timestamp: When it asked for messages, in milliseconds since 1970.
-        last_consume_timestamp: When it consumed some.
+        commit_offset: Next offset, in the member's memory.
+        cached_count: Messages received and not consumed.
+        is_locked: Whether the member holds the queue's lock, which orderly consumers need.
+        is_dropped: Whether the member gave the queue up.
+        last_pull_timestamp: Time of the last pull, in milliseconds since 1970.
+        last_consume_timestamp: Time of the last consumption.
     """
 
     commit_offset: int
@@ -40,13 +40,13 @@ class ProcessQueueInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRunningInfo:
-    """What a member of a group does.
+    """Running state of a member of a group.
 
     Attributes:
         properties: Its settings, by RocketMQ's names.
-        subscriptions: What it wants itself, by topic.
-        queues: The queues that it has; empty for pull and lite pull consumers, which do not tell.
-        jstack: The stacks of its threads, where they were asked for.
+        subscriptions: Its own subscriptions, by topic.
+        queues: Its queues; empty for pull and lite pull consumers, which do not report them.
+        jstack: Stacks of its threads, if requested.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -55,17 +55,14 @@ class ConsumerRunningInfo:
     jstack: str | None = None
 
     def queues_of(self, topic: str) -> list[MessageQueue] | None:
-        """The queues that the member has of a topic; `None` where it does not tell, as pull consumers."""
+        """The member's queues of a topic; `None` if it does not report any, as pull consumers."""
         queues = sorted(queue for queue, info in self.queues.items() if queue.topic == topic and not info.is_dropped)
         tells = bool(self.queues) or self.properties.get("PROP_CONSUME_TYPE") == PASSIVELY
         return queues if tells else None
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerRunningInfo:
-        """What an answer says.
-
-        Raises:
-            ResponseError: No JSON, or a member of another type.
+        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type.
 
         Example:
             >>> list(ConsumerRunningInfo.of_body(b'{"subscriptionSet":[{"topic":"t","subString":"A"}]}').subscriptions)

@@ -1,4 +1,7 @@
-"""The body of a heartbeat: written by clients; read whole, within limits, before anything is made of it."""
+"""The body of a heartbeat; all of it is checked against limits before it is used.
+
+Source: `ConsumerData`, `HeartbeatData`, `Validators.checkGroup`, `TopicValidator.validateTopic`.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,13 @@ CONSUME_FROM_WHERE = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConsumerData:
-    """A consumer group as one of its clients has it.
+    """A consumer group of a client.
 
     Attributes:
-        consume_type: `CONSUME_ACTIVELY` or `CONSUME_PASSIVELY`; None for a word that 4.9.4 does not know.
-        message_model: `CLUSTERING` or `BROADCASTING`, likewise.
-        consume_from_where: Where a new group begins, likewise.
-        subscriptions: What it wants, in the client's order.
-        unit_mode: Whether it is of a unit.
-
-    Source: `ConsumerData`.
+        consume_type: `CONSUME_ACTIVELY` or `CONSUME_PASSIVELY`; None for a word unknown to 4.9.4, as in the next two.
+        message_model: `CLUSTERING` or `BROADCASTING`.
+        consume_from_where: Start of a new group.
+        subscriptions: Its subscriptions, in the client's order.
     """
 
     group_name: str
@@ -55,7 +55,6 @@ class ConsumerData:
     unit_mode: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The object that a heartbeat has for it."""
         return {
             "consumeFromWhere": self.consume_from_where,
             "consumeType": self.consume_type,
@@ -68,14 +67,12 @@ class ConsumerData:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeartbeatData:
-    """What a client says of itself every 30 seconds.
+    """State that a client reports every 30 seconds.
 
     Attributes:
-        client_id: Its name, as `10.0.0.1@4711#2607801348397`.
+        client_id: The client id, as `10.0.0.1@4711#2607801348397`.
         consumers: Its consumer groups.
-        producers: The names of its producer groups.
-
-    Source: `HeartbeatData`.
+        producers: Names of its producer groups.
     """
 
     client_id: str
@@ -84,10 +81,7 @@ class HeartbeatData:
 
     @classmethod
     def of_body(cls, body: bytes, *, now: int) -> HeartbeatData:
-        """The heartbeat that a body is.
-
-        Raises:
-            ResponseError: No JSON, a member of another type, a name that RocketMQ does not allow, or too much of it.
+        """Parses a heartbeat; `ResponseError` if it is no JSON, has illegal names or exceeds a limit.
 
         Example:
             >>> body = b'{"clientID":"c","consumerDataSet":[{"groupName":"g"}],"producerDataSet":[{"groupName":"p"}]}'
@@ -109,12 +103,6 @@ class HeartbeatData:
         return cls(client_id=client_id, consumers=consumers, producers=tuple(names))
 
     def encode(self) -> bytes:
-        """The body of the request.
-
-        Example:
-            >>> HeartbeatData(client_id="c", consumers=(), producers=("p",)).encode()
-            b'{"clientID":"c","consumerDataSet":[],"producerDataSet":[{"groupName":"p"}]}'
-        """
         members = {
             "clientID": self.client_id,
             "consumerDataSet": [consumer.to_json() for consumer in self.consumers],
@@ -124,13 +112,7 @@ class HeartbeatData:
 
 
 def checked_name(kind: Literal["group", "topic"], name: str) -> str:
-    """A name of a group or topic; that of a topic may be as long as that of a group's retries.
-
-    Raises:
-        ResponseError: It is blank, too long, or has characters that RocketMQ does not allow.
-
-    Source: `Validators.checkGroup`, `TopicValidator.validateTopic`.
-    """
+    """Returns the name of a group or topic, or raises `ResponseError` if it is illegal; retry topics may be longer."""
     problem = name_problem("group" if kind == "group" else "named topic", name)
     if problem is not None:
         raise _wrong(problem)

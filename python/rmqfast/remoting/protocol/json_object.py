@@ -1,7 +1,9 @@
-"""An object of a body, read member by member and as leniently as fastjson reads it.
+"""Reads an object of a body member by member, as leniently as fastjson.
 
-Clients in other languages write enums as ordinals, numbers as texts and texts as numbers. What fastjson refuses is
-answered with 1.
+Clients in other languages write enums as ordinals, numbers as texts and texts as numbers. Values that fastjson refuses
+are answered with code 1.
+
+Source: `TypeUtils`, `EnumDeserializer`, `JavaBeanDeserializer.smartMatch`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _FLAGS = {"true": True, "1": True, "Y": True, "T": True, "false": False, "0": Fa
 
 
 class JsonObject:
-    """Members by name, in any case, with `_` or `-` or without; one that is missing or null has its default.
+    """Members by name, in any case and with or without `_` and `-`; a missing or null one has its default.
 
     Example:
         >>> body = JsonObject.of_body(b'{"group":"g","version":"7","list":[{"flag":true}]}')
@@ -37,8 +39,6 @@ class JsonObject:
         Traceback (most recent call last):
             ...
         rmqfast.errors.ResponseError: CODE: 1  DESC: body.group: expected a list, got a text
-
-    Source: `TypeUtils`, `EnumDeserializer`, `JavaBeanDeserializer.smartMatch` of fastjson 1.2.69.
     """
 
     def __init__(self, value: Any, path: str = "body") -> None:
@@ -50,11 +50,7 @@ class JsonObject:
 
     @classmethod
     def of_body(cls, body: bytes, *, most: int = MAX_BODY_BYTES) -> JsonObject:
-        """The object that a body is.
-
-        Raises:
-            ResponseError: It is none, or larger than `most`.
-        """
+        """Parses a body; `ResponseError` if it is no object, or larger than `most` bytes."""
         if len(body) > most:
             raise _refusal(f"body: expected at most {most} bytes, got {len(body)}")
         try:
@@ -63,26 +59,26 @@ class JsonObject:
             raise _refusal(f"body: {error}") from None
 
     def text(self, name: str) -> str:
-        """A text that must be there, and not be empty."""
+        """A required, non-empty text."""
         text = self.optional_text(name)
         if not text:
             self._fail(name, "a text", text)
         return text
 
     def optional_text(self, name: str) -> str | None:
-        """A text, or nothing; another value is the text that it has in JSON."""
+        """A text; another value becomes its JSON."""
         value = self._value(name)
         return None if value is None else _as_text(value)
 
     def word(self, name: str, words: Sequence[str]) -> str | None:
-        """A word of an enum by its name, in any case, or its ordinal; a name of a later release is none.
+        """A word of an enum by name, in any case, or by ordinal; `None` for an unknown name, as of a later release.
 
         Args:
             name: The member.
             words: The enum's words by ordinal.
 
         Raises:
-            ResponseError: No text, and no ordinal of the enum.
+            ResponseError: The value is no text and no ordinal of the enum.
 
         Example:
             >>> item = JsonObject({"a": 1, "b": "clustering", "c": "LITE"})
@@ -97,7 +93,7 @@ class JsonObject:
         return next((word for word in words if value is not None and word.lower() == value.lower()), None)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number of 64 bits, which may stand as a text; without a default it must be there."""
+        """A whole number of 64 bits, also as a text; required unless there is a default."""
         number = self._integer(name, self._value(name), LONG)
         if number is not None:
             return number
@@ -114,12 +110,11 @@ class JsonObject:
         return number
 
     def fraction(self, name: str) -> float:
-        """A number, 0.0 where it is not there."""
         value = self._value(name)
         return value if isinstance(value, float) else float(self._integer(name, value, LONG) or 0)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Yes or no; no where it is not there, unless the default is another. Of numbers only 1 is yes."""
+        """A flag; of numbers only 1 is true."""
         value = self._value(name)
         if value is None:
             # fastjson's smart match takes `isUnitMode` for `unitMode`
@@ -134,39 +129,33 @@ class JsonObject:
         return default if number is None else number == 1
 
     def names(self) -> list[str]:
-        """The names of its members."""
         return [str(name) for name in self._members]
 
     def member(self, name: str) -> JsonObject:
-        """An object that must be there."""
+        """A required object."""
         return JsonObject(self._value(name), f"{self._path}.{name}")
 
     def object(self, name: str) -> JsonObject | None:
-        """An object, or nothing."""
+        """An optional object."""
         value = self._value(name)
         return None if value in (None, "", []) else JsonObject(value, f"{self._path}.{name}")
 
     def objects(self, name: str, *, most: int) -> list[JsonObject]:
-        """A list of objects, none where it is not there; one by itself is a list, too."""
+        """A list of objects; a single object counts as a list."""
         value = self._value(name)
         items = [value] if isinstance(value, Mapping) else self._list(name, most)
         return [JsonObject(item, f"{self._path}.{name}[{index}]") for index, item in enumerate(items)]
 
     def texts(self, name: str, *, most: int) -> tuple[str, ...]:
-        """A list of texts, none where it is not there."""
         return tuple(_as_text(item) for item in self._list(name, most) if item is not None)
 
     def integers(self, name: str, *, most: int) -> tuple[int, ...]:
-        """A list of whole numbers of 32 bits, none where it is not there."""
+        """A list of whole numbers of 32 bits."""
         numbers = (self._integer(name, item, INT) for item in self._list(name, most))
         return tuple(number for number in numbers if number is not None)
 
     def texts_by_number(self, *, most: int) -> dict[int, str]:
-        """This object as texts by whole numbers, which may stand as texts.
-
-        Raises:
-            ResponseError: A member of another type, or more than `most`.
-        """
+        """This object as texts by whole numbers; `ResponseError` for more than `most`."""
         if len(self._members) > most:
             raise _refusal(f"{self._path}: expected at most {most} members, got {len(self._members)}")
         return {
@@ -174,15 +163,13 @@ class JsonObject:
         }
 
     def texts_by_text(self) -> dict[str, str]:
-        """This object as texts by texts."""
         return {str(key): self._text(str(key), value) for key, value in self._members.items()}
 
     def numbers_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, int]:
-        """A map of whole numbers by queues, none where it is not there."""
         return {queue: self._required_number(name, value) for queue, value in self._by_queue(name, most).items()}
 
     def objects_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, JsonObject]:
-        """A map of objects by queues, none where it is not there.
+        """A map of objects by queues.
 
         Example:
             >>> body = b'{"t":{{"brokerName":"b","queueId":3,"topic":"t"}:{"maxOffset":5}}}'
@@ -193,16 +180,15 @@ class JsonObject:
         return {queue: JsonObject(value, f"{self._path}.{name}") for queue, value in self._by_queue(name, most).items()}
 
     def queues(self, name: str, *, most: int) -> list[MessageQueue]:
-        """A list of queues, none where it is not there."""
         return [item.queue() for item in self.objects(name, most=most)]
 
     def queue(self) -> MessageQueue:
-        """This object as a queue; without an id it is queue 0."""
+        """This object as a queue; the default queue id is 0."""
         queue_id = self._integer("queueId", self._value("queueId"), INT) or 0
         return MessageQueue(self.text("topic"), self.text("brokerName"), queue_id)
 
     def _value(self, name: str) -> Any:
-        """A member by its name, or by one that differs in case, `_` and `-` only."""
+        """The member of a name, compared without case, `_` and `-`."""
         value = self._members.get(name)
         if value is not None or name in self._members:
             return value
@@ -238,12 +224,11 @@ class JsonObject:
         return value if isinstance(value, str) else self._fail(name, "a text", value)
 
     def _required_number(self, name: str, value: Any) -> int:
-        """A whole number of 64 bits that must be there."""
         number = self._integer(name, value, LONG)
         return self._fail(name, "a whole number", value) if number is None else number
 
     def _integer(self, name: str, value: Any, limit: int) -> int | None:
-        """A whole number from many things, none from nothing: fractions lose theirs, texts may have commas."""
+        """A whole number as fastjson converts it: fractions are truncated, texts may have commas."""
         if isinstance(value, str):
             digits = value.replace(",", "")
             value = None if value in _NOTHING else int(digits) if _INTEGER.fullmatch(digits) else value
@@ -267,7 +252,6 @@ def _refusal(remark: str) -> ResponseError:
 
 
 def _as_text(value: Any) -> str:
-    """A value as fastjson makes a text of it: its JSON."""
     return value if isinstance(value, str) else encode(value).decode()
 
 

@@ -1,4 +1,4 @@
-"""How many queues of a topic a broker has, and who may use them.
+"""Queues and permissions of a topic on one broker.
 
 Source: `QueueData`, `TopicSysFlag`, `PermName`.
 """
@@ -22,18 +22,13 @@ MAX_QUEUES_IN_ALL = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class QueueData:
-    """What one broker has of a topic.
+    """Queues and permissions of a topic on one broker.
 
     Attributes:
         read_queue_nums: Queues that consumers see.
         write_queue_nums: Queues that producers see.
-        perm: 4 to read, 2 to write, 1 to inherit, added up.
+        perm: Sum of 4 (read), 2 (write) and 1 (inherit).
         topic_sys_flag: 1 for a unit, 2 for a subscription of a unit.
-
-    Example:
-        >>> queues = QueueData("broker-a", 4, 4, 6, 0)
-        >>> queues.is_readable, queues.is_writable, queues.is_unit
-        (True, True, False)
     """
 
     broker_name: str
@@ -44,31 +39,22 @@ class QueueData:
 
     @property
     def is_readable(self) -> bool:
-        """Whether consumers may read."""
         return bool(self.perm & PERM_READ)
 
     @property
     def is_writable(self) -> bool:
-        """Whether producers may write."""
         return bool(self.perm & PERM_WRITE)
 
     @property
     def is_unit(self) -> bool:
-        """Whether it is a topic of a unit."""
         return bool(self.topic_sys_flag & _UNIT)
 
     @property
     def has_unit_sub(self) -> bool:
-        """Whether a unit subscribes to it."""
         return bool(self.topic_sys_flag & _UNIT_SUB)
 
     @classmethod
     def from_json(cls, members: JsonObject) -> QueueData:
-        """What an object of a route says.
-
-        Raises:
-            ResponseError: A member of another type, or more queues than a topic may have.
-        """
         return cls(
             broker_name=members.text("brokerName"),
             read_queue_nums=members.number_within("readQueueNums", 0, MAX_QUEUES, default=0),
@@ -78,7 +64,6 @@ class QueueData:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a route."""
         return {
             "brokerName": self.broker_name,
             "perm": self.perm,
@@ -89,11 +74,7 @@ class QueueData:
 
 
 def check_in_all(name: str, total: int) -> None:
-    """Refuses more queues of all brokers than a topic may have.
-
-    Raises:
-        ResponseError: There are more.
-    """
+    """Raises `ResponseError` if a topic has more queues on all brokers than it may."""
     if total > MAX_QUEUES_IN_ALL:
         text = f"body: {name}: expected {MAX_QUEUES_IN_ALL} queues of all brokers at most, got {total}"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, text)

@@ -1,4 +1,7 @@
-"""A subscription: what a consumer wants of a topic."""
+"""A subscription: topic and filter of a consumer.
+
+Source: `SubscriptionData`, `ExpressionType.isTagType`.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,15 @@ TAG = "TAG"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubscriptionData:
-    """A subscription as a heartbeat has it.
+    """A subscription of a heartbeat.
 
     Attributes:
         sub_string: Tags joined by `||`, `*` for all, or an expression.
         tags_set: The tags, in the client's order.
         code_set: Their Java hashes.
-        sub_version: The client's version of it, in milliseconds since 1970: the greatest one counts.
+        sub_version: The client's version, in milliseconds since 1970; the greatest one counts.
         expression_type: `TAG` or `SQL92`.
-        class_filter_mode: Whether a class filters, which no broker of 4.9 does.
-
-    Example:
-        >>> body = b'{"topic":"t","subString":"A","tagsSet":["A"],"codeSet":[65],"subVersion":7}'
-        >>> subscription = SubscriptionData.from_json(JsonObject.of_body(body), now=9)
-        >>> subscription.sub_version, subscription.is_tag_type
-        (7, True)
-
-    Source: `SubscriptionData`.
+        class_filter_mode: Filters by a class, which no broker of 4.9 does.
     """
 
     topic: str
@@ -43,19 +38,12 @@ class SubscriptionData:
 
     @property
     def is_tag_type(self) -> bool:
-        """Whether tags are wanted, not what an expression says.
-
-        Source: `ExpressionType.isTagType`.
-        """
+        """Whether the filter is one of tags."""
         return self.expression_type == TAG
 
     @classmethod
     def from_json(cls, members: JsonObject, *, now: int) -> SubscriptionData:
-        """The subscription that an object of a body is.
-
-        Raises:
-            ResponseError: A member of another type, or too many tags.
-        """
+        """Parses a subscription; `ResponseError` for a member of another type or too many tags."""
         sub_string = members.optional_text("subString")
         return cls(
             topic=members.text("topic"),
@@ -68,7 +56,6 @@ class SubscriptionData:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The object that a body has for it."""
         return {
             "classFilterMode": self.class_filter_mode,
             "codeSet": list(self.code_set),

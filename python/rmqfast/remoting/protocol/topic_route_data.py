@@ -1,6 +1,6 @@
-"""The route of a topic: its queues, brokers and addresses, as clients get it.
+"""The route of a topic: its queues, brokers and addresses.
 
-Source: `TopicRouteData`.
+Source: `TopicRouteData`, `MQClientInstance.topicRouteDataIsChange`, `DefaultRequestProcessor.getRouteInfoByTopic`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,7 @@ class TopicRouteData:
 
     @classmethod
     def of_body(cls, body: bytes) -> TopicRouteData:
-        """The route that a body says; what later releases add is passed over, and so are filter servers.
-
-        Raises:
-            ResponseError: No JSON, a member of another type, or too much of it.
-        """
+        """Parses a route without filter servers and members of later releases; `ResponseError` if it is none."""
         members = JsonObject.of_body(body, most=64 << 20)
         queue_datas = tuple(map(QueueData.from_json, members.objects("queueDatas", most=MAX_BROKERS)))
         check_in_all("readQueueNums", sum(data.read_queue_nums for data in queue_datas))
@@ -56,17 +52,10 @@ class TopicRouteData:
         )
 
     def says_as(self, other: TopicRouteData | None) -> bool:
-        """Whether another route says the same, in whatever order.
-
-        Source: `MQClientInstance.topicRouteDataIsChange`.
-        """
-        return other is not None and _sorted(self) == _sorted(other)
+        """Whether another route is the same in any order."""
+        return other is not None and _in_order(self) == _in_order(other)
 
     def encode(self, *, standard: bool = False) -> bytes:
-        """The body of the answer.
-
-        Source: `DefaultRequestProcessor.getRouteInfoByTopic`.
-        """
         members = {
             "brokerDatas": [broker.to_json() for broker in self.broker_datas],
             "filterServerTable": self.filter_servers,
@@ -77,7 +66,7 @@ class TopicRouteData:
 
 
 def ordered_queue_nums(order_topic_conf: str) -> list[tuple[str, int]]:
-    """The brokers of an ordered topic, and how many queues each has of it.
+    """Parses the brokers of an ordered topic with the number of their queues.
 
     Example:
         >>> ordered_queue_nums("broker-a:4;broker-b:x;broker-c:2")
@@ -89,7 +78,7 @@ def ordered_queue_nums(order_topic_conf: str) -> list[tuple[str, int]]:
     return [(name, nums) for name, nums in numbers if nums <= MAX_QUEUES]
 
 
-def _sorted(
+def _in_order(
     route: TopicRouteData,
 ) -> tuple[list[QueueData], list[BrokerData], Mapping[str, Sequence[str]], str | None]:
     queues = sorted(route.queue_datas, key=lambda queue_data: queue_data.broker_name)
