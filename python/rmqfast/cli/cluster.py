@@ -32,7 +32,7 @@ def show(*, access: Access, output: Output = Form.TABLE) -> None:
 @app.command()
 @reaches_cluster
 def config(
-    broker: Annotated[str, typer.Argument(metavar="BROKER", help="Its name, or host:port.")],
+    broker: Annotated[str, typer.Argument(metavar="BROKER", help="Name, or host:port.")],
     *,
     access: Access,
     output: Output = Form.TABLE,
@@ -45,10 +45,10 @@ def config(
 @app.command("set-config")
 @reaches_cluster
 def set_config(
-    broker: Annotated[str, typer.Argument(metavar="BROKER", help="Its name, or host:port.")],
-    change: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="What to change.")],
+    broker: Annotated[str, typer.Argument(metavar="BROKER", help="Name, or host:port.")],
+    change: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Key and new value; repeatable.")],
     *,
-    force: Annotated[bool, typer.Option("--force", help="Keys, too, that may break a running broker.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Allow keys that may break a running broker.")] = False,
     access: Access,
     yes: Yes = False,
     output: Output = Form.TABLE,
@@ -70,7 +70,7 @@ def set_config(
 @watchable
 @reaches_cluster
 def stats(
-    broker: Annotated[str, typer.Argument(metavar="BROKER", help="Its name, or host:port.")],
+    broker: Annotated[str, typer.Argument(metavar="BROKER", help="Name, or host:port.")],
     *,
     access: Access,
     output: Output = Form.TABLE,

@@ -33,8 +33,8 @@ __all__ = [
 
 #: Of a client, as a broker knows it.
 CONNECTION_COLUMNS = ("client_id", "client_addr", "language", "version")
-Cluster = Annotated[str | None, typer.Option("-c", "--cluster", help="The cluster; all of them without it.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")]
+Cluster = Annotated[str | None, typer.Option("-c", "--cluster", help="The cluster. Default: all.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Make the change; otherwise only show it.")]
 
 
 def _option(*names: str, text: str, variables: str | list[str] | None = None) -> Any:

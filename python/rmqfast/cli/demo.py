@@ -47,11 +47,11 @@ HOURS = """
 
 def demo(
     *,
-    directory: Annotated[Path, typer.Option("--dir", help="Where to work; must not exist yet.", parser=PATH)] = Path(
+    directory: Annotated[Path, typer.Option("--dir", help="Working directory; must not exist.", parser=PATH)] = Path(
         ".demo"
     ),
-    size_mib: Annotated[int, typer.Option(min=1, help="Size of the store that is made up, in MiB.")] = 1024,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the directory behind.")] = False,
+    size_mib: Annotated[int, typer.Option(min=1, help="Size of the generated store in MiB.")] = 1024,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the directory.")] = False,
 ) -> None:
     """Shows what rmqfast does: writes a store, reads it and a real broker's with Spark, writes Parquet."""
     from rmqfast.spark.local import check_pyspark

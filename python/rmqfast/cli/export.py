@@ -31,18 +31,16 @@ class Target(StrEnum):
 
 def export(
     directory: Directory,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A path where nothing is yet; - is standard output.", parser=PATH)
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new path; - is standard output.", parser=PATH)],
     *,
-    to: Annotated[Target | None, typer.Option(help="Else by the name: jsonl for *.jsonl, *.ndjson and -.")] = None,
+    to: Annotated[Target | None, typer.Option(help="Default by name: jsonl for *.jsonl, *.ndjson and -.")] = None,
     topic: TopicsOption = None,
     tags: Tags = "*",
     sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
     keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
     queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
-    start_offset: Annotated[int | None, typer.Option(help="Queue offsets from here on.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="Queue offsets before this.")] = None,
+    start_offset: Annotated[int | None, typer.Option(help="First queue offset.")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="Queue offset behind the last one.")] = None,
     start_time: StartTime = None,
     end_time: EndTime = None,
     commit_log_dir: LogDirectories = None,

@@ -90,8 +90,8 @@ def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
 def create(
     group: Group,
     *,
-    retry_max_times: Annotated[int, typer.Option(min=-1, help="Tries before a message is a dead letter.")] = 16,
-    retry_queues: Annotated[int, typer.Option(min=0, help="Queues of its topic of retries.")] = 1,
+    retry_max_times: Annotated[int, typer.Option(min=-1, help="Attempts before a message becomes a dead letter.")] = 16,
+    retry_queues: Annotated[int, typer.Option(min=0, help="Queues of its retry topic.")] = 1,
     access: Access,
     cluster: Cluster = None,
 ) -> None:
@@ -105,7 +105,7 @@ def create(
 def delete(
     group: Group,
     *,
-    offsets: Annotated[bool, typer.Option("--offsets", help="Its offsets, too.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Delete its offsets, too.")] = False,
     access: Access,
     cluster: Cluster = None,
     yes: Yes = False,

@@ -62,14 +62,14 @@ class Engine(StrEnum):
 def ingest(
     directory: Directory,
     *,
-    out: Annotated[str, typer.Option(help="Where to write: a path, or a URL that Spark writes to.")],
+    out: Annotated[str, typer.Option(help="Output: a path, or a URL for Spark.")],
     topic: TopicsOption = None,
     tags: Tags = "*",
     start_time: StartTime = None,
     end_time: EndTime = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master; local[*] unless given.")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
     engine: Annotated[Engine, typer.Option(help=ENGINES)] = Engine.AUTO,
-    mode: Annotated[Mode, typer.Option(help="What to do where the output exists.")] = Mode.ERROR,
+    mode: Annotated[Mode, typer.Option(help="Action if the output exists.")] = Mode.ERROR,
     on_damage: OnDamageOption = OnDamage.FAIL,
     output: Output = Form.TABLE,
 ) -> None:

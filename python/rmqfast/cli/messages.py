@@ -23,7 +23,7 @@ __all__ = ["app", "explain"]
 
 Id = Annotated[str | None, typer.Option("--id", help="The broker's id, or with --topic the producer's.")]
 Topic = Annotated[str | None, typer.Option(help="The topic.", autocompletion=complete_topic)]
-Broker = Annotated[str | None, typer.Option(help="Name of the broker; needed where the topic has several.")]
+Broker = Annotated[str | None, typer.Option(help="Name of the broker, if the topic has several.")]
 Queue = Annotated[int | None, typer.Option(help="The queue, with --topic.")]
 Offset = Annotated[int | None, typer.Option(help="Queue offset of the message, with --queue.")]
 #: Outcomes that are problems.
@@ -80,7 +80,7 @@ def track(
 def trace(
     message_id: Annotated[str, typer.Argument(metavar="ID", help="The producer's id of the message.")],
     *,
-    trace_topic: Annotated[str, typer.Option(help="The topic of traces.")] = TRACE_TOPIC,
+    trace_topic: Annotated[str, typer.Option(help="The trace topic.")] = TRACE_TOPIC,
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:

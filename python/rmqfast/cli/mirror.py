@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["mirror"]
 
 Copies = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Where the copies are; each broker has a directory in it.", parser=PATH)
+    Path, typer.Argument(metavar="DIR", help="Parent directory of the copies, one per broker.", parser=PATH)
 ]
 
 
@@ -42,40 +42,40 @@ def mirror(
     directory: Copies,
     *,
     broker: Annotated[list[str] | None, typer.Option(help="Only this broker; repeatable.")] = None,
-    all_brokers: Annotated[bool, typer.Option("--all-brokers", help="All masters that there are.")] = False,
+    all_brokers: Annotated[bool, typer.Option("--all-brokers", help="All masters.")] = False,
     topics: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Keep these topics alone, in a store as `store export` makes one.")
+        str | None, typer.Option(metavar="A,B", help="Keep only these topics, in a store as of `store export`.")
     ] = None,
     beginning: Annotated[
         str,
         typer.Option(
             "--from",
-            help="Where a new copy begins, at the start of a file of the log: earliest, latest, an offset of the log, "
+            help="Start of a new copy, rounded to the start of a log file: earliest, latest, an offset of the log, "
             "or a time, ISO 8601 (UTC).",
         ),
     ] = "earliest",
     if_broken: Annotated[
         IfBroken,
         typer.Option(
-            help="Where the master lost the end of its log, or retention overtook the copy: stop; withdraw what the "
-            "master has lost, and go on; or begin a new copy beside the old one."
+            help="Action if the master lost the end of its log, or retention overtook the copy: stop; withdraw the "
+            "lost messages from the copy; or begin a new copy beside the old one (anew)."
         ),
     ] = IfBroken.STOP,
     keep_hours: Annotated[
-        int | None, typer.Option(min=1, help="How long files of the copy stay; for ever without it.")
+        int | None, typer.Option(min=1, help="Retention of the copy's files. Default: for ever.")
     ] = None,
     cold_rate: Annotated[
-        int, typer.Option(min=0, help="MB a second for what is older than the last two files; 0 for no limit.")
+        int, typer.Option(min=0, help="MB per second for data older than the last two files; 0: no limit.")
     ] = 200,
     let_sends_time_out: Annotated[
         bool,
         typer.Option(
             "--let-sends-time-out",
-            help="Follow a SYNC_MASTER of 4.x without a slave, though each send waits for slaveTimeout then.",
+            help="Follow a SYNC_MASTER of 4.x without a slave, although each send then waits for slaveTimeout.",
         ),
     ] = False,
-    once: Annotated[bool, typer.Option("--once", help="End once the copy has caught up.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two lines of the output.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Stop once the copy has caught up.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between lines of output.")] = 1.0,
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:

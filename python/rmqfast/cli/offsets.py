@@ -63,12 +63,12 @@ def skip(group: Group, topic: Topic, *, access: Access, yes: Yes = False, output
 @reaches_cluster
 def clone(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The group whose offsets are copied.", autocompletion=complete_group)
+        str, typer.Argument(metavar="SOURCE", help="Group whose offsets are copied.", autocompletion=complete_group)
     ],
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", help="The group that gets them; nobody should be online.", autocompletion=complete_group
+            metavar="TARGET", help="Group that receives them; it should be offline.", autocompletion=complete_group
         ),
     ],
     topic: Topic,

@@ -28,22 +28,22 @@ COLUMNS = ("topic", "broker_name", "queue_id", "queue_offset", "msg_id", "offset
 @reaches_cluster
 def produce(
     topic: Topic,
-    body: Annotated[list[str] | None, typer.Argument(metavar="BODY", help="A message each; - for lines read.")] = None,
+    body: Annotated[list[str] | None, typer.Argument(metavar="BODY", help="One message each; - reads lines.")] = None,
     *,
-    tags: Annotated[str | None, typer.Option(help="Their tag.")] = None,
-    key: Annotated[list[str] | None, typer.Option(help="A key of all of them; repeatable.")] = None,
+    tags: Annotated[str | None, typer.Option(help="Tag of the messages.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="Key of the messages; repeatable.")] = None,
     prop: Annotated[list[str] | None, typer.Option("--property", help="name=value; repeatable.")] = None,
     delay_level: Annotated[int, typer.Option(min=0, help="1 for one second, 2 for five, and so on.")] = 0,
-    delay: Annotated[float | None, typer.Option(help="Seconds until delivery; for brokers of 5.x.")] = None,
-    deliver_at: Annotated[str | None, typer.Option(help="When it is delivered, ISO 8601 (UTC); 5.x.")] = None,
-    ordered: Annotated[str | None, typer.Option(help="All with this text go to one queue.")] = None,
+    delay: Annotated[float | None, typer.Option(help="Seconds until delivery; brokers of 5.x only.")] = None,
+    deliver_at: Annotated[str | None, typer.Option(help="Time of delivery, ISO 8601 (UTC); 5.x.")] = None,
+    ordered: Annotated[str | None, typer.Option(help="Messages with the same text go to one queue.")] = None,
     broker: Annotated[str | None, typer.Option(help="Name of the broker, with --queue.")] = None,
     queue: Annotated[int | None, typer.Option(min=0, help="The queue, with --broker.")] = None,
     skip_blank: Annotated[
-        bool, typer.Option("--skip-blank", help="Pass over blank lines, and count them; each is an error otherwise.")
+        bool, typer.Option("--skip-blank", help="Skip and count blank lines; otherwise each is an error.")
     ] = False,
     group: Annotated[str, typer.Option(help="The producer group.")] = "rmqfast_produce",
-    create: Annotated[bool, typer.Option("--create", help="Makes the topic where nobody has it.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the topic if it does not exist.")] = False,
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:

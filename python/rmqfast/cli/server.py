@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["broker", "namesrv", "server"]
 
 ConfigPath = Annotated[
-    Path | None, Option(names=("--config", "-c"), is_file=True, help="Java's properties, as RocketMQ reads.")
+    Path | None, Option(names=("--config", "-c"), is_file=True, help="A properties file, as of RocketMQ.")
 ]
 PrintConfig = Annotated[
-    bool, Option(names=("--print-config", "-p"), help="Print the configuration that would be used, and end.")
+    bool, Option(names=("--print-config", "-p"), help="Print the effective configuration and exit.")
 ]
 InsecureBind = Annotated[
     bool,
@@ -38,23 +38,23 @@ def server(
     *,
     store: Annotated[
         Path | None,
-        Option(help="The broker's store; wins over storePathRootDir; thrown away at the end unless given."),
+        Option(help="The broker's store; overrides storePathRootDir. Default: a temporary one."),
     ] = None,
     namesrv_port: Annotated[int, Option(min=0, max=65_535, help="Port of the name server; 0 is any.")] = 9876,
     broker_port: Annotated[
         int | None,
-        Option(min=0, max=65_535, help="Port of the broker; wins over listenPort; 10911 unless given, 0 is any."),
+        Option(min=0, max=65_535, help="Port of the broker; overrides listenPort. Default: 10911; 0 is any."),
     ] = None,
     config: ConfigPath = None,
     secure: Annotated[
         Path | None,
         Option(
             is_directory=True,
-            help="A directory with certificates, accounts and configuration, made where it is not there or empty.",
+            help="A directory with certificates, accounts and configuration; created if missing or empty.",
         ),
     ] = None,
     address: Annotated[
-        str, Option(help="With --secure: where clients reach the servers, which listen for other machines then.")
+        str, Option(help="With --secure: address of the servers for clients on other machines.")
     ] = "127.0.0.1",
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
@@ -114,7 +114,7 @@ def _secure_config(directory: Path, config: Path | None, address: str, name_serv
 def namesrv(
     *,
     config: ConfigPath = None,
-    port: Annotated[int | None, Option(min=0, max=65_535, help="Wins over listenPort.")] = None,
+    port: Annotated[int | None, Option(min=0, max=65_535, help="Overrides listenPort.")] = None,
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
@@ -138,7 +138,7 @@ def broker(
     *,
     config: ConfigPath = None,
     name_server: Annotated[
-        str, Option(names=("--name-server", "-n"), help="`host:port;host:port`; wins over namesrvAddr.")
+        str, Option(names=("--name-server", "-n"), help="`host:port;host:port`; overrides namesrvAddr.")
     ] = "",
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,

@@ -46,20 +46,18 @@ Directory = Annotated[
 ]
 LogDirectories = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--commit-log-dir", help="Directory of the commit log where it is elsewhere; repeatable.", parser=PATH
-    ),
+    typer.Option("--commit-log-dir", help="Directory of the commit log, if not the default; repeatable.", parser=PATH),
 ]
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.", autocompletion=complete_group)]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=complete_topic)]
 TopicOption = Annotated[
-    str | None, typer.Option("--topic", help="Only this topic; all without it.", autocompletion=complete_topic)
+    str | None, typer.Option("--topic", help="Only this topic. Default: all.", autocompletion=complete_topic)
 ]
 TopicsOption = Annotated[
     list[str] | None,
-    typer.Option("--topic", help="Only this topic; repeatable; all without it.", autocompletion=complete_topic),
+    typer.Option("--topic", help="Only this topic; repeatable. Default: all.", autocompletion=complete_topic),
 ]
-OnDamageOption = Annotated[OnDamage, typer.Option(help="What to do about bytes that cannot be read.")]
+OnDamageOption = Annotated[OnDamage, typer.Option(help="Action on bytes that cannot be read.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Form of the output.")]
 Tags = Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")]
 StartTime = Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")]

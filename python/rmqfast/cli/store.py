@@ -62,14 +62,14 @@ def scan(
     sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
     keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
     queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
-    start_offset: Annotated[int | None, typer.Option(help="Queue offsets from here on.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="Queue offsets before this.")] = None,
+    start_offset: Annotated[int | None, typer.Option(help="First queue offset.")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="Queue offset behind the last one.")] = None,
     start_time: StartTime = None,
     end_time: EndTime = None,
     columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Rows at most.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="More than one: rows come in no order.")] = 1,
-    verify_crc: Annotated[bool, typer.Option(help="Check every body.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help="Limit of rows.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads; with more than one, rows are unordered.")] = 1,
+    verify_crc: Annotated[bool, typer.Option(help="Verify the CRC of each body.")] = False,
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
@@ -101,9 +101,9 @@ def get(
     topic: Annotated[str | None, typer.Option(help="The topic.", autocompletion=complete_topic)] = None,
     queue: Annotated[int | None, typer.Option(help="The queue, with --offset.")] = None,
     offset: Annotated[int | None, typer.Option(help="Queue offset of the first message.")] = None,
-    message_id: Annotated[str | None, typer.Option("--id", help="The id that broker or producer gave.")] = None,
-    key: Annotated[str | None, typer.Option(help="A key, with --topic; the newest messages that have it.")] = None,
-    most: Annotated[int, typer.Option("--max", min=1, help="Messages at most.")] = 1,
+    message_id: Annotated[str | None, typer.Option("--id", help="The broker's or the producer's id.")] = None,
+    key: Annotated[str | None, typer.Option(help="A key, with --topic; finds the newest messages.")] = None,
+    most: Annotated[int, typer.Option("--max", min=1, help="Limit of messages.")] = 1,
     tags: Annotated[str, typer.Option(help="Tag expression, as 'A || B', with --offset.")] = "*",
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
@@ -130,7 +130,7 @@ def get(
 def verify(
     directory: Directory,
     *,
-    crc: Annotated[bool, typer.Option(help="Check every body, too.")] = True,
+    crc: Annotated[bool, typer.Option(help="Also verify the CRC of each body.")] = True,
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
@@ -149,10 +149,8 @@ def verify(
 def repair(
     directory: Directory,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")] = False,
-    cut_at: Annotated[
-        int | None, typer.Option(min=0, help="Where a log ends of which the end is lost: goes on without it.")
-    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Make the change; otherwise only show it.")] = False,
+    cut_at: Annotated[int | None, typer.Option(min=0, help="Offset at which to cut a log that lost its end.")] = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Rebuilds consume queues and index from the log, and removes half a record at its end. Shows the damage first.
@@ -204,8 +202,8 @@ def pull_by_tags(
 def clean(
     directory: Directory,
     *,
-    reserved_hours: Annotated[int, typer.Option(min=0, help="Files last written longer ago than this go.")] = 72,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")] = False,
+    reserved_hours: Annotated[int, typer.Option(min=0, help="Remove files last written longer ago than this.")] = 72,
+    yes: Annotated[bool, typer.Option("--yes", help="Make the change; otherwise only show it.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Removes old files of the commit log, oldest first, and queue and index files only for them. Shows them first.

@@ -33,7 +33,7 @@ def list_topics(
     *,
     access: Access,
     cluster: Cluster = None,
-    every: Annotated[bool, typer.Option("--all", help="Those of retries and of dead letters, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include retry and dead-letter topics.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints the topics."""
@@ -70,9 +70,11 @@ def producers(
 def create(
     topic: Topic,
     *,
-    queues: Annotated[int, typer.Option(min=1, help="Queues on each broker.")] = 4,
-    read_queues: Annotated[int | None, typer.Option(min=1, help="Queues that consumers see, if others.")] = None,
-    perm: Annotated[int, typer.Option(min=0, max=7, help="4 to read, 2 to write, 1 to inherit; added up.")] = 6,
+    queues: Annotated[int, typer.Option(min=1, help="Queues per broker.")] = 4,
+    read_queues: Annotated[
+        int | None, typer.Option(min=1, help="Queues that consumers see. Default: --queues.")
+    ] = None,
+    perm: Annotated[int, typer.Option(min=0, max=7, help="Sum of 4 (read), 2 (write), 1 (inherit).")] = 6,
     broker: Annotated[list[str] | None, typer.Option(help="Only on this broker; repeatable.")] = None,
     access: Access,
     cluster: Cluster = None,
