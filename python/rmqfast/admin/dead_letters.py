@@ -113,6 +113,7 @@ class DeadLetters:
     def _dead_letters_of(self, row: TopicOffset, begin: int, end: int) -> Iterator[Any]:
         address = self._client.broker_of(row.topic, row.broker_name)
         offset = row.min_offset
+        # the search finds the first message of a time, so older ones need not be pulled
         if begin > 0:
             offset = max(
                 offset, self._client.api.search_offset(address, row.queue, begin, timeout=self._client.timeout * SLOW)
@@ -128,6 +129,7 @@ def _copy_for_retry(message: Any) -> Message:
     topic = message.properties.get("RETRY_TOPIC")
     if not message.topic.startswith(DLQ_PREFIX) or topic is None:
         raise ArgumentError(f"message: expected one of dead_letters, got {message.msg_id} of the topic {message.topic}")
+    # the properties that count attempts would make it a dead letter again at once
     properties = {name: value for name, value in message.properties.items() if name not in _NOT_KEPT}
     group = message.topic.removeprefix(DLQ_PREFIX)
     return Message(RETRY_PREFIX + group, message.body, properties=properties, flag=message.flag)

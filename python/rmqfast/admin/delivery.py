@@ -88,6 +88,7 @@ def _at_broker(
         reason = f"{tag_text(message)} is not in {subscription}"
     else:
         reason = f"{subscription} is not true of it: {message.sql[broker_filter.sub_string].values_text}"
+    # a broker keeps one subscription per group: members that subscribe to more lose these messages
     losers = [m.client_id for m in group.members if m.subscription and m is not setter and _would_get(m, message)]
     if losers:
         return Delivery(Way.FILTERED, f"{reason}, though {' and '.join(losers)} subscribed to it", is_loss=True)

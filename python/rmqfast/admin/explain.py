@@ -82,6 +82,7 @@ class Explainer:
         return Explanation(subject=_subject(what, queue), sentences=tuple(text), parts=tuple(parts))
 
     def _explain_in(self, what: Any, queue: MessageQueue, address: str, group: str) -> Explanation:
+        # the broker of the queue decides: brokers may disagree about a group's subscription
         facts = Members(self._client, group).facts(address, queue.topic)
         progress = self._queue_facts(address, queue, facts)
         subject = f"{_subject(what, queue)}, group {group}"
@@ -112,6 +113,7 @@ class Explainer:
         parts = []
         for queue in self._queues_of(brokers, group, subscriptions):
             address = self._client.broker_of(queue.topic, queue.broker_name)
+            # once per broker and topic, since each question to a member may cost a timeout
             if (address, queue.topic) not in topics:
                 topics[address, queue.topic] = members.facts(address, queue.topic)
             facts = topics[address, queue.topic]
@@ -153,6 +155,7 @@ class Explainer:
         newest: dict[str, SubscriptionData] = {}
         for broker in brokers:
             for topic, subscription in online_at(self._client, broker.address, group).subscriptions.items():
+                # as brokers do among members: the greatest version replaces the others
                 if topic not in newest or subscription.sub_version > newest[topic].sub_version:
                     newest[topic] = subscription
         return newest
@@ -184,6 +187,7 @@ class Explainer:
 
     def _original(self, message: Any) -> Any:
         """The message under its original topic, if it is a retry."""
+        # consumers show a retry with its original topic, but with the queue and offset of the retry topic
         if message.reconsume_times > 0 and message.properties.get("RETRY_TOPIC") == message.topic:
             return self._messages.by_unique_key(message.topic, message.msg_id)
         return message
@@ -200,10 +204,7 @@ class Explainer:
 def _sql_answers(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, group: GroupFacts
 ) -> dict[str, SqlAnswer]:
-    """The broker's verdict on each SQL92 expression of the group and its members, by expression.
-
-    Its own filter judges: its dialect counts, and whether it filters by SQL92 at all.
-    """
+    # the broker is asked, because its dialect counts, and whether it filters by SQL92 at all
     own = [member.subscription for member in group.members]
     expressions = [each for each in (group.subscription, *own) if each is not None and not each.is_tag_type]
     return {each.sub_string: _sql_answer(client, message, queue, address, each) for each in expressions}
@@ -212,15 +213,13 @@ def _sql_answers(
 def _sql_answer(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, subscription: SubscriptionData
 ) -> SqlAnswer:
-    """Pulls the message with the expression: the message comes if it passes, a later one or none if not.
-
-    The broker compiles the expression first: in a pull, one that does not compile lets everything pass.
-    """
+    """Pulls the message with the expression: the message comes if it passes, a later one or none if not."""
     values, client_id = (
         {name: message.property(name) for name in names_in(subscription.sub_string)},
         client.instance.client_id,
     )
     try:
+        # first, since in a pull an expression that does not compile lets everything pass
         client.api.check_client_config(address, TOOLS_GROUP, client_id, subscription, timeout=client.timeout)
         pulled = pull(client, address, queue, message.queue_offset, subscription)
     except ResponseError as error:

@@ -29,6 +29,7 @@ class Members:
     def __init__(self, client: AdminClient, group: str) -> None:
         self._client, self._group = client, group
         self._answers: dict[str, ConsumerRunningInfo] = {}
+        # by broker, too: a member that one broker cannot reach may be connected to another
         self._silent: dict[tuple[str, str], RemotingError] = {}
 
     def answer(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
@@ -113,11 +114,13 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
     for member in group.members:
         if member.queues is not None and queue in member.queues:
             return member.client_id, False
+    # in broadcasting each member has all queues, and if all told theirs, nobody has this one
     if group.is_broadcasting or all(member.queues is not None for member in group.members):
         return None, False
     # without the others' queues it cannot be worked out who has what
     if any(member.queues is not None for member in group.members) or queue not in queues:
         return None, False
+    # pull consumers do not tell their queues: assume the default strategy
     ids, share = sorted(member.client_id for member in group.members), AllocateMessageQueueAveragely().allocate
     return next(name for name in ids if queue in share(group.group, name, sorted(queues), ids)), True
 

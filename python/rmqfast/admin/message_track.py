@@ -111,6 +111,7 @@ def track_type(
     passed = any(
         row.topic == message.topic
         and row.queue_id == message.queue_id
+        # a message has the address of its broker and not the name
         and master_addresses.get(row.broker_name) == message.store_host
         and row.consumer_offset > message.queue_offset
         for row in stats

@@ -80,6 +80,7 @@ class Offsets:
             ResponseError: 17, the topic does not exist.
         """
         offset = integer("offset", offset, 0)
+        # members keep their own offsets in memory and commit them every five seconds: they would win
         address = self._client.broker_of(queue.topic, queue.broker_name)
         if not force and (members := online_at(self._client, address, group).client_ids):
             raise ClientError(
@@ -101,6 +102,7 @@ class Offsets:
             ClientError: 206, the source group has no offsets.
         """
         addresses = dict(self._client.brokers_of(topic))
+        # the progress of a group may name brokers that have left the topic's route
         rows = [row for row in self._groups.progress(source, topic) if row.broker_name in addresses]
         for row in rows:
             address = addresses[row.broker_name]
@@ -123,6 +125,7 @@ class Offsets:
         # a group without any offset here gets one in each queue, as with `resetOffsetByTimestampOld`
         for queue in committed or self._queues_at(broker, topic):
             offset = self._offset_at(broker.address, queue, timestamp)
+            # without force only backwards, as the broker does for online members
             if force or offset <= committed.get(queue, 0):
                 self._set(broker.address, group, queue, offset)
                 offsets[queue] = offset
@@ -134,6 +137,7 @@ class Offsets:
 
     def _offset_at(self, address: str, queue: MessageQueue, timestamp: int) -> int:
         timeout = self._client.timeout * SLOW
+        # SEARCH_OFFSET_BY_TIMESTAMP has no time that stands for the end
         if timestamp == END:
             return self._client.api.max_offset(address, queue, timeout=timeout)
         return self._client.api.search_offset(address, queue, timestamp, timeout=timeout)

@@ -105,11 +105,9 @@ def _verdict_of_passed(
 
 
 def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> str | None:
-    """Explains why the present subscriptions may not be those under which the message was passed.
-
-    Each rebalance of a member makes its subscription anew. One that is no newer than the message proves that neither
-    tags nor owners of queues have changed since.
-    """
+    """Explains why the present subscriptions may not be those under which the message was passed."""
+    # each rebalance makes a member's subscription anew, so one that is no newer than the message
+    # proves that neither tags nor owners of queues have changed since
     subscription = filter_of(group, group.member(queue.owner))
     if subscription is None or not subscription.sub_version > message.store_timestamp > 0:
         return None
