@@ -36,16 +36,23 @@ class Control:
         time: Milliseconds since 1970.
     """
 
-    def __init__(self, root: Path, store: LiveStore | None = None, data_plane: DataPlane | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        store: LiveStore | None = None,
+        data_plane: DataPlane | None = None,
+        memory: int = 1 << 40,
+    ) -> None:
         store = store or QueuesByHand({})
         self.tables = Tables()
         self.data_plane = data_plane or self.tables.data_plane
         self.metadata = Metadata(root)
         self.filters = ConsumerFilterManager(self.metadata)
-        self.consumers = ConsumerManager(self.data_plane, self.filters)
+        self.is_notifying = True
+        self.consumers = ConsumerManager(self.data_plane, self.filters, is_notifying=lambda: self.is_notifying)
         self.producers = ProducerManager()
         self.locks = QueueLockManager()
-        limits = GetLimits(physical_memory=1 << 40)
+        limits = GetLimits(physical_memory=memory)
         self.offsets = ConsumerOffsetManager(self.metadata, self.data_plane, store, limits=limits)
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         self.is_creating_groups = True

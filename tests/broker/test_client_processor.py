@@ -9,7 +9,7 @@ import pytest
 
 from rmqfast.remoting import Response
 from rmqfast.remoting.fastjson import encode
-from rmqfast.store.config import SubscriptionGroupConfig
+from rmqfast.store.config import ConsumerFilterTable, SubscriptionGroupConfig
 
 from .client_control import Control
 from .client_doubles import Line, request
@@ -47,6 +47,75 @@ def test_a_heartbeat_registers_all_its_groups_and_notifies(control: Control) -> 
     assert set(control.producers.table()) == {"p", "q"}
     assert control.created == {"%RETRY%g": (1, 0), "%RETRY%h": (1, 0)}
     assert set(control.tables.online) == {"g", "h"}
+
+
+def hear(control: Control, line: Line, group: str = "g", client_id: str = "c", **members: Any) -> None:
+    """Hears a heartbeat of one group."""
+    assert control.answer(request(34, line, heartbeat(group, client_id=client_id, **members))) == Response()
+
+
+def test_all_are_told_of_a_newcomer_and_the_newcomer_too(control: Control) -> None:
+    first, second = Line("1:1"), Line("2:2")
+    hear(control, first, client_id="one")
+    assert first.notified() == ["g"]
+    for notices in (["g"], []):
+        hear(control, second, client_id="two")
+        assert (first.notified(), second.notified()) == (notices, notices)
+
+
+def test_the_broker_may_forbid_all_notices(control: Control) -> None:
+    control.is_notifying = False
+    line, other = Line("1:1"), Line("2:2")
+    hear(control, line)
+    hear(control, other, client_id="other")
+    control.clients.on_closed(line)
+    assert (line.sent, other.sent) == ([], [])
+
+
+def test_the_data_plane_has_the_last_model_and_the_newest_subscriptions(control: Control) -> None:
+    line, newer = Line(), {"topic": "t", "subString": "B", "tagsSet": ["B"], "codeSet": [66], "subVersion": 6}
+    hear(control, line)
+    assert control.tables.online == {"g": "CLUSTERING"}
+    hear(control, line, messageModel="BROADCASTING", subscriptionDataSet=[newer, newer | {"topic": "u"}])
+    assert control.tables.online == {"g": "BROADCASTING"}
+    assert {key: it.sub_string for key, it in control.tables.subscriptions.items()} == {
+        ("g", "t"): "B",
+        ("g", "u"): "B",
+    }
+    hear(control, line, messageModel="BROADCASTING", subscriptionDataSet=[newer])
+    assert set(control.tables.subscriptions) == {("g", "t")}
+
+
+def test_who_disconnects_leaves_all_groups_and_the_others_are_told(control: Control) -> None:
+    gone, stays = Line("1:1"), Line("2:2")
+    control.answer(request(34, gone, heartbeat("g", "alone", client_id="gone")))
+    hear(control, stays, client_id="stays")
+    before = control.consumers.group("g")
+    gone.sent.clear()
+    stays.sent.clear()
+    control.clients.on_closed(gone)
+    assert (gone.notified(), stays.notified()) == ([], ["g"])
+    assert control.tables.online == {"g": "CLUSTERING"}
+    # what the client brought stays with the group, and what was asked of it before does not change
+    assert set(control.tables.subscriptions) == {("g", "t")}
+    assert before is not None
+    assert len(before.clients) == 2
+    assert control.consumers.client_ids("g") == ["stays"]
+    control.clients.on_closed(gone)
+    assert stays.sent == []
+
+
+def test_expressions_of_a_group_that_ends_are_dead_unless_it_was_only_silent(control: Control) -> None:
+    sql = {"topic": "t", "expressionType": "SQL92", "subString": "a > 1", "subVersion": 1}
+    for group in ("silent", "closed"):
+        line = Line()
+        hear(control, line, group, subscriptionDataSet=[sql])
+    control.clients.on_closed(line)
+    control.time += 120_001
+    control.clients.scan()
+    control.filters.persist(now=control.time)
+    saved = control.metadata.load(ConsumerFilterTable)
+    assert {group: data.dead for (_, group), data in saved.items()} == {"silent": False, "closed": True}
 
 
 def test_a_heartbeat_of_numbers_and_texts_registers_what_java_reads_in_it(control: Control) -> None:
