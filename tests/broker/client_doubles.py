@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rmqfast._native import DataPlane, check_sql92
+from rmqfast._native import DataPlane
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.statistics.broker_stats import Counter
 from rmqfast.errors import ChannelClosedError
@@ -98,10 +98,12 @@ class Tables:
         self.subscriptions[group, subscription.topic] = subscription
         if subscription.is_tag_type:
             return None
-        return check_sql92(subscription.sub_string) if subscription.expression_type == "SQL92" else "no such filter"
+        if subscription.expression_type != "SQL92":
+            return "no such filter"
+        return compile_problem(subscription.sub_string)
 
     def check_filter(self, _expression_type: str, expression: str) -> tuple[int, str] | None:
-        problem = check_sql92(expression)
+        problem = compile_problem(expression)
         return None if problem is None else (23, problem)
 
     def remove_subscription(self, group: str, topic: str) -> None:
@@ -143,6 +145,11 @@ class Tables:
 
     def counters(self) -> Sequence[Counter]:
         return self.counted
+
+
+def compile_problem(expression: str) -> str | None:
+    """The one mistake that tests with this double make."""
+    return "it ends too early" if expression.endswith(">") else None
 
 
 class QueuesByHand(LiveStore):

@@ -14,9 +14,7 @@ const MIN_LEN: usize = 22;
 pub struct BatchMessage<'a> {
     /// The user's 32 bits.
     pub flag: i32,
-    /// Its body.
     pub body: &'a [u8],
-    /// Its property string.
     pub properties: &'a [u8],
 }
 

@@ -1,14 +1,13 @@
 //! The state of a broker's data plane, which all requests share: store, tables, offsets, counters.
 //!
 //! Source: `BrokerController`.
-use crate::counters::{Counter, Counters};
+use crate::counters::{Counter, Counters, PutTimes};
 use crate::group_commit::{GroupCommit, NotFlushed, SlaveWait};
 use crate::heavy_pulls::HeavyPulls;
 use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
 use crate::parked_pulls::ParkedPulls;
 use crate::pull_header::PullHeader;
-use crate::put_times::PutTimes;
 use crate::quota::Quota;
 use crate::skipped_messages::SkippedMessages;
 use crate::subscription::Subscription;
@@ -25,17 +24,14 @@ const OFFSET_MOVED_EVENT: &str = "OFFSET_MOVED_EVENT";
 
 /// The state of a broker's data plane.
 pub struct BrokerState {
-    /// The store.
     pub appender: Arc<Appender>,
-    /// Its live side.
     pub live: Live,
     /// Whether a send waits for the disk.
     pub flush: Flush,
-    /// What the broker was started with.
+    /// Options at the start.
     pub options: BrokerOptions,
     /// Topics, groups and subscriptions.
     pub tables: Tables,
-    /// Consumer offsets.
     pub offsets: Offsets,
     /// Groups and topics of which a connection may bring in offsets.
     pub new_offsets: Quota,
@@ -47,7 +43,7 @@ pub struct BrokerState {
     pub counters: Counters,
     /// Answers that wait for the disk, or for a slave.
     pub group_commit: GroupCommit,
-    /// How far slaves are.
+    /// Positions that slaves have reported.
     pub replicas: Arc<Replicas>,
     // These four are in `counters`, too: kept here, no message costs a look-up by name.
     /// Messages that were stored.
@@ -60,7 +56,7 @@ pub struct BrokerState {
     pub missed_gets: Arc<Counter>,
     /// Messages that pulls had to skip.
     pub skipped_messages: SkippedMessages,
-    /// How long puts and gets took.
+    /// Durations of puts and gets.
     pub times: PutTimes,
     /// Takes the requests that are not answered here.
     pub control: Arc<Mailbox>,
@@ -101,7 +97,7 @@ impl BrokerState {
         }
     }
 
-    /// What the answer to a send of what ends at `position` has to do with a slave.
+    /// Decides whether the answer to a send that ends at `position` waits for a slave.
     ///
     /// Source: `HAService.isSlaveOK`.
     pub fn slave_wait(&self, position: u64) -> SlaveWait {
@@ -170,13 +166,11 @@ impl BrokerState {
         queue.min_offset() <= 0 && !in_disk
     }
 
-    /// The current settings.
     #[inline]
     pub fn settings(&self) -> Settings {
         *self.settings.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the settings.
     pub fn set_settings(&self, settings: Settings) {
         self.live.check_bodies(settings.checks_bodies);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
@@ -239,7 +233,7 @@ impl BrokerState {
             topic: OFFSET_MOVED_EVENT.into(),
             body: body.into_bytes(),
             // in the order of Java's map
-            properties: [("KEYS", header.group), ("DELAY", "0"), ("TAGS", header.group)].map(owned).into(),
+            properties: [("KEYS", header.group), ("DELAY", "0"), ("TAGS", header.group)].map(to_owned_pair).into(),
             ..OwnedMessage::default()
         };
         // only a note: the answer is sent all the same
@@ -247,6 +241,6 @@ impl BrokerState {
     }
 }
 
-fn owned((name, value): (&str, &str)) -> (String, String) {
+fn to_owned_pair((name, value): (&str, &str)) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }

@@ -7,7 +7,7 @@ use crate::options::BrokerOptions;
 use crate::parked_pulls::{Look, Message};
 use crate::pull::{self, Pulling};
 use crate::reply::{HandOver, Reply};
-use crate::send::{self, Prepared, Sending};
+use crate::send::{self, PreparedSend, Sending};
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, Outgoing, OwnedCommand};
 use rmqfast_replication::{HaOptions, HaService};
@@ -73,7 +73,6 @@ impl DataPlane {
         Ok(())
     }
 
-    /// What requests share.
     pub fn state(&self) -> &BrokerState {
         &self.state
     }
@@ -96,7 +95,7 @@ impl DataPlane {
         let (command, connection) = (request.borrow(), &answer.connection);
         let mut out = Outgoing::default();
         // handed over once: a second time the two planes could pass the request to each other for ever
-        if let Err(HandOver) = self.answer(connection, &command, Some(Prepared { target }), &mut out) {
+        if let Err(HandOver) = self.answer(connection, &command, Some(PreparedSend { target }), &mut out) {
             let remark = format!("the request {} could not be answered: what it needs was not made", request.code);
             Reply::to(&command, &mut out).end(response::SYSTEM_ERROR, &remark);
         }
@@ -126,7 +125,7 @@ impl DataPlane {
         &'a self,
         connection: &'a Arc<Connection>,
         request: &'a Command<'a>,
-        prepared: Option<Prepared<'a>>,
+        prepared: Option<PreparedSend<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), HandOver> {
         let state = &self.state;

@@ -12,7 +12,7 @@ use rmqfast_store::store::append::Place;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What a producer gets back for messages that were stored: their ids, and where the first one is.
+/// The answer to a send: the ids of the messages, and the place of the first one.
 #[derive(Debug)]
 pub struct SendReceipt {
     ids: String,
@@ -69,10 +69,10 @@ struct Pending {
     receipt: SendReceipt,
 }
 
-/// What an answer has to do with a slave.
+/// Whether an answer waits for a slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlaveWait {
-    /// Nothing: it waits for the disk alone.
+    /// It waits for the disk alone.
     None,
     /// There was none to wait for when the message came in.
     NotAvailable,

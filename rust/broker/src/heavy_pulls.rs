@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of requests that wait, at most.
 const MAX_BYTES: usize = 64 << 20;
-/// What a request counts for beside its fields.
+/// Bytes that a request counts beside its fields.
 const OF_REQUEST: usize = 1 << 10;
 
 /// The pulls that wait for the thread.

@@ -25,14 +25,14 @@ struct Inner {
     len: usize,
 }
 
-/// What a group has; most groups read few topics.
+/// The offsets of a group; most groups read few topics.
 #[derive(Debug)]
 struct GroupOffsets {
     name: Arc<str>,
     topics: Vec<TopicOffsets>,
 }
 
-/// What a group has of a topic, in order of the queues.
+/// A group's offsets of a topic, in order of the queues.
 #[derive(Debug)]
 struct TopicOffsets {
     topic: Arc<str>,
@@ -42,8 +42,7 @@ struct TopicOffsets {
 
 /// A group's offsets of a topic, to be saved.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Changed {
-    /// `topic@group`.
+pub struct ChangedOffsets {
     pub key: String,
     /// By queue, as JSON; `None` where they were removed.
     pub json: Option<String>,
@@ -61,7 +60,7 @@ impl Offsets {
         let group = groups.get_mut(group).expect("it was put there");
         let entry = group.of_topic(topic, || {
             *len += 1;
-            interned(topics, topic)
+            intern(topics, topic)
         });
         match entry.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
             // a smaller one counts, too, as after a reset: Java only logs a warning
@@ -91,7 +90,7 @@ impl Offsets {
             .is_some_and(|offsets| offsets.topics.iter().any(|offsets| &*offsets.topic == topic))
     }
 
-    /// Of how many groups and topics there are offsets.
+    /// The number of pairs of a group and a topic.
     pub fn len(&self) -> usize {
         self.read().len
     }
@@ -122,14 +121,14 @@ impl Offsets {
     }
 
     /// Takes at most `limit` of those that changed, or were removed, since they were taken last.
-    pub fn take_changed(&self, limit: usize) -> Vec<Changed> {
+    pub fn take_changed(&self, limit: usize) -> Vec<ChangedOffsets> {
         let mut inner = self.write();
         let rest = inner.changed.len().saturating_sub(limit);
-        let taken = inner.changed.split_off(rest);
+        let keys = inner.changed.split_off(rest);
         if rest == 0 {
             inner.changed.shrink_to(limit);
         }
-        taken.into_iter().map(|(group, topic)| inner.taken(&group, &topic)).collect()
+        keys.into_iter().map(|(group, topic)| inner.take(&group, &topic)).collect()
     }
 
     /// A copy: group, topic, offsets by queue; of one group, of one topic, or of both where they are given.
@@ -141,11 +140,11 @@ impl Offsets {
         };
         let mut rows = Vec::new();
         for GroupOffsets { name, topics } in groups {
-            let asked = topics.iter().filter(|offsets| topic.is_none_or(|topic| topic == &*offsets.topic));
+            let selected = topics.iter().filter(|offsets| topic.is_none_or(|topic| topic == &*offsets.topic));
             let row = |offsets: &TopicOffsets| {
                 (name.to_string(), offsets.topic.to_string(), offsets.queues.iter().copied().collect())
             };
-            rows.extend(asked.map(row));
+            rows.extend(selected.map(row));
         }
         rows
     }
@@ -160,17 +159,17 @@ impl Offsets {
 }
 
 impl Inner {
-    fn taken(&mut self, group: &str, topic: &str) -> Changed {
+    fn take(&mut self, group: &str, topic: &str) -> ChangedOffsets {
         let key = format!("{topic}@{group}");
         let group = self.groups.get_mut(group);
         let offsets = group.and_then(|offsets| offsets.topics.iter_mut().find(|offsets| &*offsets.topic == topic));
-        // other groups may use the name still: `interned` then makes a second copy, which costs memory only
+        // other groups may use the name still: `intern` then makes a second copy, which costs memory only
         let Some(offsets) = offsets else {
             self.topics.remove(topic);
-            return Changed { key, json: None };
+            return ChangedOffsets { key, json: None };
         };
         offsets.is_changed = false;
-        Changed { key, json: Some(json_of(&offsets.queues)) }
+        ChangedOffsets { key, json: Some(json_of(&offsets.queues)) }
     }
 }
 
@@ -184,8 +183,8 @@ impl GroupOffsets {
     }
 }
 
-/// The one text of a topic's name; one that is in use and not here any more is only there twice.
-fn interned(topics: &mut HashSet<Arc<str>>, topic: &str) -> Arc<str> {
+/// Returns the shared text of a topic's name. A name that was forgotten while in use exists twice.
+fn intern(topics: &mut HashSet<Arc<str>>, topic: &str) -> Arc<str> {
     if let Some(name) = topics.get(topic) {
         return Arc::clone(name);
     }
@@ -238,7 +237,7 @@ mod tests {
     #[test]
     fn what_changed_is_taken_once_and_what_was_removed_as_well() {
         let offsets = Offsets::default();
-        let taken = |limit| {
+        let take = |limit| {
             let changed = offsets.take_changed(limit).into_iter().map(|changed| (changed.key, changed.json));
             let mut changed: Vec<_> = changed.collect();
             changed.sort_unstable();
@@ -248,16 +247,16 @@ mod tests {
         for (topic, queue, offset) in [("t", 7, 5), ("t", 0, 1), ("u", 0, 2), ("t", 7, 6)] {
             offsets.commit("g", topic, queue, offset);
         }
-        assert_eq!(taken(1).len(), 1);
-        assert_eq!(taken(9).len(), 1);
-        assert_eq!(taken(9), []);
+        assert_eq!(take(1).len(), 1);
+        assert_eq!(take(9).len(), 1);
+        assert_eq!(take(9), []);
         offsets.commit("g", "t", 7, 8);
         offsets.remove("g", Some("u"));
-        assert_eq!(taken(9), [row("t@g", Some(r#"{"0":1,"7":8}"#)), row("u@g", None)]);
+        assert_eq!(take(9), [row("t@g", Some(r#"{"0":1,"7":8}"#)), row("u@g", None)]);
         offsets.commit("g", "t", 7, 9);
         offsets.remove("g", None);
         offsets.commit("h", "t", -1, 0);
-        assert_eq!(taken(9), [row("t@g", None), row("t@h", Some(r#"{"-1":0}"#))]);
+        assert_eq!(take(9), [row("t@g", None), row("t@h", Some(r#"{"-1":0}"#))]);
         assert_eq!(offsets.get("h", "t", -1), Some(0));
     }
 }

@@ -25,7 +25,6 @@ pub enum Look {
 /// A pull that waits.
 #[derive(Debug)]
 pub struct ParkedPull {
-    /// Where its answer goes.
     pub answer: Answer,
     /// The request, without what may be large and is not needed: body and remark.
     pub request: OwnedCommand,
@@ -36,9 +35,9 @@ pub struct ParkedPull {
 impl ParkedPull {
     /// A pull that waits from now on, for at most `wait`.
     pub fn new(connection: &Arc<Connection>, request: &Command<'_>, wait: Duration) -> Self {
-        let kept = Command { body: b"", remark: None, ..request.clone() };
+        let command = Command { body: b"", remark: None, ..request.clone() };
         let until = Instant::now() + wait;
-        Self { answer: Answer::to(connection, request), request: OwnedCommand::from(&kept), until }
+        Self { answer: Answer::to(connection, request), request: OwnedCommand::from(&command), until }
     }
 
     fn is_over(&self, now: Instant) -> bool {
@@ -78,12 +77,11 @@ pub struct ParkedPulls {
 pub struct Message<'a> {
     /// That of its unit.
     pub tags_code: i64,
-    /// Its property string.
     pub properties: &'a [u8],
 }
 
 impl ParkedPulls {
-    /// How many wait for a message.
+    /// The number of pulls that wait for a message.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
@@ -125,27 +123,27 @@ impl ParkedPulls {
             return Vec::new();
         };
         // an empty list stays: the next pull of the queue comes soon, and `take_overdue` removes what is left
-        let taken = parked.extract_if(.., is_wanted).map(|parked| parked.pull).collect();
+        let pulls = parked.extract_if(.., is_wanted).map(|parked| parked.pull).collect();
         drop(topics);
-        self.taken(taken)
+        self.subtract(pulls)
     }
 
     /// Takes the pulls of all queues that have waited long enough, whose peer is gone, or whose queue has grown unseen.
     pub fn take_overdue(&self, max_offset: impl Fn(&str, i32) -> i64) -> Vec<ParkedPull> {
         let now = Instant::now();
-        let mut taken = Vec::new();
+        let mut pulls = Vec::new();
         let mut topics = lock(&self.at_queue_end);
         for (topic, queues) in topics.iter_mut() {
             for (queue_id, parked) in queues.iter_mut() {
                 let max = max_offset(topic, *queue_id);
                 let overdue = parked.extract_if(.., |parked| max > parked.offset || parked.pull.is_over(now));
-                taken.extend(overdue.map(|parked| parked.pull));
+                pulls.extend(overdue.map(|parked| parked.pull));
             }
             queues.retain(|_, parked| !parked.is_empty());
         }
         topics.retain(|_, queues| !queues.is_empty());
         drop(topics);
-        self.taken(taken)
+        self.subtract(pulls)
     }
 
     /// Parks a pull until its group registers `version` of what it wants of a topic. Then the caller has to look at the tables
@@ -160,14 +158,15 @@ impl ParkedPulls {
         let mut groups = lock(&self.early);
         let Some(parked) = groups.get_mut(group) else { return Vec::new() };
         let ready = |early: &mut Early| early.pull.is_over(now) || !is_early(&early.topic, early.version);
-        let taken = parked.extract_if(.., ready).map(|early| early.pull).collect();
+        let pulls = parked.extract_if(.., ready).map(|early| early.pull).collect();
         if parked.is_empty() {
             groups.remove(group);
         }
-        taken
+        pulls
     }
 
-    fn taken(&self, pulls: Vec<ParkedPull>) -> Vec<ParkedPull> {
+    /// Subtracts pulls from the count, once they are out of the table.
+    fn subtract(&self, pulls: Vec<ParkedPull>) -> Vec<ParkedPull> {
         self.count.fetch_sub(pulls.len(), Ordering::SeqCst);
         pulls
     }

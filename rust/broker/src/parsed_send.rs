@@ -51,9 +51,7 @@ pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
 pub struct ParsedSend<'a> {
     /// Its header; topic and queue are those where it is stored.
     pub header: SendHeader<'a>,
-    /// Its body.
     pub body: &'a [u8],
-    /// The producer's address.
     pub born_host: Host,
     /// Its properties, in their order.
     pub properties: Vec<Property<'a>>,
@@ -95,7 +93,7 @@ pub struct ParsedBatch<'a> {
     messages: Vec<BatchMessage<'a>>,
     born_host: Host,
     properties: Vec<Property<'a>>,
-    /// Where the properties of each message end.
+    /// End of the properties of each message.
     ends: Vec<usize>,
 }
 

@@ -4,10 +4,9 @@
 use crate::broker_state::BrokerState;
 use crate::parked_pulls::{Look, Message, ParkedPull};
 use crate::pull_header::PullHeader;
-use crate::pull_status::code_of;
 use crate::reply::{HandOver, Reply};
 use crate::subscription::Subscription;
-use crate::tables::{Group, Subscribed};
+use crate::tables::{Group, GroupSubscription};
 use rmqfast_remoting::code::{perm, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, SerializeType, Value};
 use rmqfast_store::Result as StoreResult;
@@ -42,11 +41,8 @@ thread_local! {
 
 /// One request to pull.
 pub struct Pulling<'a> {
-    /// What the broker knows.
     pub state: &'a Arc<BrokerState>,
-    /// Where it came from.
     pub connection: &'a Arc<Connection>,
-    /// What is asked for.
     pub request: &'a Command<'a>,
     /// Which look at it this is.
     pub look: Look,
@@ -206,10 +202,10 @@ impl Pulling<'_> {
 
     fn of_group(&self, header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
         let not_exist = |what| (response::SUBSCRIPTION_NOT_EXIST, format!("{what}{FAQ}"));
-        let (subscription, is_broadcasting) = match self.state.tables.subscribed(header.group, header.topic) {
-            Subscribed::Offline => return Err(not_exist("the consumer's group info not exist")),
-            Subscribed::Nothing(is_broadcasting) => (None, is_broadcasting),
-            Subscribed::To(subscription, is_broadcasting) => (Some(subscription), is_broadcasting),
+        let (subscription, is_broadcasting) = match self.state.tables.subscription(header.group, header.topic) {
+            GroupSubscription::Offline => return Err(not_exist("the consumer's group info not exist")),
+            GroupSubscription::Nothing(is_broadcasting) => (None, is_broadcasting),
+            GroupSubscription::To(subscription, is_broadcasting) => (Some(subscription), is_broadcasting),
         };
         if is_broadcasting && self.state.tables.group(header.group).is_some_and(|group| !group.broadcast_enable) {
             let remark = format!("the consumer group[{}] can not consume by broadcast way", header.group);
@@ -288,7 +284,7 @@ impl Pulling<'_> {
         self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave
     }
 
-    /// What the answer says.
+    /// The code of the answer.
     ///
     /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
     fn code(&self, header: &PullHeader<'_>, pulled: &Pulled) -> i32 {
@@ -372,13 +368,25 @@ fn of_early_pull(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> 
     }
 }
 
+/// The code for a status.
+fn code_of(status: GetMessageStatus, asked_offset: i64) -> i32 {
+    use GetMessageStatus as Status;
+    match status {
+        Status::Found => response::SUCCESS,
+        Status::MessageWasRemoving | Status::NoMatchedMessage => response::PULL_RETRY_IMMEDIATELY,
+        Status::NoMessageInQueue if asked_offset != 0 => response::PULL_OFFSET_MOVED,
+        Status::NoMessageInQueue | Status::OffsetFoundNull | Status::OffsetOverflowOne => response::PULL_NOT_FOUND,
+        Status::OffsetOverflowBadly | Status::OffsetTooSmall => response::PULL_OFFSET_MOVED,
+    }
+}
+
 fn of_request(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
     let text = header.subscription.unwrap_or_default();
-    let parsed = if text.len() > LARGE_TEXT { kept_filter(header, text) } else { compiled(header, text) };
+    let parsed = if text.len() > LARGE_TEXT { kept_filter(header, text) } else { compile(header, text) };
     parsed.ok_or_else(|| (response::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed".into()))
 }
 
-fn compiled(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
+fn compile(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     Subscription::parse(header.expression_type, text, header.sub_version).map(Arc::new)
 }
 
@@ -388,13 +396,13 @@ fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>>
     KEPT.with_borrow_mut(|kept| {
         if let Some(at) = kept.iter().position(|(of_kind, of_text, _)| of_kind.as_deref() == kind && **of_text == *text)
         {
-            let found = kept.remove(at)?;
-            kept.push_back(found);
+            let filter = kept.remove(at)?;
+            kept.push_back(filter);
         } else {
             if kept.len() == KEPT_FILTERS {
                 kept.pop_front();
             }
-            kept.push_back((kind.map(Into::into), text.into(), compiled(header, text)?));
+            kept.push_back((kind.map(Into::into), text.into(), compile(header, text)?));
         }
         kept.back().map(|(_, _, subscription)| subscription.clone())
     })

@@ -12,11 +12,8 @@ const TAG: &str = "TAG";
 /// The header of `PULL_MESSAGE`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PullHeader<'a> {
-    /// The consumer group.
     pub group: &'a str,
-    /// Topic.
     pub topic: &'a str,
-    /// Queue.
     pub queue_id: i32,
     /// Offset of the first message.
     pub queue_offset: i64,
@@ -25,13 +22,12 @@ pub struct PullHeader<'a> {
     sys_flag: i32,
     /// The group's offset, where it sends one.
     pub commit_offset: i64,
-    /// How long the request may wait for a message, in milliseconds.
+    /// Milliseconds for which the request may wait for a message.
     pub suspend_ms: u64,
     /// The subscription, where the request has its own.
     pub subscription: Option<&'a str>,
     /// Version of the subscription that the consumer knows.
     pub sub_version: i64,
-    /// `TAG`, `SQL92`.
     pub expression_type: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! How much that is kept for good a connection may bring in: so much at once, and then so much each second.
+//! Limits names that a connection may add for good: a burst, then so many each second.
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -6,23 +6,22 @@ use std::time::Instant;
 /// A budget for each connection; what is spent comes back with time.
 #[derive(Debug)]
 pub struct Quota {
-    /// At once.
     burst: f64,
     per_second: f64,
-    /// By connection: what it has left, and when that was so. Who spent nothing has none.
-    left: Mutex<HashMap<u64, (f64, Instant)>>,
+    /// The rest of each connection's budget and when it was computed. One that spent nothing has no entry.
+    budgets: Mutex<HashMap<u64, (f64, Instant)>>,
 }
 
 impl Quota {
     /// So much at once, and so much each second.
     pub fn new(burst: u32, per_second: u32) -> Self {
-        Self { burst: burst.into(), per_second: per_second.into(), left: Mutex::default() }
+        Self { burst: burst.into(), per_second: per_second.into(), budgets: Mutex::default() }
     }
 
     /// Spends one of a connection's budget. Returns whether it had one.
     pub fn take(&self, connection: u64, now: Instant) -> bool {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let (tokens, at) = left.entry(connection).or_insert((self.burst, now));
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tokens, at) = budgets.entry(connection).or_insert((self.burst, now));
         let gained = now.saturating_duration_since(*at).as_secs_f64() * self.per_second;
         (*tokens, *at) = ((*tokens + gained).min(self.burst), now);
         let is_there = *tokens >= 1.0;
@@ -32,10 +31,10 @@ impl Quota {
 
     /// Forgets a connection that is gone.
     pub fn forget(&self, connection: u64) {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
+        self.budgets.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
     }
 
-    /// What a connection may bring in, in words.
+    /// The limits in words.
     pub fn limits(&self) -> String {
         format!("{} at once and {} a second", self.burst, self.per_second)
     }

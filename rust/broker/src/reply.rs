@@ -30,7 +30,7 @@ impl Body for InLog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandOver;
 
-/// Where an answer is written to. Nothing is written where nobody waits for it.
+/// Writes the answer to a request; nothing for a one-way request.
 #[derive(Debug)]
 pub struct Reply<'a> {
     out: &'a mut Outgoing,
@@ -45,7 +45,6 @@ impl<'a> Reply<'a> {
         Self { out, opaque: request.opaque, serialize_type: request.serialize_type, is_oneway: request.is_oneway() }
     }
 
-    /// Writes it.
     pub fn write(&mut self, code: i32, remark: Option<&str>, fields: &[(&str, Value<'_>)], body: &[u8]) {
         if !self.is_oneway {
             let header = Header { code, remark, fields, opaque: self.opaque, ..Header::response(self.serialize_type) };

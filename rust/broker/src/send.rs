@@ -30,24 +30,21 @@ const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 /// Why nothing is stored: a code and what a person reads.
 type Refusal = (i32, String);
 
-/// What a producer gets at once, with its code.
+/// An answer that need not wait, with its code.
 type Receipt = (i32, SendReceipt);
 
 /// One request to send.
 pub struct Sending<'a> {
-    /// What the broker knows.
     pub state: &'a BrokerState,
-    /// Where it came from.
     pub connection: &'a Arc<Connection>,
-    /// What is asked for.
     pub request: &'a Command<'a>,
-    /// What the control plane prepared; `None` where it has not seen the request.
-    pub prepared: Option<Prepared<'a>>,
+    /// Set once the control plane has prepared the request.
+    pub prepared: Option<PreparedSend<'a>>,
 }
 
 /// A request that the control plane has prepared: what was missing for it, as its topic, is there.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Prepared<'a> {
+pub struct PreparedSend<'a> {
     /// Topic and queue that the message goes to in place of its own.
     pub target: Option<(&'a str, i32)>,
 }
@@ -75,7 +72,7 @@ impl Sending<'_> {
         match self.prepared {
             // only the control plane knows a group's limit of retries
             None if header.topic.starts_with(RETRY) => return Err(HandOver),
-            Some(Prepared { target: Some(target) }) => (header.topic, header.queue_id) = target,
+            Some(PreparedSend { target: Some(target) }) => (header.topic, header.queue_id) = target,
             _ => {}
         }
         let Some(topic) = self.state.tables.topic(header.topic) else { return Err(HandOver) };
@@ -123,7 +120,7 @@ impl Sending<'_> {
             let remark = format!(
                 "request queueId[{}] is illegal, {} Producer: {peer}",
                 header.queue_id,
-                described(header.topic, topic)
+                describe(header.topic, topic)
             );
             return Err((response::SYSTEM_ERROR, remark));
         }
@@ -151,7 +148,7 @@ impl Sending<'_> {
         let started = Instant::now();
         let appended = self.state.appender.append_unsynced(&message, None, |at| place = Some(at));
         self.note_time(started);
-        let position = appended.map_err(|error| self.refused(&error))?;
+        let position = appended.map_err(|error| self.refusal_of(&error))?;
         let places: Vec<Place> = place.into_iter().collect();
         // where the store put it: it moves what is delayed to the topic of delays, a half message, too
         let topic = match (is_delayed, is_half) {
@@ -183,7 +180,7 @@ impl Sending<'_> {
         let started = Instant::now();
         let appended = self.state.appender.append_batch_unsynced(&batch, None, |at| places.push(at));
         self.note_time(started);
-        let position = appended.map_err(|error| self.refused(&error))?;
+        let position = appended.map_err(|error| self.refusal_of(&error))?;
         self.count(header.topic, &places, position);
         Ok(self.receipt(&header, &places, position, waits))
     }
@@ -230,8 +227,8 @@ impl Sending<'_> {
         illegal(self.state.options.max_message_size)
     }
 
-    /// What `handlePutMessageResult` says of a put that failed.
-    fn refused(&self, error: &Error) -> Refusal {
+    /// The answer to a put that failed, as of `handlePutMessageResult`.
+    fn refusal_of(&self, error: &Error) -> Refusal {
         use PutMessageStatus as Status;
         self.state.failed_puts.add(1, 0);
         match PutMessageStatus::of(error) {
@@ -251,7 +248,7 @@ impl Sending<'_> {
     }
 }
 
-/// What is said of a message that is longer than `most`, or whose properties are too long.
+/// The remark for a message longer than `most`, or with properties that are too long.
 pub fn illegal(most: usize) -> String {
     format!(
         "the message is illegal, maybe msg body or properties length not matched. msg body length limit {most}B, msg properties length limit 32KB."
@@ -285,8 +282,8 @@ fn is_level(value: &[u8]) -> bool {
     std::str::from_utf8(value).ok().and_then(|text| text.parse::<i32>().ok()).is_some_and(|level| level > 0)
 }
 
-/// As `TopicConfig.toString`.
-fn described(name: &str, topic: Topic) -> String {
+/// Formats a topic like `TopicConfig.toString`.
+fn describe(name: &str, topic: Topic) -> String {
     let letter = |bit: i32, letter: char| if topic.perm & bit != 0 { letter } else { '-' };
     let perm: String = [letter(4, 'R'), letter(2, 'W'), letter(1, 'X')].into_iter().collect();
     format!(
@@ -304,7 +301,6 @@ fn any_queue(topic: Topic) -> i32 {
     (NEXT.fetch_add(1, Ordering::Relaxed) % topic.write_queues.max(1).cast_unsigned()).cast_signed()
 }
 
-/// Milliseconds since 1970.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

@@ -6,19 +6,16 @@ use rmqfast_remoting::Command;
 /// The header of `SEND_MESSAGE`, `SEND_MESSAGE_V2` and `SEND_BATCH_MESSAGE`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendHeader<'a> {
-    /// Topic.
     pub topic: &'a str,
     /// Queue; less than 0 for any.
     pub queue_id: i32,
-    /// As `MessageSysFlag`, without the bits of hosts.
+    /// `MessageSysFlag`, without the bits of hosts.
     pub sys_flag: i32,
-    /// Milliseconds.
     pub born_timestamp: i64,
     /// The user's 32 bits.
     pub flag: i32,
-    /// Property string.
     pub properties: &'a str,
-    /// How often consuming it has failed.
+    /// The number of failed tries to consume it.
     pub reconsume_times: i32,
 }
 

@@ -14,7 +14,7 @@ pub struct SkippedMessage {
     pub topic: String,
     /// Number of the queue.
     pub queue_id: i32,
-    /// Where it should be, and what is there.
+    /// Its expected place, and the fault there.
     pub skipped: Skipped,
 }
 
@@ -53,7 +53,7 @@ impl SkippedMessages {
         }
     }
 
-    /// How many messages pulls skipped: one that two groups ask for counts twice.
+    /// The number of skipped messages: one that two groups ask for counts twice.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 1000;
 pub struct Subscription {
     /// Milliseconds: a later one is newer.
     pub version: i64,
-    /// What filters, where it is not tags: `SQL92`, or a name that no filter has.
+    /// Name of the filter, unless it is tags: `SQL92`, or an unknown one.
     pub filter_type: Option<Box<str>>,
     filter: Filter,
 }
@@ -35,7 +35,7 @@ enum Filter {
 }
 
 impl Subscription {
-    /// As a heartbeat registers it: by the codes of its tags, or by an SQL92 expression.
+    /// Makes the subscription of a heartbeat: by the codes of its tags, or by an SQL92 expression.
     pub fn new(expression_type: &str, sub_string: &str, version: i64, codes: &[i32]) -> Self {
         if !is_tag_type(expression_type) {
             return Self::compile(expression_type, sub_string, version);
@@ -47,7 +47,7 @@ impl Subscription {
         Self { version, filter_type: None, filter }
     }
 
-    /// By an expression of the filter that has this name.
+    /// Compiles an expression for the filter of this name.
     pub fn compile(filter_type: &str, expression: &str, version: i64) -> Self {
         let filter = match filter_type {
             SQL92 => compile_sql(expression),
@@ -56,12 +56,11 @@ impl Subscription {
         Self { version, filter_type: Some(clip(filter_type)), filter }
     }
 
-    /// Each message.
     pub fn all(version: i64) -> Self {
         Self { version, filter_type: None, filter: Filter::All }
     }
 
-    /// As a pull brings it along; `None` for tags that cannot be read.
+    /// Parses the subscription of a pull; `None` for illegal tags.
     pub fn parse(expression_type: Option<&str>, text: &str, version: i64) -> Option<Self> {
         if let Some(filter_type) = expression_type.filter(|name| !is_tag_type(name)) {
             return Some(Self::compile(filter_type, text, version));
@@ -100,7 +99,6 @@ impl Subscription {
     }
 }
 
-/// Source: `ExpressionType.isTagType`.
 fn is_tag_type(expression_type: &str) -> bool {
     matches!(expression_type, "" | "TAG")
 }

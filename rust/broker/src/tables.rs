@@ -1,4 +1,4 @@
-//! What the control plane registers for the data plane: topics, groups, and what consumers that are online subscribe to.
+//! Tables that the control plane fills for the data plane: topics, groups, and subscriptions of online consumers.
 use crate::subscription::Subscription;
 use rmqfast_remoting::code::perm;
 use std::collections::HashMap;
@@ -8,24 +8,17 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 /// A topic on this broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// `readQueueNums`.
     pub read_queues: i32,
-    /// `writeQueueNums`.
     pub write_queues: i32,
-    /// Bits of [`perm`](rmqfast_remoting::code::perm).
     pub perm: i32,
-    /// `topicFilterType` is `MULTI_TAG`.
     pub is_multi_tag: bool,
-    /// `order`.
     pub is_ordered: bool,
 }
 
 /// A consumer group's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// `consumeEnable`.
     pub consume_enable: bool,
-    /// `consumeBroadcastEnable`.
     pub broadcast_enable: bool,
     /// Which broker of the name its consumers pull from (`brokerId`): 0 is the master.
     pub broker_id: i64,
@@ -40,14 +33,14 @@ struct Online {
     subscriptions: HashMap<Box<str>, Arc<Subscription>>,
 }
 
-/// What a pull finds of a group.
+/// A group's subscription to a topic.
 #[derive(Debug)]
-pub enum Subscribed {
+pub enum GroupSubscription {
     /// It has no consumer online.
     Offline,
-    /// It has, but wants nothing of the topic; whether its model is broadcasting.
+    /// It has none to the topic; whether its model is broadcasting.
     Nothing(bool),
-    /// What it wants, and whether its model is broadcasting.
+    /// Its subscription, and whether its model is broadcasting.
     To(Arc<Subscription>, bool),
 }
 
@@ -108,19 +101,19 @@ impl Tables {
         write(&self.groups).remove(name);
     }
 
-    /// What an online group wants of a topic.
-    pub fn subscribed(&self, group: &str, topic: &str) -> Subscribed {
+    /// Looks up an online group's subscription to a topic.
+    pub fn subscription(&self, group: &str, topic: &str) -> GroupSubscription {
         let online = read(&self.online);
-        let Some(group) = online.get(group) else { return Subscribed::Offline };
+        let Some(group) = online.get(group) else { return GroupSubscription::Offline };
         match group.subscriptions.get(topic) {
-            None => Subscribed::Nothing(group.is_broadcasting),
-            Some(subscription) => Subscribed::To(subscription.clone(), group.is_broadcasting),
+            None => GroupSubscription::Nothing(group.is_broadcasting),
+            Some(subscription) => GroupSubscription::To(subscription.clone(), group.is_broadcasting),
         }
     }
 
     /// Whether an online group has only registered an older version of what it wants of a topic.
     pub fn is_behind(&self, group: &str, topic: &str, version: i64) -> bool {
-        matches!(self.subscribed(group, topic), Subscribed::To(subscription, _) if subscription.version < version)
+        matches!(self.subscription(group, topic), GroupSubscription::To(subscription, _) if subscription.version < version)
     }
 
     /// Has `on_change` called, without a lock, with each group whose subscriptions have changed. The first one stays.

@@ -10,7 +10,6 @@ use rmqfast_broker::{
 };
 use rmqfast_replication::{HaOptions, Peers};
 use rmqfast_store::Error;
-use rmqfast_store::filter::sql92::{Dialect, Sql92};
 use rmqfast_store::store::append::Flush;
 use rmqfast_store::store::get_limits::GetLimits;
 use rmqfast_store::store::serve::Skipped;
@@ -32,13 +31,6 @@ type SkippedRow = (String, i32, i64, i64, i32, String);
 
 /// Statistics that the control plane counts.
 const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
-
-/// Why an expression of SQL92 does not compile on a broker of 4.9; `None` where it does.
-#[pyfunction]
-pub fn check_sql92(expression: &str) -> Option<String> {
-    // readers of stores take more than a broker of 4.9 does, whose answers this one gives
-    Sql92::parse_dialect(expression, Dialect::V4).err().map(|error| error.to_string())
-}
 
 #[derive(FromPyObject)]
 pub struct PyDataPlaneOptions {
@@ -147,7 +139,7 @@ impl PyDataPlaneOptions {
     }
 }
 
-fn parsed(addresses: &[String]) -> PyResult<Vec<IpAddr>> {
+fn parse_addresses(addresses: &[String]) -> PyResult<Vec<IpAddr>> {
     let parse = |text: &String| {
         let wrong = |_| ArgumentError::new_err(format!("haSlaveAddresses: expected addresses, got {text:?}"));
         text.parse().map_err(wrong)
@@ -187,7 +179,7 @@ impl DataPlane {
         let failed = |error: std::io::Error| RemotingError::new_err(format!("listening at {address}: {error}"));
         let bound =
             address.to_socket_addrs().map_err(failed)?.next().ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
-        let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parsed(&slaves).map(Peers::listed))?;
+        let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parse_addresses(&slaves).map(Peers::listed))?;
         let (heartbeat, housekeeping) = (seconds(heartbeat), seconds(housekeeping));
         let tls = tls.map(PyTlsOptions::into_server).transpose()?;
         let options = HaOptions { peers, tls, max_frame, heartbeat, housekeeping };
@@ -296,7 +288,7 @@ impl DataPlane {
         py.detach(|| self.inner.state().offsets.of(group, topic).into_iter().map(row).collect())
     }
 
-    /// At most `limit` of those that changed since they were taken last: `topic@group`, its queues as JSON or `None`.
+    /// Takes at most `limit` offsets that changed since the last call: `topic@group`, its queues as JSON or `None`.
     fn take_changed_offsets(&self, py: Python<'_>, limit: usize) -> Vec<(String, Option<String>)> {
         // a limit, so that neither this nor the transaction after it takes long
         let changed = py.detach(|| self.inner.state().offsets.take_changed(limit));
@@ -316,7 +308,7 @@ impl DataPlane {
         self.inner.state().set_disk_usage(text);
     }
 
-    /// Counts what the control plane did.
+    /// Counts a message that was sent back.
     fn count_sent_back(&self, key: &str) {
         self.inner.state().counters.of("SNDBCK_PUT", key).add(1, 0);
     }
@@ -363,7 +355,7 @@ impl DataPlane {
         state.live.log_bounds().1.saturating_sub(state.appender.flushed_to())
     }
 
-    /// Why nothing is stored any more: what another process did to which file; `None` where nothing of that kind happened.
+    /// The file that another process changed, and how, so that nothing is stored any more; `None` while all is well.
     #[getter]
     fn harm(&self) -> Option<String> {
         let harm = self.inner.state().appender.harm();

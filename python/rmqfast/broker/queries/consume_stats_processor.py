@@ -67,7 +67,7 @@ class ConsumeStatsProcessor:
         names = [topic] if topic and topic.strip() else sorted(self._offsets.topics_of(group))
         table: dict[MessageQueue, dict[str, int]] = {}
         tps = 0.0
-        for config in self._subscribed_topics(group, names):
+        for config in self._topics_of(group, names):
             # read queues here, write queues for 317: so does 4.9.4
             table.update(self._offset_wrappers(group, config, config.read_queue_nums))
             tps += self._stats.tps_group_get_nums(group, config.topic_name)
@@ -117,7 +117,7 @@ class ConsumeStatsProcessor:
         return self._live.store_time(queue.topic, queue.queue_id, offset) if offset >= 0 else -1
 
     def _stats_of(self, group: str, *, only_order: bool) -> list[dict[str, Any]]:
-        topics = self._subscribed_topics(group, sorted(self._offsets.topics_of(group)))
+        topics = self._topics_of(group, sorted(self._offsets.topics_of(group)))
         return [
             {
                 "consumeTps": self._stats.tps_group_get_nums(group, topic.topic_name),
@@ -127,7 +127,7 @@ class ConsumeStatsProcessor:
             if topic.order or not only_order
         ]
 
-    def _subscribed_topics(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
+    def _topics_of(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
         """Filters existing topics that the group subscribes to, if it is online."""
         is_online = self._consumers.subscription_count(group) > 0
         for name in names:
