@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from rmqfast import EmbeddedCluster
 from rmqfast.admin import Admin
+from rmqfast.cli.app import app
+from rmqfast.cli.completion import join_split_words
 from tests.cli.command_line import run_process
 from tests.cli.terminal import Terminal
 from tests.golden_stores import PathOf
@@ -39,11 +41,12 @@ def nobody_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def completed(*words: str, **environment: str) -> list[str]:
-    """What bash would offer for the last word, which may be empty; nothing is said beside it."""
+    """The words that bash would offer for the last one, which may be empty."""
     line = {"COMP_WORDS": "\n".join(("rmqfast", *words)), "COMP_CWORD": str(len(words))}
-    env = os.environ | {"_RMQFAST_COMPLETE": "complete_bash"} | line | environment
-    done = subprocess.run([COMMAND], env=env, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+    env = {"_RMQFAST_COMPLETE": "complete_bash"} | line | environment
+    join_split_words(env)
+    done = CliRunner().invoke(app, [], env=env, prog_name="rmqfast")
+    assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout.split()
 
 
