@@ -12,7 +12,7 @@ from inspect import isfunction
 from typing import Any
 
 from rmqfast import Producer, TransactionProducer, aio
-from rmqfast.client.instance.route_updater import RouteUpdater
+from rmqfast.client.instance.routes import RouteUpdater
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.remoting import Connections, RemotingClient
 from tests.waiting import PATIENCE

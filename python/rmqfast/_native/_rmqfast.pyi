@@ -12,11 +12,12 @@ from rmqfast.client.producer.hooks import HookedSends, Hooks, SendHook
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.selectors import QueueSelector
 from rmqfast.client.producer.send_result import SendCallback, SendResult
-from rmqfast.errors import RmqError
+from rmqfast.errors import ClientError, RmqError
 from rmqfast.message import Message, MessageExt, MessageQueue
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from rmqfast.remoting.response import Response
 from rmqfast.remoting.server_options import ServerOptions
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
@@ -45,6 +46,7 @@ __all__ = [
     "MessageEncoder",
     "MessageSender",
     "MessageView",
+    "NameServers",
     "Outgoing",
     "PublishQueues",
     "Puller",
@@ -91,6 +93,7 @@ __all__ = [
     "names_a_cluster",
     "namespace_of_endpoint",
     "newest_copy",
+    "no_route_error",
     "panic",
     "parse_message_id",
     "parse_name_servers",
@@ -848,6 +851,35 @@ class InFlight:
     def count(self) -> int: ...
     @property
     def bytes(self) -> int: ...
+
+@final
+class NameServers:
+    """The name servers of a client: shuffled, one chosen, the next one when that does not answer.
+
+    Args:
+        addresses: `host:port` each.
+        connections: Its `request` asks.
+        warn: Is called with a line for the log where another name server is asked from now on.
+
+    Source: `NettyRemotingClient.getAndCreateNameserverChannel`.
+    """
+
+    def __new__(cls, addresses: Sequence[str], connections: object, warn: Callable[[str], object]) -> NameServers: ...
+    @property
+    def addresses(self) -> list[str]: ...
+    @property
+    def chosen(self) -> str | None:
+        """The address that gets the next request."""
+    def check(self) -> None:
+        """Raises `ClientError` (10004) if there is no name server."""
+    def request(self, code: int, ext_fields: Mapping[str, str] | None = None, *, timeout: float = 3.0) -> Response:
+        """Asks one name server after the other until one answers.
+
+        Raises `ClientError` (10004) if there is none, `RemotingConnectError` with each failure if none answers.
+        """
+
+def no_route_error(topic: str, refusal: tuple[int, str] | None = None) -> ClientError:
+    """The error for a topic without a route: 10005, with the code and the remark of the name server."""
 
 @final
 class RouteTable:

@@ -11,7 +11,7 @@ import pytest
 from rmqfast import EmbeddedCluster, Message
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.members import Members
-from rmqfast.client.instance.route_updater import LATER, SOON, MissingRoutes
+from rmqfast.client.instance.routes import LATER, SOON, MissingRoutes
 from rmqfast.client.lite_pull import LitePullConsumer
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import PushConsumer

@@ -8,7 +8,7 @@ import pytest
 
 from rmqfast._native import RouteTable
 from rmqfast.client.instance.members import Members
-from rmqfast.client.instance.route_updater import RouteUpdater
+from rmqfast.client.instance.routes import RouteUpdater
 from rmqfast.errors import ClientError, RemotingConnectError, ResponseError
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 from tests.client.instance.doubles import FakeConsumer, FakeProducer, route_of

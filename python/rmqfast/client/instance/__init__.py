@@ -6,8 +6,7 @@ from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import ServiceState
 from rmqfast.client.instance.instance import ClientInstance
 from rmqfast.client.instance.members import ConsumerInner, ConsumeType, MessageModel, ProducerInner
-from rmqfast.client.instance.name_servers import ClientErrorCode
-from rmqfast.client.instance.routes import FoundBroker
+from rmqfast.client.instance.routes import ClientErrorCode, FoundBroker
 from rmqfast.client.instance.scheduler import Handle, Scheduler
 
 __all__ = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rmqfast.client.instance.name_servers import NameServers
+from rmqfast._native import NameServers
 from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Connections, Header, RequestCode, Response, ResponseCode, fastjson

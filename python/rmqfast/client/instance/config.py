@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rmqfast._native import namespace_of_endpoint, parse_name_servers
 from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.client.instance.ids import build_client_id, pid_instance_name
-from rmqfast.client.instance.name_servers import namespace_of_endpoint, parse_name_servers
 from rmqfast.errors import ArgumentError, ArgumentTypeError
 from rmqfast.paths import local_path
 from rmqfast.remoting import RequestCode, TlsOptions

@@ -9,17 +9,15 @@ import os
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from rmqfast._native import RouteTable
+from rmqfast._native import NameServers, RouteTable
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.broker_requests import BrokerRequests, decode_message
 from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.heartbeats import Heartbeats, Reconnects
 from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Members, ProducerInner
-from rmqfast.client.instance.name_servers import NameServers
 from rmqfast.client.instance.request_futures import RequestFutures
-from rmqfast.client.instance.route_updater import AUTO_CREATE_TOPIC, MissingRoutes, RouteUpdater, unreachable
-from rmqfast.client.instance.routes import FoundBroker
+from rmqfast.client.instance.routes import AUTO_CREATE_TOPIC, FoundBroker, MissingRoutes, RouteUpdater, unreachable
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
@@ -62,7 +60,7 @@ class ClientInstance:
             connect_timeout=config.connect_timeout,
         )
         self.api: Final = ClientApi(
-            self.connections, NameServers(names, self.connections), timeout=config.request_timeout
+            self.connections, NameServers(names, self.connections, _log.warning), timeout=config.request_timeout
         )
         self._updater = RouteUpdater(self.routes, self._members, self.api.topic_route)
         self._missing = MissingRoutes(self._members, self._updater.update)

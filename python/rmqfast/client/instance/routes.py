@@ -1,8 +1,41 @@
-"""A broker that may be read from."""
+"""Keeps routes fresh, and passes them on to consumers and producers.
+
+Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import IntEnum
 from typing import NamedTuple
+
+from rmqfast._native import RouteTable, no_route_error, subscribe_queues
+from rmqfast.client.instance.members import Members
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.errors import ClientError, RemotingError, ResponseError
+from rmqfast.logs import QuietLock, logger_of
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from rmqfast.system import monotonic
+
+_log = logger_of(__name__)
+
+AUTO_CREATE_TOPIC = "TBW102"
+_WAIT_FOR_LOCK = 3.0
+#: Seconds for which a missing topic is asked for at each look; then at each tenth.
+SOON = 60.0
+LATER = 10
+
+
+class ClientErrorCode(IntEnum):
+    """The codes of errors that no server answered with."""
+
+    CONNECT_BROKER_EXCEPTION = 10001
+    ACCESS_BROKER_TIMEOUT = 10002
+    BROKER_NOT_EXIST_EXCEPTION = 10003
+    NO_NAME_SERVER_EXCEPTION = 10004
+    NOT_FOUND_TOPIC_EXCEPTION = 10005
+    REQUEST_TIMEOUT_EXCEPTION = 10006
+    CREATE_REPLY_MESSAGE_EXCEPTION = 10007
 
 
 class FoundBroker(NamedTuple):
@@ -17,3 +50,161 @@ class FoundBroker(NamedTuple):
     address: str
     is_slave: bool
     version: int
+
+
+class RouteUpdater:
+    """Fetches routes, one at a time.
+
+    Args:
+        routes: Keeps the routes.
+        members: Get the new routes.
+        fetch: Gets the route of a topic from a name server.
+        timeout: How long to wait for another fetch, in seconds; 3, as Java.
+    """
+
+    def __init__(
+        self,
+        routes: RouteTable,
+        members: Members,
+        fetch: Callable[[str], TopicRouteData],
+        *,
+        timeout: float = _WAIT_FOR_LOCK,
+    ) -> None:
+        self._routes, self._members, self._fetch, self._timeout = routes, members, fetch, timeout
+        self._lock = QuietLock()
+        self._failures: dict[str, ResponseError] = {}
+        self._is_out = self._is_closed = False
+
+    def close(self) -> None:
+        """Stops warnings about name servers: the connections are about to close."""
+        self._is_closed = True
+
+    def update(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
+        """Fetches the route of a topic.
+
+        Args:
+            topic: The topic.
+            default_topic: The topic after which a missing topic would be created.
+            default_queue_nums: How many queues that would have.
+
+        Returns:
+            Whether the route is new. If the name server has no such topic, the old route stays.
+
+        Raises:
+            ClientError: There is no name server, or none answers.
+        """
+        if not self._lock.acquire(timeout=self._timeout):
+            _log.warning("the route of topic %s is not updated: another one is still waited for", topic)
+            return False
+        try:
+            route = self._fetched(topic, default_topic)
+            if route is None:
+                return False
+            # the broker makes a topic that is not there, with so many queues, when the first message arrives
+            return self._take(topic, route, None if default_topic is None else default_queue_nums)
+        finally:
+            self._lock.release()
+
+    def update_all(self) -> None:
+        """Fetches the routes of all topics of consumers and producers; stops if no name server answers.
+
+        Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`, by its timer.
+        """
+        for topic in self._members.topics():
+            try:
+                self.update(topic)
+            except ClientError as error:
+                # one warning for an outage, not one for each round
+                (_log.debug if self._is_out or self._is_closed else _log.warning)("routes are not updated: %s", error)
+                self._is_out = True
+                return
+        if self._is_out:
+            _log.info("routes are updated again")
+        self._is_out = False
+
+    def no_route(self, topic: str) -> ClientError:
+        """Builds the error for a topic without a route.
+
+        Source: `DefaultMQProducerImpl.sendDefaultImpl`.
+        """
+        failure = self._failures.get(topic)
+        return no_route_error(topic, None if failure is None else (failure.code, failure.remark))
+
+    def _fetched(self, topic: str, default_topic: str | None) -> TopicRouteData | None:
+        try:
+            route = self._fetch(topic if default_topic is None else default_topic)
+        except ResponseError as error:
+            # what it was raised through has the clients that asked, which nobody else may have any more
+            error = error.with_traceback(None)
+            # neither has to be there: brokers make the one for a heartbeat, the other only if they create topics
+            if not topic.startswith(RETRY_PREFIX) and topic != AUTO_CREATE_TOPIC:
+                _log.info("no route of topic %s: %s", topic, error)
+            self._failures[topic] = error
+            return None
+        except RemotingError as error:
+            raise unreachable(error) from error
+        self._failures.pop(topic, None)
+        return route
+
+    def _take(self, topic: str, route: TopicRouteData, new_topic_queues: int | None) -> bool:
+        was_known = self._routes.get(topic) is not None
+        is_new = self._routes.put(topic, route, new_topic_queues=new_topic_queues)
+        # a consumer that came after the last fetch lacks the queues of a route that has not changed
+        if not is_new and not self._members.lacks_queues(topic):
+            return False
+        _log.info("the route of topic %s is %s", topic, "another one" if was_known else "known")
+        queues = subscribe_queues(topic, self._routes.get(topic) or route)
+        for group, consumer in self._members.consumers().items():
+            try:
+                consumer.update_topic_subscribe_info(topic, queues)
+            except Exception:  # noqa: BLE001 - the others are notified, too
+                _log.exception("group %s did not take the route of topic %s", group, topic)
+        return True
+
+
+def unreachable(error: RemotingError) -> ClientError:
+    """The error for name servers of which none answers."""
+    return ClientError(
+        str(error),
+        response_code=ClientErrorCode.CONNECT_BROKER_EXCEPTION,
+        next_step="see that a name server runs there and that name_server is its address; what runs goes on by itself",
+    )
+
+
+class MissingRoutes:
+    """Fetches missing routes of subscribed topics often, so that the first messages are pulled soon.
+
+    Java's clients ask every 30 seconds.
+    """
+
+    def __init__(
+        self, members: Members, update: Callable[[str], bool], *, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._members, self._update, self._clock = members, update, clock
+        self._since: dict[str, float] = {}
+        self._looks = 0
+
+    def look(self) -> bool:
+        """Fetches the missing routes; returns whether one was found.
+
+        Stops if no name server answers: `RouteUpdater.update_all` warns of that.
+        """
+        now, is_one_new = self._clock(), False
+        self._looks += 1
+        lacking = self._lacking()
+        self._since = {topic: self._since.get(topic, now) for topic in lacking}
+        for topic, since in self._since.items():
+            if now - since < SOON or self._looks % LATER == 0:
+                try:
+                    is_one_new |= self._update(topic)
+                except ClientError:
+                    return is_one_new
+        return is_one_new
+
+    def _lacking(self) -> list[str]:
+        """Topics without queues, except retry topics, which brokers create on a heartbeat."""
+        return [
+            topic
+            for topic in self._members.subscribed_topics()
+            if not topic.startswith(RETRY_PREFIX) and self._members.lacks_queues(topic)
+        ]

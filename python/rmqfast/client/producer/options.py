@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rmqfast.arguments import check_fields, suggests_names
-from rmqfast.client.instance.route_updater import AUTO_CREATE_TOPIC
+from rmqfast.client.instance.routes import AUTO_CREATE_TOPIC
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import ResponseCode
 

@@ -14,7 +14,7 @@ mod topic;
 
 pub use broker::{Bounds, BrokerCall, FoundMessage, QueueState};
 pub use heartbeat::Heartbeats;
-pub use name_servers::NameServers;
+pub use name_servers::{AskError, NameServers};
 pub use requests::{CheckInterrupt, Cluster, ClusterOptions, NO_ANSWER, Translate};
 pub use route::{TopicRoute, readable_queues};
 pub use route_data::{BrokerData, QueueData, RouteData};

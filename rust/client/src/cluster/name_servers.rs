@@ -1,7 +1,7 @@
 //! The name servers of a client: one is asked, until it does not answer; then the next one.
 //!
 //! Source: `NettyRemotingClient.getAndCreateNameserverChannel`, `ClientErrorCode`.
-use crate::error::{Error, Result};
+use crate::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,11 +15,21 @@ pub struct NameServers {
     chosen: AtomicUsize,
 }
 
+/// Why there is no answer of a name server.
+#[derive(Debug)]
+pub enum AskError<E> {
+    /// The connection failed, with these words: the next one is asked.
+    NoAnswer(String),
+    /// Another error, of which no name server is to blame.
+    Other(E),
+}
+
 impl NameServers {
-    /// Begins anywhere: clients spread over the name servers.
-    pub fn new(addresses: Vec<String>) -> Self {
-        let chance = RandomState::new().hash_one(0) as usize;
-        Self { chosen: AtomicUsize::new(chance % addresses.len().max(1)), addresses }
+    /// Shuffles the addresses: clients spread over the name servers.
+    pub fn new(mut addresses: Vec<String>) -> Self {
+        let chance = RandomState::new();
+        addresses.sort_by_cached_key(|address| chance.hash_one(address));
+        Self { addresses, chosen: AtomicUsize::new(0) }
     }
 
     pub fn addresses(&self) -> &[String] {
@@ -33,7 +43,7 @@ impl NameServers {
 
     /// # Errors
     /// [`Error::Client`]: there is no name server.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<(), Error> {
         if !self.addresses.is_empty() {
             return Ok(());
         }
@@ -48,32 +58,26 @@ impl NameServers {
     /// Asks one name server after the other until one answers; `warn` hears of those that do not.
     ///
     /// # Errors
-    /// The inner one: each failure, as no name server answers. The outer one: another error than that of a connection, or an
-    /// interrupt.
-    pub fn ask<T>(
+    /// The inner one: each failure, as no name server answers. The outer one: that of [`AskError::Other`].
+    pub fn ask<T, E>(
         &self,
-        mut ask: impl FnMut(&str) -> Result<T>,
+        mut ask: impl FnMut(&str) -> Result<T, AskError<E>>,
         mut warn: impl FnMut(String),
-    ) -> Result<Result<T, Vec<String>>> {
+    ) -> Result<Result<T, Vec<String>>, E> {
         let mut failures = Vec::new();
         for _ in &self.addresses {
             let chosen = self.chosen.load(Ordering::Relaxed);
             let address = &self.addresses[chosen];
             match ask(address) {
-                // whoever gave up has no use for another name server, and this one is not to blame
-                Err(Error::Remoting(
-                    error @ (rmqfast_remoting::Error::Interrupted | rmqfast_remoting::Error::Forked),
-                )) => {
-                    return Err(error.into());
-                }
-                Err(Error::Remoting(error)) => {
-                    failures.push(failure(address, &error));
+                Ok(answer) => return Ok(Ok(answer)),
+                Err(AskError::Other(error)) => return Err(error),
+                // as in Java, only one that does not answer makes the client choose another
+                Err(AskError::NoAnswer(text)) => {
+                    failures.push(failure(address, text));
                     if let Some(text) = self.choose_after(chosen) {
                         warn(text);
                     }
                 }
-                // as in Java, only one that does not answer makes the client choose another
-                answer => return answer.map(Ok),
             }
         }
         Ok(Err(failures))
@@ -90,20 +94,17 @@ impl NameServers {
 }
 
 /// A failure with its address, which the error of a refused connection names already.
-fn failure(address: &str, error: &rmqfast_remoting::Error) -> String {
-    match error {
-        rmqfast_remoting::Error::Connect { .. } => error.to_string(),
-        _ => format!("connect to <{address}> failed: {error}"),
-    }
+fn failure(address: &str, text: String) -> String {
+    let is_named = text.starts_with(&format!("connect to <{address}>"));
+    if is_named { text } else { format!("connect to <{address}> failed: {text}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refuse(address: &str) -> Result<()> {
-        let source = std::io::Error::other("refused");
-        Err(rmqfast_remoting::Error::Connect { address: address.to_owned(), source }.into())
+    fn refuse(_: &str) -> Result<(), AskError<()>> {
+        Err(AskError::NoAnswer("refused".to_owned()))
     }
 
     #[test]
@@ -114,7 +115,8 @@ mod tests {
             let mut warnings = Vec::new();
             let failures = servers.ask(refuse, |text| warnings.push(text)).expect("no interrupt").expect_err("nobody");
             for address in &addresses {
-                assert_eq!(failures.iter().filter(|text| text.contains(&format!("<{address}>"))).count(), 1);
+                let failure = format!("connect to <{address}> failed: refused");
+                assert_eq!(failures.iter().filter(|text| **text == failure).count(), 1);
             }
             assert_eq!((warnings.len(), servers.chosen()), (3, Some(addresses[first].as_str())));
         }
@@ -129,6 +131,14 @@ mod tests {
             servers.ask(ask, |text| warnings.push(text)).expect("no interrupt").expect("b answers");
         }
         assert_eq!((servers.chosen(), warnings.len()), (Some("b:2"), 1));
+    }
+
+    #[test]
+    fn clients_do_not_all_ask_the_same_one() {
+        let addresses: Vec<String> = ["a:1", "b:2", "c:3"].map(str::to_owned).into();
+        let chosen = |_| NameServers::new(addresses.clone()).chosen().map(str::to_owned);
+        let all: std::collections::HashSet<_> = (0..200).filter_map(chosen).collect();
+        assert_eq!(all.len(), 3);
     }
 
     #[test]

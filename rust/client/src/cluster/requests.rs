@@ -1,7 +1,7 @@
 //! Asks name servers and brokers, and waits for their answers.
 //!
 //! Source: `MQClientAPIImpl`, `ClientErrorCode`.
-use super::name_servers::NameServers;
+use super::name_servers::{AskError, NameServers};
 use super::route_data::RouteData;
 use crate::error::{Error, Result};
 use crate::puller::{Sign, texts};
@@ -123,7 +123,16 @@ impl Cluster {
     /// # Errors
     /// [`Error::Response`]: it answers with an error. [`Error::Client`]: none answers; the text has each failure.
     pub fn ask_name_server(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
-        let asked = self.name_servers.ask(|address| self.ask(address, ask), |text| self.warn(text))?;
+        let no_answer = |error| match error {
+            // whoever gave up has no use for another name server, and this one is not to blame
+            Error::Remoting(rmqfast_remoting::Error::Interrupted | rmqfast_remoting::Error::Forked) => {
+                AskError::Other(error)
+            }
+            Error::Remoting(error) => AskError::NoAnswer(error.to_string()),
+            error => AskError::Other(error),
+        };
+        let one = |address: &str| self.ask(address, ask).map_err(no_answer);
+        let asked = self.name_servers.ask(one, |text| self.warn(text))?;
         let failures = match asked {
             Ok(answer) => return Ok(answer),
             Err(failures) => failures,
