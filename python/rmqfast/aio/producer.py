@@ -107,7 +107,7 @@ class Producer:
             member.check_running()
             return member.sender.begin_send(message, queue, deadline - monotonic(), selector, argument)
 
-        return await self._sent(await self._begun_send((message,), begin))
+        return await self._drive(await self._begun_send((message,), begin))
 
     @documented_like(blocking.Producer.send_ordered)
     async def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
@@ -187,7 +187,7 @@ class Producer:
             shown = messages if isinstance(messages, Sequence) else ()
             return member.sender.begin_send(made, queue, deadline - monotonic(), messages=shown)
 
-        return await self._sent(await self._begun_send(messages, begin))
+        return await self._drive(await self._begun_send(messages, begin))
 
     async def _begun_send(self, messages: Sequence[Message] | Frame, begin: Callable[[], LoopSend]) -> LoopSend:
         """A send, begun here where its topic is known and there is little to compress, otherwise on a thread."""
@@ -198,14 +198,14 @@ class Producer:
         if is_small and (not messages or member.sender.knows(messages[0].topic)):  # type: ignore[index]  # a sequence
             return begin()
 
-        def prepared() -> LoopSend:
+        def prepare() -> LoopSend:
             send = begin()
             send.encode()
             return send
 
-        return await self._calls.ask_on(self._senders, prepared)
+        return await self._calls.ask_on(self._senders, prepare)
 
-    async def _sent(self, send: LoopSend) -> SendResult:
+    async def _drive(self, send: LoopSend) -> SendResult:
         """Makes attempts until one has stored the message; no thread waits for their ends."""
         while True:
             send.begin()

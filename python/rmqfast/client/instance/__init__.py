@@ -1,4 +1,4 @@
-"""What clients share: configuration, connections, routes, heartbeats, timers; Java's `MQClientInstance` and more."""
+"""Parts that clients share: configuration, connections, routes, heartbeats, timers; Java's `MQClientInstance`."""
 
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.arguments import ClientArguments, TracedClientArguments

@@ -29,7 +29,7 @@ NAME_SERVER_VARIABLE = "NAMESRV_ADDR"
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClientConfig:
-    """How to reach a cluster, with all intervals and timeouts.
+    """Addresses, accounts, intervals and timeouts of a client.
 
     Intervals and timeouts are seconds, or timedeltas. Name servers are never looked up by HTTP.
 

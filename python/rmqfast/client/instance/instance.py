@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 class ClientInstance:
-    """What the clients of one id share; `of` finds or makes it, `release` gives it back."""
+    """Connections, routes and timers of all clients with one id."""
 
     def __init__(self, config: ClientConfig, client_id: str) -> None:
         self.client_id: Final = client_id

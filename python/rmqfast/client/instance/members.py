@@ -36,7 +36,7 @@ class ConsumerInner(Protocol):
 
     @property
     def consume_from_where(self) -> str:
-        """Where a new group begins: a name of RocketMQ's `ConsumeFromWhere`."""
+        """A name of RocketMQ's `ConsumeFromWhere`, for a new group."""
 
     @property
     def is_unit_mode(self) -> bool:
@@ -107,7 +107,7 @@ class Members:
         """
         with self._lock:
             if self._consumers.setdefault(group, consumer) is not consumer:
-                raise _taken("consumer", group)
+                raise _has_member("consumer", group)
 
     def add_producer(self, group: str, producer: ProducerInner) -> None:
         """Adds a producer.
@@ -119,7 +119,7 @@ class Members:
         """
         with self._lock:
             if self._producers.setdefault(group, producer) is not producer:
-                raise _taken("producer", group)
+                raise _has_member("producer", group)
 
     def remove_consumer(self, group: str) -> bool:
         """Removes a consumer; returns whether there was one."""
@@ -159,7 +159,7 @@ class Members:
         return any(consumer.is_subscribe_topic_need_update(topic) for consumer in self.consumers().values())
 
 
-def _taken(kind: str, group: str) -> ClientError:
+def _has_member(kind: str, group: str) -> ClientError:
     return ClientError(
         f"The {kind} group[{group}] has been created before, specify another name please.",
         next_step=f"one client id has one {kind} of a group: shut the other one down, or give another instance_name",

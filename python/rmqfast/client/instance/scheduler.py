@@ -156,7 +156,7 @@ class Scheduler:
                 self._idle += 1
 
     def _next(self) -> Callable[[], object] | None:
-        """What is due; the thread is idle until then."""
+        """Waits for the next due call."""
         with self._changed:
             while not self._is_stopped:
                 now = monotonic()

@@ -1,4 +1,4 @@
-"""Where the threads of this process are."""
+"""Stacks of the threads of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sends: `Producer`, `TransactionProducer`; Java's `DefaultMQProducer`, `TransactionMQProducer`."""
+"""Producers: `Producer`, `TransactionProducer`; Java's `DefaultMQProducer`, `TransactionMQProducer`."""
 
 from rmqfast.client.instance import ClientInstance, ServiceState
 from rmqfast.client.instance.ids import create_unique_id

@@ -27,7 +27,7 @@ _DELAYING = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", 
 
 
 class CommunicationMode(StrEnum):
-    """Who waits for the answer to a send."""
+    """The caller of a send: it waits, is called back, or never knows."""
 
     SYNC = "SYNC"
     ASYNC = "ASYNC"
@@ -91,7 +91,7 @@ class SendHook(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in logs."""
+        """The name in logs."""
 
     def before(self, context: SendContext) -> None:
         """A message is about to be sent."""
@@ -102,7 +102,7 @@ class SendHook(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionContext:
-    """How a transaction ended.
+    """The end of a transaction.
 
     Attributes:
         producer_group: The group, with its namespace.
@@ -133,18 +133,18 @@ class EndTransactionHook(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in logs."""
+        """The name in logs."""
 
     def end_transaction(self, context: EndTransactionContext) -> None:
         """A transaction has ended, or nobody knows how."""
 
 
-class _Named(Protocol):
+class _HasName(Protocol):
     @property
     def name(self) -> str: ...
 
 
-H = TypeVar("H", bound=_Named)
+H = TypeVar("H", bound=_HasName)
 
 
 class Hooks(Generic[H]):
@@ -188,7 +188,7 @@ class HookedSends:
             self._group, messages, queue, address, CommunicationMode(mode), kind, made.unique_id, len(made)
         )
         self._hooks.tell(lambda hook: hook.before(context))
-        return context, made if context.messages is messages else self._replaced(context.messages, made)
+        return context, made if context.messages is messages else self._replace(context.messages, made)
 
     def after(self, context: SendContext, end: SendResult | RmqError | None) -> None:
         """Tells the hooks how an attempt ended; `None` of a one-way send."""
@@ -198,7 +198,7 @@ class HookedSends:
             context.error = end
         self._hooks.tell(lambda hook: hook.after(context))
 
-    def _replaced(self, messages: Sequence[Message], made: Outgoing) -> Outgoing:
+    def _replace(self, messages: Sequence[Message], made: Outgoing) -> Outgoing:
         """The request of what hooks put in a message's place, with the same ids; as it was, where that cannot be."""
         ids = made.unique_id.split(",")
         try:
@@ -215,7 +215,7 @@ class HookedSends:
 
 
 def transaction_properties(group: str) -> list[tuple[str, str]]:
-    """What a half message has more."""
+    """The properties that mark a half message."""
     return [("TRAN_MSG", "true"), ("PGROUP", group)]
 
 

@@ -40,7 +40,7 @@ class Batches:
         if not isinstance(messages, Sequence):
             return one_batch_of(self.of_rows(messages, topic, sys.maxsize))
         self._check(messages)
-        made = self._made(messages)
+        made = self._encode(messages)
         check_batch_size(len(made), self._options.max_message_size)
         return made
 
@@ -57,7 +57,7 @@ class Batches:
             return [(rows, ()) for rows in self.of_rows(messages, topic, batch_size)]
         self._check(messages)
         parts = parts_of(messages, self._options.max_message_size, batch_size)
-        return [(self._made(part), part) for part in parts]
+        return [(self._encode(part), part) for part in parts]
 
     def of_rows(self, rows: Frame, topic: str | None, batch_size: int) -> list[Outgoing]:
         """All rows, in batches of one topic and of so many messages each, or as many as one may have bytes.
@@ -73,9 +73,11 @@ class Batches:
             got = type(rows).__name__
             raise ArgumentTypeError(f"messages: expected a sequence or a frame, got a {got}: write list(messages)")
         with index_explained(rows):
-            return self._encoder.encode_rows(batches, topic, self._wrapped, most_bytes=most, most_count=batch_size)
+            return self._encoder.encode_rows(
+                batches, topic, self._sendable_topic, most_bytes=most, most_count=batch_size
+            )
 
-    def _made(self, messages: Sequence[Message]) -> Outgoing:
+    def _encode(self, messages: Sequence[Message]) -> Outgoing:
         first = messages[0]
         return self._encoder.encode_batch(list(messages), wrap(self._namespace, first.topic), first.wait_store)
 
@@ -88,7 +90,7 @@ class Batches:
             if index == 0 or not 0 < len(message.body or b"") <= most:
                 check_message(message, max_message_size=most)
 
-    def _wrapped(self, topic: str) -> str:
+    def _sendable_topic(self, topic: str) -> str:
         check_sendable_topic(topic)
         return wrap(self._namespace, topic)
 
@@ -108,19 +110,19 @@ def check_batch(messages: Sequence[Message]) -> None:
     Source: `MessageBatch.generateFromList`.
     """
     if not messages:
-        raise _refused("expected messages, got none")
+        raise _batch_error("expected messages, got none")
     first = messages[0]
     for message in messages:
         if message.delay_level > 0 or "DELAY" in message.properties:
-            raise _refused("TimeDelayLevel is not supported for batching")
+            raise _batch_error("TimeDelayLevel is not supported for batching")
         if is_timed(message):  # Java sends it, and the broker delivers it at once
-            raise _refused("a delay is not supported for batching, send each message by itself")
+            raise _batch_error("a delay is not supported for batching, send each message by itself")
         if message.topic.startswith(_RETRY_PREFIX):
-            raise _refused("Retry Group is not supported for batching")
+            raise _batch_error("Retry Group is not supported for batching")
         if message.topic != first.topic:
-            raise _refused("The topic of the messages in one batch should be the same")
+            raise _batch_error("The topic of the messages in one batch should be the same")
         if message.wait_store != first.wait_store:
-            raise _refused("The waitStoreMsgOK of the messages in one batch should the same")
+            raise _batch_error("The waitStoreMsgOK of the messages in one batch should the same")
 
 
 def check_batch_size(size: int, most: int) -> None:
@@ -159,9 +161,9 @@ def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
     Source: `MessageBatch.generateFromList`, `Validators.checkMessage`.
     """
     if not batches:
-        raise _refused("expected messages, got none")
+        raise _batch_error("expected messages, got none")
     if len({each.topic for each in batches}) > 1:
-        raise _refused("The topic of the messages in one batch should be the same")
+        raise _batch_error("The topic of the messages in one batch should be the same")
     if len(batches) > 1:
         raise ClientError(
             "the message body size over max value",
@@ -200,5 +202,5 @@ def _texts(message: Message) -> list[tuple[str, str]]:
     return [*named, *message.properties.items()] if message.properties else named
 
 
-def _refused(reason: str) -> ClientError:
+def _batch_error(reason: str) -> ClientError:
     return ClientError(f"Failed to initiate the MessageBatch: {reason}")

@@ -1,4 +1,4 @@
-"""How a producer sends.
+"""Options of a producer.
 
 Source: `DefaultMQProducer`.
 """
@@ -28,7 +28,7 @@ RETRY_RESPONSE_CODES = frozenset(
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProducerOptions:
-    """How a producer sends.
+    """Retries, compression and limits of a producer.
 
     Attributes:
         create_topic_key: The topic whose settings a broker uses when it creates a missing topic.

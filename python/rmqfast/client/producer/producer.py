@@ -70,7 +70,7 @@ class Producer:
 
     @property
     def options(self) -> ProducerOptions:
-        """How it sends."""
+        """Its retries, compression and limits."""
         return self.member.options
 
     @property
@@ -80,7 +80,7 @@ class Producer:
 
     @property
     def client_id(self) -> str:
-        """What brokers know this client as.
+        """The name of this client at brokers.
 
         Raises:
             ClientError: It is not started.
@@ -328,7 +328,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> None:
-        """As `request`, without waiting.
+        """Sends a request without waiting.
 
         `on_done` is called once with the reply or the error, on a thread that only such calls are made on.
 
@@ -480,7 +480,7 @@ class Producer:
     def _send_request(
         self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
     ) -> SendRequest:
-        """What sends a request, with the properties that say who asks."""
+        """Checks a request; returns a function that sends it with the properties that name the client."""
         member = self.member
         member.check_running()
         topic = member.sender.queues_for(message).topic

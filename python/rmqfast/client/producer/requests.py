@@ -33,7 +33,7 @@ Added: TypeAlias = list[tuple[str, str]]
 SendRequest: TypeAlias = Callable[[Added, SendCallback, float], None]
 
 
-class _Received(Protocol):
+class _HasProperties(Protocol):
     @property
     def properties(self) -> Mapping[str, str]: ...
 
@@ -56,7 +56,7 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
     ended: Future[MessageView | RmqError] = new_future()
     correlation_id = futures.open(ended.set_result)
     try:
-        send(_added(correlation_id, client_id, timeout), _sent(futures, correlation_id, topic), timeout)
+        send(_request_properties(correlation_id, client_id, timeout), _on_sent(futures, correlation_id, topic), timeout)
         with suppress(TimeoutError):
             ended.result(max(0.0, deadline - monotonic()))
     finally:
@@ -73,24 +73,24 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
 def request_async(  # noqa: PLR0917 - as above, and who is told
     send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
 ) -> None:
-    """As `request`, for nobody who waits; where this raises, nobody is called."""
+    """Sends a request and calls back with the reply or the error; not where this raises."""
     correlation_id = futures.open(on_done, timeout=timeout)
     try:
-        send(_added(correlation_id, client_id, timeout), _sent(futures, correlation_id, topic), timeout)
+        send(_request_properties(correlation_id, client_id, timeout), _on_sent(futures, correlation_id, topic), timeout)
     except BaseException:
         futures.forget(correlation_id)
         raise
 
 
 def not_replied(topic: str, timeout: float) -> RequestTimeoutError:
-    """What is said where a request was sent, and nobody replied within so many seconds."""
+    """The error of a request that nobody replied to within so many seconds."""
     return RequestTimeoutError(
         f"send request message to <{topic}> OK, but wait reply message timeout, {timeout * 1000:.0f} ms.",
         next_step="see that a consumer of the topic replies with create_reply_message, or wait for longer",
     )
 
 
-def create_reply_message(request: _Received, body: bytes) -> Message:
+def create_reply_message(request: _HasProperties, body: bytes) -> Message:
     """The reply to a message that was sent by `Producer.request`; it is sent as any other message.
 
     Args:
@@ -119,11 +119,11 @@ def create_reply_message(request: _Received, body: bytes) -> Message:
     return Message(f"{cluster}_{_REPLY_TOPIC}", body, properties={_MESSAGE_TYPE: _REPLY, **taken})
 
 
-def _added(correlation_id: str, client_id: str, timeout: float) -> Added:
+def _request_properties(correlation_id: str, client_id: str, timeout: float) -> Added:
     return [(CORRELATION_ID, correlation_id), (REPLY_TO_CLIENT, client_id), (TTL, f"{timeout * 1000:.0f}")]
 
 
-def _sent(futures: RequestFutures, correlation_id: str, topic: str) -> SendCallback:
+def _on_sent(futures: RequestFutures, correlation_id: str, topic: str) -> SendCallback:
     def ended(sent: SendResult | RmqError) -> None:
         if isinstance(sent, RmqError):
             error = ClientError(f"send request message to <{topic}> fail", next_step=str(sent))

@@ -1,4 +1,4 @@
-"""How a send ended.
+"""The result of a send.
 
 Source: `SendResult`, `SendStatus`.
 """
@@ -16,7 +16,7 @@ DEFAULT_REGION = "DefaultRegion"
 
 
 class SendStatus(StrEnum):
-    """How safe a message is; it is stored in any case.
+    """The safety of a stored message.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, Producer, SendStatus
@@ -32,7 +32,7 @@ class SendStatus(StrEnum):
 
 
 class SendResult(NamedTuple):
-    """How a send ended.
+    """A stored message.
 
     Attributes:
         status: How safe the message is.

@@ -22,7 +22,7 @@ _END = None
 
 
 class LocalTransactionState(StrEnum):
-    """How a transaction ended.
+    """The end of a transaction.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, TransactionProducer
@@ -104,7 +104,7 @@ class TransactionListener(Protocol):
 
 
 class TransactionSendResult(NamedTuple):
-    """How a send in a transaction ended.
+    """The result of a send in a transaction.
 
     Attributes:
         send_result: How the send ended; its `transaction_id` is the id that the producer gave.

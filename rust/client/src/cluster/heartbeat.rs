@@ -1,4 +1,4 @@
-//! What tells a broker who is connected to it: `mqadmin producerConnection` shows whoever does.
+//! Heartbeats of a producer to its brokers; `mqadmin producerConnection` lists who sends them.
 //!
 //! Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`, `HeartbeatData`.
 use super::requests::Cluster;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// As often as `heartbeatBrokerInterval` of Java's clients.
+/// Java's `heartbeatBrokerInterval`.
 const INTERVAL: Duration = Duration::from_secs(30);
 
 /// The heartbeats of a producer to its brokers.

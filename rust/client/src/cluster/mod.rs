@@ -1,4 +1,4 @@
-//! What a job must know of topics before it reads them: where their queues are, where they begin and end, and since when.
+//! Name servers, routes, and the begin and end of queues.
 //!
 //! `Cluster` asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
 mod broker;

@@ -10,7 +10,7 @@ const THREADS: usize = 16;
 /// Between two looks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What `ask` says of each item, in their order. `interrupt` is called by this thread alone: it may belong to an interpreter.
+/// The answers of `ask` for each item, in their order. `interrupt` is called by this thread alone: it may belong to an interpreter.
 ///
 /// # Errors
 /// What `interrupt` says; what `ask` says is an item of the result.
@@ -64,7 +64,7 @@ pub fn each<I: Sync, T: Send>(
     Ok(by_place.into_iter().flatten().collect())
 }
 
-/// What `ask` says of each item, in their order. The first error ends it: whoever was not asked yet is not asked any more, so that a
+/// The answers of `ask` for each item, in their order. The first error ends it: whoever was not asked yet is not asked any more, so that a
 /// peer that keeps silent costs one wait, however many items it has.
 ///
 /// # Errors

@@ -23,20 +23,17 @@ pub type CheckInterrupt = dyn Fn() -> rmqfast_remoting::Result<()> + Send + Sync
 /// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
 pub const NO_ANSWER: i32 = 10001;
 
-/// How to reach a cluster.
+/// Addresses, TLS, accounts and timeouts of a cluster.
 #[derive(Clone)]
 pub struct ClusterOptions {
     /// `host:port` of each name server.
     pub name_servers: Vec<String>,
     /// TLS; without, connections are plain.
     pub tls: Option<ClientTls>,
-    /// Signs requests.
     pub sign: Option<Arc<Sign>>,
     /// Maps addresses of routes.
     pub translate: Option<Arc<Translate>>,
-    /// How long to wait for a connection.
     pub connect_timeout: Duration,
-    /// How long to wait for an answer.
     pub timeout: Duration,
     /// Ends the waits of all calls.
     pub interrupt: Arc<CheckInterrupt>,
@@ -57,7 +54,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Nobody is asked yet.
+    /// Asks nobody yet.
     ///
     /// # Errors
     /// [`Error::Client`]: there is no name server.
@@ -71,7 +68,6 @@ impl Cluster {
         Ok(Self { connections, name_servers, options, warnings: Mutex::default() })
     }
 
-    /// How the cluster is reached.
     pub fn options(&self) -> &ClusterOptions {
         &self.options
     }
@@ -99,7 +95,7 @@ impl Cluster {
         Err(Error::Response { code, remark, address })
     }
 
-    /// As [`ask`](Self::ask), whatever the answer's code is.
+    /// Asks a broker; an error code is an answer, too.
     ///
     /// # Errors
     /// [`Error::Remoting`]: there is no answer.
@@ -145,12 +141,11 @@ impl Cluster {
         })
     }
 
-    /// What is worth a warning since the last call.
+    /// The warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes what is worth a warning.
     pub fn warn(&self, text: String) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }

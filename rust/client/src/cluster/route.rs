@@ -1,4 +1,4 @@
-//! Where a topic's queues are.
+//! The readable queues of a topic and their brokers.
 //!
 //! Source: `TopicRouteData`, `MQClientInstance.topicRouteData2TopicSubscribeInfo`, `findBrokerAddressInSubscribe`.
 use super::route_data::{MASTER_ID, RouteData};
@@ -9,7 +9,6 @@ use std::sync::Arc;
 /// The readable queues of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicRoute {
-    /// The queues, sorted.
     pub queues: Vec<Queue>,
     /// By broker name, the address to read from: the master's, or else a slave's.
     pub addresses: BTreeMap<String, String>,

@@ -5,7 +5,7 @@ use crate::error::Error;
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Error as RemotingError, OwnedCommand};
 
-/// How safely a message is stored. One whose flush or slave was too late is stored, too.
+/// The safety of a stored message: with a flush or slave that was too late, it is stored as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendStatus {
     SendOk,
@@ -44,7 +44,6 @@ pub struct StoredMessage<'a> {
 /// An answer without a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An error code.
     Code(i32),
     /// Success without `msgId`, `queueId` or `queueOffset`.
     Incomplete,
@@ -78,7 +77,7 @@ impl<'a> StoredMessage<'a> {
         Ok(Self { status, offset_id, queue_id, queue_offset, transaction_id, region, is_traced })
     }
 
-    /// As [`of`](Self::of), with an error of this crate that names the broker.
+    /// Reads an answer; the error names the broker.
     ///
     /// # Errors
     /// [`Error::Response`]; [`Error::Remoting`]: the answer is incomplete.

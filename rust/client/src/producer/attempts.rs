@@ -14,7 +14,6 @@ const BROKER_NOT_EXIST: i32 = 10003;
 /// After which ends of an attempt a send is tried again.
 #[derive(Clone, Debug)]
 pub struct RetryRules {
-    /// How often.
     pub retries: usize,
     /// Brokers' refusals after which it is; after failures of a connection it always is.
     pub response_codes: HashSet<i32>,
@@ -22,7 +21,7 @@ pub struct RetryRules {
     pub retry_another_broker: bool,
     /// Whether the next attempt goes to another queue; not where the application chose one.
     pub moves: bool,
-    /// As Java's asynchronous sends: the queue keeps its number at the next broker, and the last error is the send's.
+    /// Java's asynchronous sends: the queue keeps its number at the next broker, and the last error is the send's.
     pub is_async: bool,
 }
 
@@ -40,14 +39,15 @@ impl RetryRules {
     }
 }
 
-/// How one attempt ended.
+/// The end of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
     /// The message is stored; `is_safe`: as safely as asked for.
-    Stored { is_safe: bool },
+    Stored {
+        is_safe: bool,
+    },
     /// The broker answered with an error code.
     Response(i32),
-    /// Nobody answers at the address.
     Connect,
     /// No answer in time.
     Timeout,
@@ -57,7 +57,7 @@ pub enum AttemptEnd {
     Remoting,
     /// The client could not ask, as with a broker that it does not know.
     Client,
-    /// What no broker is to blame for, as a fork.
+    /// Another error, of which no broker is to blame: a fork.
     Other,
 }
 
@@ -182,15 +182,15 @@ impl Attempts {
         self.is_stored
     }
 
-    /// What is said where all attempts failed.
+    /// The text of the error where all attempts failed.
     pub fn failed_text(&self, topic: &str, now: Instant) -> String {
         let cost = now.saturating_duration_since(self.began).as_millis();
-        let names = self.brokers.iter().map(|name| &**name);
+        let asked = self.brokers.iter().map(|name| &**name);
         // Java prints an array that has room for all attempts
         let total = self.rules.retries + 1;
-        let sent: Vec<&str> = names.chain(std::iter::repeat("null")).take(total.max(self.brokers.len())).collect();
-        let (times, sent) = (self.brokers.len(), sent.join(", "));
-        format!("Send [{times}] times, still failed, cost [{cost}]ms, Topic: {topic}, BrokersSent: [{sent}]")
+        let names: Vec<&str> = asked.chain(std::iter::repeat("null")).take(total.max(self.brokers.len())).collect();
+        let (times, names) = (self.brokers.len(), names.join(", "));
+        format!("Send [{times}] times, still failed, cost [{cost}]ms, Topic: {topic}, BrokersSent: [{names}]")
     }
 
     /// The code of the error of a send that failed.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// From so many milliseconds on, a broker is left alone for so many seconds.
 const PENALTIES: [(u64, u64); 5] = [(550, 30), (1000, 60), (2000, 120), (3000, 180), (15_000, 600)];
-/// What a call counts as that failed, in milliseconds.
+/// The latency of a call that failed, in milliseconds.
 const ISOLATION_LATENCY: u64 = 30_000;
 
 /// Chooses queues of brokers that answered fast of late.
@@ -86,7 +86,7 @@ impl FaultStrategy {
     }
 }
 
-/// How long a broker is left alone whose answer took so long.
+/// The time for which a broker is left alone after an answer that took so long.
 ///
 /// Source: `MQFaultStrategy.computeNotAvailableDuration`.
 fn not_available(latency_ms: u64) -> Duration {

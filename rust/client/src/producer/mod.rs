@@ -1,4 +1,4 @@
-//! How a producer sends: the queues of a topic, which of them is next, which failures are tried again.
+//! The rules of sends: the queues of a topic, the next one of them, the failures that are tried again.
 //!
 //! ```text
 //! PublishQueues ──► Attempts::begin ──► a request ──► Attempts::record ──► again, or the end

@@ -13,9 +13,7 @@ const FIXED: usize = 22;
 /// A row: what becomes a message. Texts are bytes, as whoever made a column of texts may have filled it with anything.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRow<'a> {
-    /// Its body.
     pub body: Option<&'a [u8]>,
-    /// The tag.
     pub tags: Option<&'a [u8]>,
     /// The keys, separated by spaces.
     pub keys: Option<&'a [u8]>,
@@ -25,12 +23,11 @@ pub struct BatchRow<'a> {
     pub flag: i64,
 }
 
-/// What all rows of a batch have in common.
+/// Limits and ids for the rows of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOptions<'a> {
     /// Bytes of a body at most.
     pub most_bytes: usize,
-    /// Rows at most.
     pub most_rows: usize,
     /// The instance that messages name, where the producer has one.
     pub instance_id: Option<&'a str>,
@@ -41,18 +38,15 @@ pub struct BatchOptions<'a> {
 /// A batch that takes more rows.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The body.
     pub body: Vec<u8>,
     /// Ids of all messages, with commas between.
     pub ids: String,
-    /// How many there are.
     pub rows: usize,
 }
 
 /// Why a row cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsendable {
-    /// What was expected in its place.
     Expected(String),
     /// A property that cannot be stored.
     Unstorable(Unstorable),

@@ -16,7 +16,6 @@ pub struct BatchMessage<'a> {
     pub flag: i32,
     /// Its body, not compressed.
     pub body: &'a [u8],
-    /// Its property string.
     pub properties: &'a str,
 }
 

@@ -10,18 +10,14 @@ pub const BATCH_CODE: i32 = 320;
 /// SEND_REPLY_MESSAGE_V2.
 pub const REPLY_CODE: i32 = 325;
 
-/// What a send says of a message, and where it goes.
+/// The fields of a send.
 #[derive(Clone, Copy, Debug)]
 pub struct SendHeader<'a> {
-    /// The producer's group.
     pub producer_group: &'a str,
-    /// The topic.
     pub topic: &'a str,
     /// The topic after whose settings a broker makes one that is missing, as `TBW102`.
     pub default_topic: &'a str,
-    /// How many queues it gets.
     pub default_topic_queue_nums: i32,
-    /// The queue.
     pub queue_id: i32,
     /// Compression and kind of transaction.
     pub sys_flag: i32,
@@ -29,11 +25,10 @@ pub struct SendHeader<'a> {
     pub born_timestamp: i64,
     /// The user's 32 bits.
     pub flag: i32,
-    /// The property string.
     pub properties: &'a str,
-    /// How often it was consumed in vain; of retry topics.
+    /// Failed deliveries; of retry topics.
     pub reconsume_times: i32,
-    /// How often it may be; of retry topics.
+    /// Their limit; of retry topics.
     pub max_reconsume_times: Option<i32>,
     /// Whether the producer is of a unit.
     pub is_unit_mode: bool,

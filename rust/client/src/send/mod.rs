@@ -1,4 +1,4 @@
-//! What a producer makes of a message: its id, its properties as one string, the header of its request, a batch of many.
+//! Encodes messages: ids, property strings, headers of requests, batches.
 mod batch;
 mod batch_body;
 mod body;

@@ -8,10 +8,8 @@ use std::fmt;
 const WAIT: &str = "WAIT";
 const INSTANCE_ID: &str = "INSTANCE_ID";
 
-/// What becomes properties.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties<'a> {
-    /// The tag.
     pub tags: Option<&'a str>,
     /// The keys, separated by spaces.
     pub keys: Option<&'a str>,
@@ -63,7 +61,7 @@ impl Properties<'_> {
         Ok(())
     }
 
-    /// As [`write`](Self::write), with the producer's instance, and with the id that is made unless the application chose one.
+    /// Appends the string with the producer's instance, and with an id that is made unless the application chose one.
     /// Returns the id.
     ///
     /// # Errors

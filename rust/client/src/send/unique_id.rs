@@ -40,7 +40,6 @@ impl UniqueIds {
         self.next_month.store(next_ms, Ordering::Release);
     }
 
-    /// The next id.
     #[inline]
     pub fn next(&self, now_ms: i64) -> UniqKey {
         let diff = now_ms.wrapping_sub(self.month_start.load(Ordering::Relaxed));

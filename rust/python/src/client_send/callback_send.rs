@@ -13,7 +13,7 @@ use rmqfast_remoting::{OwnedCommand, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a broker counts as that an asynchronous send could not be sent to.
+/// The latency of a broker that an asynchronous send could not be sent to.
 const NOT_SENT_LATENCY: Duration = Duration::from_secs(3);
 
 /// A send that nobody waits for. It has taken room, which its end gives back.
@@ -23,7 +23,7 @@ pub struct CallbackSend {
     queues: Arc<Py<PublishQueues>>,
     progress: Mutex<Progress>,
     callback: Py<PyAny>,
-    /// What hooks were told before.
+    /// The context of the hooks.
     context: Option<Py<PyAny>>,
 }
 

@@ -4,13 +4,11 @@ use crate::error::ArgumentError;
 use pyo3::prelude::*;
 use rmqfast_client::send::Properties;
 
-/// What all messages of a producer have in common.
+/// The fields that all messages of a producer share.
 pub struct Common {
-    /// The producer's group.
     pub group: String,
     /// The topic after whose settings a broker makes one that is missing, as `TBW102`.
     pub default_topic: String,
-    /// How many queues it gets.
     pub default_topic_queue_nums: i32,
     /// Whether the producer is of a unit.
     pub is_unit_mode: bool,
@@ -18,7 +16,6 @@ pub struct Common {
     pub compress_over: usize,
     /// The instance that messages name, where it has one.
     pub instance_id: Option<String>,
-    /// Makes ids.
     pub ids: Py<UniqueIds>,
 }
 

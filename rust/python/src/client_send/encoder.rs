@@ -1,8 +1,8 @@
 //! Makes requests of messages.
 use super::common::Common;
+use super::message_fields::{MessageFields, borrowed, number_of};
 use super::outgoing::{Body, Outgoing, Texts};
 use super::rows::{Most, batches_of};
-use super::taken::{Taken, borrowed, number_of};
 use super::unique_ids::{UniqueIds, now_ms};
 use crate::arrow::Batches;
 use crate::error::ArgumentError;
@@ -53,25 +53,25 @@ impl MessageEncoder {
         sys_flag: i32,
     ) -> PyResult<Outgoing> {
         let py = message.py();
-        let taken = Taken::of(message)?;
+        let fields = MessageFields::of(message)?;
         let now_ms = now_ms();
         let mut properties = String::with_capacity(OWN_TEXTS);
-        let unique_id = write_properties(&self.0, py, &taken, &added, now_ms, &mut properties)?;
-        let (body, compression) = body_of(&self.0, py, taken.body);
+        let unique_id = write_properties(&self.0, py, &fields, &added, now_ms, &mut properties)?;
+        let (body, compression) = body_of(&self.0, py, fields.body);
         Ok(Outgoing {
             common: self.0.clone(),
-            reconsume_times: number_of(&taken.pairs, &topic, "RECONSUME_TIME").unwrap_or(0),
-            max_reconsume_times: number_of(&taken.pairs, &topic, "MAX_RECONSUME_TIMES"),
+            reconsume_times: number_of(&fields.pairs, &topic, "RECONSUME_TIME").unwrap_or(0),
+            max_reconsume_times: number_of(&fields.pairs, &topic, "MAX_RECONSUME_TIMES"),
             topic,
             texts: Texts::new(properties, &unique_id),
             body,
             sys_flag: sys_flag | compression,
-            flag: taken.flag,
+            flag: fields.flag,
             // one look at the clock for the id and for this, so that they agree
-            born_timestamp: taken.born_timestamp.unwrap_or(now_ms),
+            born_timestamp: fields.born_timestamp.unwrap_or(now_ms),
             is_batch: false,
             // `MQClientAPIImpl.sendMessage` tells a reply by this property
-            is_reply: taken.pairs.iter().any(|(name, value)| &**name == MESSAGE_TYPE && &**value == REPLY),
+            is_reply: fields.pairs.iter().any(|(name, value)| &**name == MESSAGE_TYPE && &**value == REPLY),
         })
     }
 
@@ -87,14 +87,14 @@ impl MessageEncoder {
         let (mut body, mut properties) = (Vec::new(), String::with_capacity(128));
         let mut unique_ids = String::with_capacity(33 * messages.len());
         for (index, message) in messages.iter().enumerate() {
-            let taken = Taken::of(message)?;
+            let fields = MessageFields::of(message)?;
             if index == 0 {
                 // messages of a batch are of about one size
-                body.reserve(messages.len() * (taken.body.len() + ABOUT));
+                body.reserve(messages.len() * (fields.body.len() + ABOUT));
             }
             properties.clear();
-            let id = write_properties(&self.0, py, &taken, &Pairs::new(), now_ms, &mut properties)?;
-            let message = BatchMessage { flag: taken.flag, body: &taken.body, properties: &properties };
+            let id = write_properties(&self.0, py, &fields, &Pairs::new(), now_ms, &mut properties)?;
+            let message = BatchMessage { flag: fields.flag, body: &fields.body, properties: &properties };
             if !send::write_batch_message(&message, &mut body) {
                 return Err(ArgumentError::new_err(format!(
                     "message {index}: its properties are longer than 32767 bytes"
@@ -126,17 +126,17 @@ impl MessageEncoder {
 fn write_properties(
     common: &Common,
     py: Python<'_>,
-    taken: &Taken,
+    fields: &MessageFields,
     added: &Pairs,
     now_ms: i64,
     out: &mut String,
 ) -> PyResult<String> {
-    let pairs = borrowed(&taken.pairs);
+    let pairs = borrowed(&fields.pairs);
     let properties = Properties {
-        tags: taken.tags.as_deref(),
-        keys: taken.keys.as_deref(),
-        wait_store: taken.wait_store,
-        delay_level: taken.delay_level,
+        tags: fields.tags.as_deref(),
+        keys: fields.keys.as_deref(),
+        wait_store: fields.wait_store,
+        delay_level: fields.delay_level,
         pairs: &pairs,
         added: &borrowed(added),
         unique_id: None,

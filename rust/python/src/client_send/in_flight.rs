@@ -1,4 +1,4 @@
-//! How much may be on its way at once.
+//! Limits the sends in flight.
 use crate::error::RemotingTimeoutError;
 use crate::remoting::command::seconds;
 use pyo3::prelude::*;
@@ -87,7 +87,6 @@ impl InFlight {
         self.lock().count
     }
 
-    /// Their bytes.
     #[getter]
     fn bytes(&self) -> usize {
         self.lock().bytes

@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// A request that sends a message, or a batch of them, to whichever queue.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Outgoing {
-    /// What all messages of the producer have in common.
     pub common: Arc<Common>,
     /// The topic with its namespace.
     pub topic: PyBackedStr,
@@ -22,15 +21,12 @@ pub struct Outgoing {
     pub sys_flag: i32,
     /// The user's 32 bits.
     pub flag: i32,
-    /// Milliseconds.
     pub born_timestamp: i64,
     /// Whether the body is a batch.
     pub is_batch: bool,
     /// Whether it answers a request.
     pub is_reply: bool,
-    /// How often it was consumed in vain; of retry topics.
     pub reconsume_times: i32,
-    /// How often it may be; of retry topics.
     pub max_reconsume_times: Option<i32>,
 }
 
@@ -41,13 +37,11 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// These.
     pub fn new(properties: String, unique_id: &str) -> Self {
         let id_at = properties.len();
         Self { both: properties + unique_id, id_at }
     }
 
-    /// The property string.
     pub fn properties(&self) -> &str {
         &self.both[..self.id_at]
     }
@@ -59,9 +53,8 @@ impl Texts {
     }
 }
 
-/// A body.
 pub enum Body {
-    /// As the application gave it.
+    /// The application's object.
     Given(PyBackedBytes),
     /// Compressed, or a batch.
     Made(Vec<u8>),
@@ -90,7 +83,6 @@ impl Outgoing {
 
 #[pymethods]
 impl Outgoing {
-    /// The request code.
     #[getter]
     fn code(&self) -> i32 {
         self.header(0).code()

@@ -5,14 +5,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 
 /// The attributes of a `rmqfast.Message`.
-pub struct Taken {
-    /// The body.
+pub struct MessageFields {
     pub body: PyBackedBytes,
-    /// The tag.
     pub tags: Option<PyBackedStr>,
-    /// The keys.
     pub keys: Option<PyBackedStr>,
-    /// The other properties.
     pub pairs: Pairs,
     /// 0 for none.
     pub delay_level: i32,
@@ -24,8 +20,7 @@ pub struct Taken {
     pub born_timestamp: Option<i64>,
 }
 
-impl Taken {
-    /// Those of a message.
+impl MessageFields {
     pub fn of(message: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = message.py();
         Ok(Self {
@@ -42,7 +37,6 @@ impl Taken {
     }
 }
 
-/// As texts.
 pub fn borrowed(pairs: &[(PyBackedStr, PyBackedStr)]) -> Vec<(&str, &str)> {
     pairs.iter().map(|(name, value)| (&**name, &**value)).collect()
 }
