@@ -52,7 +52,7 @@ impl NameServers {
             let arguments = (address, code, &ext_fields);
             let answer = self.connections.bind(py).call_method(intern!(py, "request"), arguments, Some(&named));
             answer.map_err(|error| match error.is_instance_of::<RemotingError>(py) {
-                true => AskError::NoAnswer(error.value(py).to_string()),
+                true => AskError::NoAnswer(object(py, error).to_string()),
                 false => AskError::Other(error),
             })
         };
