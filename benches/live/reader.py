@@ -12,7 +12,7 @@ from rmqfast.message import MessageQueue
 from rmqfast.store import COLUMNS
 
 GROUP = "bench_reader"
-DEPTH = 16  # a data source's `pullsUnderWay`
+DEPTH = 16  # a data source's `pullsInFlight`
 GATHERED = (1 << 20, 0.02)  # bytes that are taken at once, as by a task; how long to wait for them
 PATIENCE = 60.0
 LOOKS, STILL = 0.1, 10.0  # seconds between two looks at what is stored, and until nothing more is awaited

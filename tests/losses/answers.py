@@ -83,7 +83,7 @@ class BrokerAnswers:
             # a pull that failed is tried again after a second
             "retryTimeoutMs": "3000" if chance.random() < 0.1 else "200",
             "pullBatchSize": chance.choice(("1", "7", "32")),
-            "pullsUnderWay": chance.choice(("1", "4", "16")),
+            "pullsInFlight": chance.choice(("1", "4", "16")),
             "minPartitions": chance.choice(("1", "1", "5")),
             "verifyCrc": "true",
             "failOnDataLoss": chance.choice(("true", "false")),

@@ -62,7 +62,7 @@ pub fn resolve(
     }
     // now, so that each plan of the read tells it
     let mut planned = read.planned()?;
-    planned.log.warn(read.column_warning());
+    planned.log.warn(read.request_warnings());
     Ok((replaced(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
 }
 

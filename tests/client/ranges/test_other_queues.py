@@ -53,7 +53,7 @@ def test_messages_of_another_queue_are_no_rows(
     cluster: EmbeddedCluster, fields: dict[str, str], tags: str, got: str
 ) -> None:
     host, _, port = cluster.brokers[0].address.rpartition(":")
-    wanted = request(cluster.name_server, tags=tags, pullsUnderWay=1, retryTimeoutMs=1000)
+    wanted = request(cluster.name_server, tags=tags, pullsInFlight=1, retryTimeoutMs=1000)
     with Proxy((host, int(port)), lambda _: OfAnotherQueue(**fields)) as proxy:
         pull = PieceRead(wanted, [range_of(0, 10)], "{}:{}".format(*proxy.address))
         with pytest.raises(ClientError, match=f"expected messages of topic orders, queue 0, got one of {got}"):
@@ -65,6 +65,6 @@ def test_the_same_messages_are_rows_where_they_are_asked_for(cluster: EmbeddedCl
     host, _, port = cluster.brokers[0].address.rpartition(":")
     with Proxy((host, int(port)), lambda _: OfAnotherQueue(queueId="0")) as proxy:
         pull = PieceRead(
-            request(cluster.name_server, pullsUnderWay=1), [range_of(0, 10)], "{}:{}".format(*proxy.address)
+            request(cluster.name_server, pullsInFlight=1), [range_of(0, 10)], "{}:{}".format(*proxy.address)
         )
         assert offsets(pull.batches()) == list(range(10))

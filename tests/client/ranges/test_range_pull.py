@@ -59,7 +59,7 @@ def test_a_range_gives_its_offsets_and_no_other(shared: RestartableCluster) -> N
     for start, end in ((0, COUNT), (17, 18), (31, 33), (5, 5), (1000, 2999)):
         assert pulled(wanted, range_of(start, end)) == list(range(start, end))
     assert pulled(request(shared.name_server, tags="A"), range_of(11, 500)) == list(range(12, 500, 2))
-    assert pulled(request(shared.name_server, pullBatchSize=1000, pullsUnderWay=1), range_of(3, 2000)) == list(
+    assert pulled(request(shared.name_server, pullBatchSize=1000, pullsInFlight=1), range_of(3, 2000)) == list(
         range(3, 2000)
     )
 
@@ -79,7 +79,7 @@ def test_several_queues_of_one_broker_are_pulled_at_once_and_two_ranges_of_one_a
 
 
 def test_a_broker_that_is_restarted_is_waited_for(cluster: RestartableCluster) -> None:
-    pull = PieceRead(request(cluster.name_server, pullsUnderWay=1), [range_of(0, COUNT)], cluster.broker)
+    pull = PieceRead(request(cluster.name_server, pullsInFlight=1), [range_of(0, COUNT)], cluster.broker)
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     cluster.stop()
@@ -91,7 +91,7 @@ def test_a_broker_that_is_restarted_is_waited_for(cluster: RestartableCluster) -
 def test_a_broker_that_comes_back_at_another_address_is_found_there(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pull = PieceRead(request(cluster.name_server, pullsUnderWay=1), [range_of(0, COUNT)], cluster.broker)
+    pull = PieceRead(request(cluster.name_server, pullsInFlight=1), [range_of(0, COUNT)], cluster.broker)
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     cluster.fill("orders", 10)

@@ -119,12 +119,15 @@ enum Form {
     OneOf(&'static [&'static str]),
 }
 
-/// An option: its name; another one for it; the argument of Python that says the same; whose it is; its form; its text
-/// unless it is given.
+/// An option of some sources or of the sink.
 struct Row {
     name: &'static str,
     alias: Option<&'static str>,
+    /// The name before a rename: it still works, with a warning.
+    old_name: Option<&'static str>,
+    /// Python's keyword argument for the option.
     argument: &'static str,
+    /// The sources that have the option, as bits.
     of: u8,
     form: Form,
     default: Option<&'static str>,
@@ -147,11 +150,15 @@ const BODY_BYTES: Form = Form::Number(1, 1 << 30);
 const MILLISECONDS: Form = Form::Number(1, DAY_MS);
 
 const fn row(name: &'static str, argument: &'static str, of: u8, form: Form, default: Option<&'static str>) -> Row {
-    Row { name, alias: None, argument, of, form, default }
+    Row { name, alias: None, old_name: None, argument, of, form, default }
 }
 
 const fn with_alias(alias: &'static str, row: Row) -> Row {
     Row { alias: Some(alias), ..row }
+}
+
+const fn with_old_name(old_name: &'static str, row: Row) -> Row {
+    Row { old_name: Some(old_name), ..row }
 }
 
 const TABLE: [Row; 61] = [
@@ -188,7 +195,7 @@ const TABLE: [Row; 61] = [
     row("pullBatchSize", "pull_batch_size", TOPIC, Form::Number(1, 1 << 16), Some("32")),
     // as `consumerPullTimeoutMillis` of Java's pull consumer
     row("pullTimeoutMs", "pull_timeout_ms", TOPIC, MILLISECONDS, Some("10000")),
-    row("pullsUnderWay", "pulls_under_way", TOPIC, Form::Number(1, 1024), Some("16")),
+    with_old_name("pullsUnderWay", row("pullsInFlight", "pulls_in_flight", TOPIC, Form::Number(1, 1024), Some("16"))),
     row("retryTimeoutMs", "retry_timeout_ms", TOPIC, MILLISECONDS, Some("60000")),
     row("via", "via", TOPIC, Form::OneOf(&["pull", "log", "auto", "mirror"]), Some("pull")),
     row("mirrorPath", "mirror_path", TOPIC, Form::Text, None),
@@ -235,6 +242,7 @@ pub struct Options {
     values: Vec<Option<Value>>,
     /// Rows of which the user gave a text.
     given: Vec<usize>,
+    warnings: Vec<String>,
 }
 
 impl Options {
@@ -244,13 +252,18 @@ impl Options {
     /// An unknown name, a text that is no such value, a value out of range, what a read of that kind has no use for, or
     /// cannot do without.
     pub fn of(kind: Kind, pairs: &[(String, String)]) -> Result<Self> {
-        let mut options = Self { kind, values: TABLE.iter().map(|_| None).collect(), given: Vec::new() };
+        let mut options =
+            Self { kind, values: TABLE.iter().map(|_| None).collect(), given: Vec::new(), warnings: Vec::new() };
         // Spark's own map folds case, so no name comes twice but by its alias
         for (given, text) in without_properties(pairs, is_option).iter().filter(|(name, _)| !is_sparks_own(kind, name))
         {
             let (index, name) = canonical(kind, given)?;
             if options.given.contains(&index) {
                 return Err(Error::argument(format!("option {name}: given twice, the other time as its alias")));
+            }
+            if TABLE[index].old_name == Some(name) {
+                let new = TABLE[index].name;
+                options.warnings.push(format!("option {name}: deprecated, use {new}; 1.0 removes the old name"));
             }
             options.given.push(index);
             options.values[index] = Some(TABLE[index].form.parse(name, text)?);
@@ -268,6 +281,11 @@ impl Options {
     /// Who reads them.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Warnings about old names of options.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Names of options and aliases, as errors list them.
@@ -471,8 +489,7 @@ pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
 
 /// Whether an option of any kind has such a name or alias, in lower case.
 fn is_option(name: &str) -> bool {
-    let names = TABLE.iter().flat_map(|row| [Some(row.name), row.alias]).flatten();
-    names.into_iter().any(|known| known.to_lowercase() == name)
+    TABLE.iter().flat_map(Row::names).any(|known| known.to_lowercase() == name)
 }
 
 fn is_sparks_own(kind: Kind, name: &str) -> bool {
@@ -483,8 +500,7 @@ fn is_sparks_own(kind: Kind, name: &str) -> bool {
 fn canonical(kind: Kind, given: &str) -> Result<(usize, &'static str)> {
     let lower = given.to_lowercase();
     for (index, row) in rows(kind) {
-        if let Some(name) = [Some(row.name), row.alias].into_iter().flatten().find(|name| name.to_lowercase() == lower)
-        {
+        if let Some(name) = row.names().find(|name| name.to_lowercase() == lower) {
             return Ok((index, name));
         }
     }
@@ -496,6 +512,12 @@ fn canonical(kind: Kind, given: &str) -> Result<(usize, &'static str)> {
     let names = Options::names(kind);
     let hint = hint(given, names.iter().copied());
     Err(Error::argument(format!("unknown option {given}; {hint}the options are {}", names.join(", "))))
+}
+
+impl Row {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        [Some(self.name), self.alias, self.old_name].into_iter().flatten()
+    }
 }
 
 impl Form {

@@ -58,10 +58,11 @@ pub struct TopicRead {
     pub limits: BatchLimits,
     /// For which group a stream stores offsets, if for any.
     pub commit_group: Option<String>,
+    option_warnings: Vec<String>,
 }
 
 /// Options that two reads agree on which share a connection.
-const CONNECTION: [&str; 14] = [
+const CONNECTION: [&str; 15] = [
     "nameServer",
     "accessKey",
     "secretKey",
@@ -73,6 +74,7 @@ const CONNECTION: [&str; 14] = [
     "tlsVerify",
     "tlsCheckHost",
     "group",
+    "pullsInFlight",
     "pullsUnderWay",
     "pullTimeoutMs",
     "pullBatchSize",
@@ -163,7 +165,7 @@ impl TopicRead {
             puller: PullerOptions {
                 tls: cluster.tls.clone(),
                 consumer_group: group.to_owned(),
-                depth: number("pullsUnderWay") as usize,
+                depth: number("pullsInFlight") as usize,
                 batch: number("pullBatchSize"),
                 timeout: milliseconds("pullTimeoutMs"),
                 connect_timeout: cluster.connect_timeout,
@@ -202,6 +204,7 @@ impl TopicRead {
             ways: options.text("ways").map(BrokerWay::of_option).transpose()?,
             limits: BatchLimits::of(&options),
             commit_group: options.flag("commitOffsets").then(|| group.to_owned()),
+            option_warnings: options.warnings().to_vec(),
             topics,
             cluster,
             request,
@@ -292,7 +295,7 @@ impl TopicRead {
         // whether there is a copy of each broker shows where its offsets are looked at
         if matches!(self.via, Via::Mirror(_)) {
             self.planned()?;
-            return Ok(self.column_warning().into_iter().collect());
+            return Ok(self.request_warnings());
         }
         let cluster = self.open_cluster()?;
         let queues = self.find(&cluster)?.queues;
@@ -302,14 +305,16 @@ impl TopicRead {
         cluster.check_expression(subscription, &puller.consumer_group, &queues, true)?;
         let mut warnings = cluster.take_warnings();
         warnings.extend(self.nothing(&queues));
-        warnings.extend(self.column_warning());
+        warnings.extend(self.request_warnings());
         Ok(warnings)
     }
 
-    /// What to warn of an expression that names a column.
-    pub fn column_warning(&self) -> Option<String> {
+    /// Warnings that need no cluster: old names of options, SQL92 that names a column.
+    pub fn request_warnings(&self) -> Vec<String> {
         let subscription = &self.request.subscription;
-        (subscription.expression_type == "SQL92").then(|| column_warning(&subscription.expression)).flatten()
+        let is_sql = subscription.expression_type == "SQL92";
+        let of_columns = is_sql.then(|| column_warning(&subscription.expression)).flatten();
+        self.option_warnings.iter().cloned().chain(of_columns).collect()
     }
 
     /// The brokers of the topics; nobody is asked yet.
@@ -562,6 +567,18 @@ mod tests {
     fn topic_in(topics: &[&str]) -> Filter {
         let values = topics.iter().map(|topic| Some(Literal::Text((*topic).to_owned()))).collect();
         Filter { kind: "in".into(), column: "topic".into(), values }
+    }
+
+    #[test]
+    fn an_old_name_of_an_option_works_and_is_warned_of() {
+        let old = read(&[("topic", "a"), ("pullsunderway", "3")]);
+        assert_eq!(old.request.puller.depth, 3);
+        let warning = "option pullsUnderWay: deprecated, use pullsInFlight; 1.0 removes the old name";
+        assert_eq!(old.request_warnings(), [warning]);
+        let new = read(&[("topic", "a"), ("pullsInFlight", "3")]);
+        assert_eq!((new.request.puller.depth, new.request_warnings()), (3, Vec::new()));
+        // nobody is led to it
+        assert!(!Options::names(Kind::TopicBatch).contains(&"pullsUnderWay"));
     }
 
     #[test]
