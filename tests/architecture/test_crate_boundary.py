@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tomllib
 from functools import cache
@@ -70,3 +71,16 @@ def test_a_release_checks_overflows_as_tests_do() -> None:
     profiles = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]
     assert profiles["release"]["overflow-checks"] is True
     assert profiles["dev"].get("overflow-checks", True) is True
+
+
+def test_the_error_classes_that_rust_names_are_those_that_the_binding_raises() -> None:
+    named = {
+        name
+        for crate in ("store", "remoting", "client", "spark")
+        for name in re.findall(r'=> "(\w+Error)",', (ROOT / f"rust/{crate}/src/error.rs").read_text())
+    }
+    binding = (ROOT / "rust/python/src/error.rs").read_text()
+    _, _, listed = binding.partition("\nclasses! {")
+    assert named
+    # `ClientError` is made with its response code
+    assert named - {"ClientError"} <= set(re.findall(r"\w+Error", listed.partition("}")[0]))

@@ -70,6 +70,22 @@ fn step(next_step: &str) -> String {
 }
 
 impl Error {
+    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Body { .. } => "RemotingProtocolError",
+            Self::Remoting(error) => error.class(),
+            Self::Store(error) => error.class(),
+            Self::Closed => "ChannelClosedError",
+            Self::Argument(_) => "ArgumentError",
+            Self::Corrupt(_) => "CorruptError",
+            Self::Response { .. } => "ResponseError",
+            Self::UnknownTopic(_) => "UnknownTopicError",
+            Self::DataLoss { .. } => "DataLossError",
+            Self::Client { .. } => "ClientError",
+        }
+    }
+
     pub(crate) fn client(text: String, remark: impl ToString, next_step: &'static str) -> Self {
         Self::Client { text, remark: remark.to_string(), code: -1, next_step }
     }

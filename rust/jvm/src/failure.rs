@@ -37,81 +37,35 @@ impl fmt::Display for Failure {
 
 impl From<rmqfast_spark::Error> for Failure {
     fn from(error: rmqfast_spark::Error) -> Self {
-        use rmqfast_spark::Error as Request;
-        let kind = match error {
-            // the store's errors have classes of their own
-            Request::Store(error) => return error.into(),
-            Request::Argument(_) => "ArgumentError",
-            Request::Corrupt(_) => "CorruptError",
-            Request::DataLoss(_) => "DataLossError",
-            Request::UnknownColumn(_) => "UnknownColumnError",
-            Request::Client(error) => return error.into(),
-            Request::Send { .. } => "ClientError",
-        };
-        Self { kind, text: error.to_string() }
+        match error {
+            rmqfast_spark::Error::Store(error) => error.into(),
+            rmqfast_spark::Error::Client(error) => error.into(),
+            error => Self { kind: error.class(), text: error.to_string() },
+        }
     }
 }
 
 impl From<rmqfast_client::Error> for Failure {
     fn from(error: rmqfast_client::Error) -> Self {
-        use rmqfast_client::Error as Client;
-        let kind = match error {
-            Client::Store(error) => return error.into(),
-            Client::Argument(_) => "ArgumentError",
-            Client::Corrupt(_) => "CorruptError",
-            Client::UnknownTopic(_) => "UnknownTopicError",
-            Client::DataLoss { .. } => "DataLossError",
-            Client::Response { .. } => "ResponseError",
-            Client::Remoting(error) => return error.into(),
-            Client::Body { .. } => "RemotingProtocolError",
-            Client::Closed => "ChannelClosedError",
-            Client::Client { .. } => "ClientError",
-        };
-        Self { kind, text: error.to_string() }
-    }
-}
-
-impl From<rmqfast_remoting::Error> for Failure {
-    fn from(error: rmqfast_remoting::Error) -> Self {
-        use rmqfast_remoting::Error as Remoting;
-        let kind = match error {
-            Remoting::Malformed { .. } | Remoting::TooLarge { .. } => "RemotingProtocolError",
-            Remoting::Connect { .. } => "RemotingConnectError",
-            Remoting::Closed { .. } | Remoting::OnewayLost { .. } => "ChannelClosedError",
-            Remoting::Timeout { .. } => "RemotingTimeoutError",
-            Remoting::TlsFile { .. } => "TlsFileError",
-            Remoting::Tls { .. } => "TlsError",
-            Remoting::TooManyRequests { .. } => "TooManyRequestsError",
-            Remoting::Forked => "ForkError",
-            Remoting::Io { .. } | Remoting::Interrupted => "RemotingError",
-        };
-        Self { kind, text: error.to_string() }
+        match error {
+            rmqfast_client::Error::Store(error) => error.into(),
+            error => Self { kind: error.class(), text: error.to_string() },
+        }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let kind = match &error {
-            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => "StoreNotFoundError",
-            Error::Io { .. } | Error::NoRoom { .. } => "StoreIOError",
-            Error::Corrupt { .. } => "CorruptError",
-            Error::Unsupported { .. } => "UnsupportedStoreError",
-            Error::Unknown { what: "column", .. } => "UnknownColumnError",
-            Error::Unknown { .. } => "UnknownTopicError",
-            Error::Expression { .. } => "ExpressionError",
-            Error::Busy { .. } => "StoreBusyError",
-            _ => "ArgumentError",
-        };
         let text = match &error {
-            Error::Io { path, source } => told_by_system(path, source),
+            Error::Io { path, source } => os_error_text(path, source),
             _ => error.to_string(),
         };
-        Self { kind, text }
+        Self { kind: error.class(), text }
     }
 }
 
-/// As Python's `OSError` says it.
-fn told_by_system(path: &Path, source: &std::io::Error) -> String {
+/// The text of Python's `OSError`.
+fn os_error_text(path: &Path, source: &std::io::Error) -> String {
     let text = source.to_string();
     // `OSError` shows the number in front, and its words in lower case
     let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();

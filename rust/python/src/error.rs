@@ -9,54 +9,58 @@ use std::path::Path;
 
 const NO_SPACE: i32 = 28;
 
-import_exception!(rmqfast.errors, ArgumentError);
-import_exception!(rmqfast.errors, ClientError);
-import_exception!(rmqfast.errors, CorruptError);
-import_exception!(rmqfast.errors, DataLossError);
-import_exception!(rmqfast.errors, ExpressionError);
-import_exception!(rmqfast.errors, FlushTimeoutError);
-import_exception!(rmqfast.errors, ForkError);
-import_exception!(rmqfast.errors, ChannelClosedError);
-import_exception!(rmqfast.errors, RemotingConnectError);
-import_exception!(rmqfast.errors, RemotingError);
-import_exception!(rmqfast.errors, RemotingProtocolError);
-import_exception!(rmqfast.errors, RemotingTimeoutError);
-import_exception!(rmqfast.errors, ResponseError);
+/// Imports the classes, and finds one by the name that `class()` of a Rust error gives.
+macro_rules! classes {
+    ($($name:ident),+ $(,)?) => {
+        $(import_exception!(rmqfast.errors, $name);)+
+
+        fn exception(class: &str, text: String) -> PyErr {
+            match class {
+                $(stringify!($name) => $name::new_err(text),)+
+                _ => RmqError::new_err(text),
+            }
+        }
+    };
+}
+
 import_exception!(rmqfast.errors, RmqError);
-import_exception!(rmqfast.errors, StoreBusyError);
-import_exception!(rmqfast.errors, StoreError);
-import_exception!(rmqfast.errors, StoreIOError);
-import_exception!(rmqfast.errors, StoreNotFoundError);
-import_exception!(rmqfast.errors, StoreNotWritableError);
-import_exception!(rmqfast.errors, TlsError);
-import_exception!(rmqfast.errors, TooManyRequestsError);
-import_exception!(rmqfast.errors, TlsFileError);
-import_exception!(rmqfast.errors, UnknownColumnError);
-import_exception!(rmqfast.errors, UnknownMessageError);
-import_exception!(rmqfast.errors, UnknownTopicError);
-import_exception!(rmqfast.errors, UnsupportedStoreError);
+classes! {
+    ArgumentError,
+    ChannelClosedError,
+    ClientError,
+    CorruptError,
+    DataLossError,
+    ExpressionError,
+    FlushTimeoutError,
+    ForkError,
+    RemotingConnectError,
+    RemotingError,
+    RemotingProtocolError,
+    RemotingTimeoutError,
+    ResponseError,
+    StoreBusyError,
+    StoreError,
+    StoreIOError,
+    StoreNotFoundError,
+    StoreNotWritableError,
+    TlsError,
+    TlsFileError,
+    TooManyRequestsError,
+    UnknownColumnError,
+    UnknownMessageError,
+    UnknownTopicError,
+    UnsupportedStoreError,
+}
 
 /// The Python exception for `error`.
 pub fn to_python(error: Error) -> PyErr {
-    let text = error.to_string();
     match error {
         Error::Io { path, source } => io(&path, &source),
         Error::NoRoom { path, needed, free } => {
             StoreIOError::new_err((NO_SPACE, no_room(needed, free), path.to_string_lossy().into_owned()))
         }
-        Error::Corrupt { .. } => CorruptError::new_err(text),
-        Error::Unsupported { .. } => UnsupportedStoreError::new_err(text),
-        // before the general case: a caller catches these apart
-        Error::Unknown { what: "column", .. } => UnknownColumnError::new_err(text),
-        Error::Unknown { what: "message", .. } => UnknownMessageError::new_err(text),
-        Error::Unknown { .. } => UnknownTopicError::new_err(text),
-        Error::Expression { .. } => ExpressionError::new_err(text),
-        Error::Busy { .. } => StoreBusyError::new_err(text),
-        Error::NotWritable { .. } => StoreNotWritableError::new_err(text),
-        Error::Closed { .. } | Error::InUse { .. } => StoreError::new_err(text),
-        Error::FlushTimeout { .. } => FlushTimeoutError::new_err(text),
         Error::Interrupted => interrupt_error(),
-        _ => ArgumentError::new_err(text),
+        error => exception(error.class(), error.to_string()),
     }
 }
 
@@ -67,19 +71,9 @@ pub fn corrupt(text: String) -> PyErr {
 
 /// The Python exception for an error of a connection.
 pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
-    use rmqfast_remoting::Error as E;
-    let text = error.to_string();
     match error {
-        E::Malformed { .. } | E::TooLarge { .. } => RemotingProtocolError::new_err(text),
-        E::Connect { .. } => RemotingConnectError::new_err(text),
-        E::Closed { .. } | E::OnewayLost { .. } => ChannelClosedError::new_err(text),
-        E::Timeout { .. } => RemotingTimeoutError::new_err(text),
-        E::TlsFile { .. } => TlsFileError::new_err(text),
-        E::Tls { .. } => TlsError::new_err(text),
-        E::TooManyRequests { .. } => TooManyRequestsError::new_err(text),
-        E::Interrupted => interrupt_error(),
-        E::Forked => ForkError::new_err(text),
-        E::Io { .. } => RemotingError::new_err(text),
+        rmqfast_remoting::Error::Interrupted => interrupt_error(),
+        error => exception(error.class(), error.to_string()),
     }
 }
 
@@ -101,20 +95,16 @@ fn interrupt_error() -> PyErr {
 
 /// The Python exception for what a broker answered.
 pub fn client(error: rmqfast_client::Error) -> PyErr {
-    let text = error.to_string();
+    use rmqfast_client::Error as E;
     match error {
-        rmqfast_client::Error::Body { .. } => RemotingProtocolError::new_err(text),
-        rmqfast_client::Error::Remoting(error) => remoting(error),
-        rmqfast_client::Error::Store(error) => to_python(error),
-        rmqfast_client::Error::Closed => ChannelClosedError::new_err(text),
-        rmqfast_client::Error::Argument(_) => ArgumentError::new_err(text),
-        rmqfast_client::Error::Corrupt(_) => CorruptError::new_err(text),
-        rmqfast_client::Error::Response { code, remark, address } => ResponseError::new_err((code, remark, address)),
-        rmqfast_client::Error::UnknownTopic(_) => UnknownTopicError::new_err(text),
-        rmqfast_client::Error::DataLoss { .. } => DataLossError::new_err(text),
-        rmqfast_client::Error::Client { code, .. } => {
+        E::Remoting(error) => remoting(error),
+        E::Store(error) => to_python(error),
+        E::Response { code, remark, address } => ResponseError::new_err((code, remark, address)),
+        E::Client { code, .. } => {
+            let text = error.to_string();
             Python::attach(|py| client_error(py, text, code).unwrap_or_else(|error| error))
         }
+        error => exception(error.class(), error.to_string()),
     }
 }
 
@@ -137,18 +127,14 @@ pub fn client_error(py: Python<'_>, text: String, code: i32) -> PyResult<PyErr> 
     Ok(PyErr::from_value(py.import("rmqfast.errors")?.call_method("ClientError", (text,), Some(&keywords))?))
 }
 
-/// The Python exception for a read request of Spark that cannot be.
+/// The Python exception for a read or write request of Spark.
 pub fn spark(error: rmqfast_spark::Error) -> PyErr {
     use rmqfast_spark::Error as E;
-    let text = error.to_string();
     match error {
-        E::Argument(_) => ArgumentError::new_err(text),
-        E::Corrupt(_) => CorruptError::new_err(text),
-        E::DataLoss(_) => DataLossError::new_err(text),
-        E::UnknownColumn(_) => UnknownColumnError::new_err(text),
         E::Store(error) => to_python(error),
         E::Client(error) => client(error),
-        E::Send { code, .. } => Python::attach(|py| client_error(py, text, code).unwrap_or_else(|error| error)),
+        E::Send { text, code } => Python::attach(|py| client_error(py, text, code).unwrap_or_else(|error| error)),
+        error => exception(error.class(), error.to_string()),
     }
 }
 

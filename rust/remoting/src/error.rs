@@ -50,6 +50,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Malformed { .. } | Self::TooLarge { .. } => "RemotingProtocolError",
+            Self::Connect { .. } => "RemotingConnectError",
+            Self::Closed { .. } | Self::OnewayLost { .. } => "ChannelClosedError",
+            Self::Timeout { .. } => "RemotingTimeoutError",
+            Self::TlsFile { .. } => "TlsFileError",
+            Self::Tls { .. } => "TlsError",
+            Self::TooManyRequests { .. } => "TooManyRequestsError",
+            Self::Forked => "ForkError",
+            Self::Interrupted | Self::Io { .. } => "RemotingError",
+        }
+    }
+
     pub(crate) fn malformed(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Self {
         Self::Malformed { what, expected: expected.into(), got: got.to_string() }
     }

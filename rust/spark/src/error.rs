@@ -29,6 +29,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Argument(_) => "ArgumentError",
+            Self::Corrupt(_) => "CorruptError",
+            Self::DataLoss(_) => "DataLossError",
+            Self::UnknownColumn(_) => "UnknownColumnError",
+            Self::Store(error) => error.class(),
+            Self::Client(error) => error.class(),
+            Self::Send { .. } => "ClientError",
+        }
+    }
+
     /// An option or an argument that cannot be.
     pub fn argument(text: impl Into<String>) -> Self {
         Self::Argument(text.into())

@@ -4,12 +4,12 @@ use flate2::read::GzDecoder;
 use rmqfast_client::cluster::Bounds as QueueBounds;
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
+use rmqfast_spark::Result;
 use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::request::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::request::options::{Kind, Options, Value};
 use rmqfast_spark::topic::offsets::{self, Edge};
 use rmqfast_spark::topic::topics::Topics;
-use rmqfast_spark::{Error, Result};
 use serde_json::{Map, Value as Json, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -26,7 +26,7 @@ fn each_text_means_what_it_meant() {
         let kind = row["kind"].as_str().expect("a kind");
         let got = match given(kind, row["options"].as_object().expect("options"), &facts) {
             Ok(gives) => json!({ "gives": gives }),
-            Err(error) => json!({ "error": [class(&error), error.to_string()] }),
+            Err(error) => json!({ "error": [error.class(), error.to_string()] }),
         };
         let wanted = match row.get("error") {
             Some(error) => json!({ "error": error }),
@@ -140,15 +140,4 @@ fn queues(by_id: &Json) -> Vec<(i32, i64, i64)> {
 fn by_text(bounds: &Bounds) -> Json {
     let by_text: Map<String, Json> = bounds.iter().map(|(id, offset)| (id.to_string(), json!(offset))).collect();
     if by_text.is_empty() { Json::Null } else { Json::Object(by_text) }
-}
-
-fn class(error: &Error) -> &'static str {
-    match error {
-        Error::Argument(_) => "ArgumentError",
-        Error::Corrupt(_) => "CorruptError",
-        Error::DataLoss(_) => "DataLossError",
-        Error::UnknownColumn(_) => "UnknownColumnError",
-        Error::Client(_) | Error::Send { .. } => "ClientError",
-        Error::Store(_) => "StoreError",
-    }
 }

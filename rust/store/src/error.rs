@@ -119,6 +119,25 @@ pub enum Error {
 }
 
 impl Error {
+    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Io { .. } if self.is_not_found() => "StoreNotFoundError",
+            Self::Io { .. } | Self::NoRoom { .. } => "StoreIOError",
+            Self::Corrupt { .. } => "CorruptError",
+            Self::Unsupported { .. } => "UnsupportedStoreError",
+            Self::Unknown { what: "column", .. } => "UnknownColumnError",
+            Self::Unknown { what: "message", .. } => "UnknownMessageError",
+            Self::Unknown { .. } => "UnknownTopicError",
+            Self::Expression { .. } => "ExpressionError",
+            Self::Invalid { .. } => "ArgumentError",
+            Self::Busy { .. } => "StoreBusyError",
+            Self::NotWritable { .. } => "StoreNotWritableError",
+            Self::Closed { .. } | Self::InUse { .. } | Self::Interrupted => "StoreError",
+            Self::FlushTimeout { .. } => "FlushTimeoutError",
+        }
+    }
+
     /// An I/O error with its path.
     pub fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::Io { path: path.as_ref().to_path_buf(), source }
