@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import collect_ignore
 
-MODULES = ["columnar", "frames", "garbage", "local", "options", "pushdown", "schema", "zips"]
+MODULES = ["columnar", "frames", "local", "options", "schema", "task"]
 MODULES += [f"sink.{name}" for name in ("row_batches", "task")]
 WITH_A_SESSION = ["damage", "mapping", "reader", "session", "sink.write_topic"]
 if not collect_ignore:

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from rmqfast.spark import garbage
+from rmqfast.spark import task
 
 # Counts of the collector are of a whole process: an interpreter of its own has one thread and nothing else to free.
 WORKER = """
 import gc, weakref
 from pyspark import TaskContext
-from rmqfast.spark.garbage import freeze_imports_once
+from rmqfast.spark.task import freeze_imports_once
 
 class Node:
     def __init__(self):
@@ -33,22 +33,22 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the collector is asked for, by a process that has run no task yet."""
     made: list[str] = []
     collector = SimpleNamespace(collect=lambda: made.append("collect"), freeze=lambda: made.append("freeze"))
-    monkeypatch.setattr(garbage, "gc", collector)
-    monkeypatch.setattr(garbage, "_is_frozen", False)
+    monkeypatch.setattr(task, "gc", collector)
+    monkeypatch.setattr(task, "_is_frozen", False)
     return made
 
 
 def test_a_worker_freezes_what_it_has_and_only_once(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.TaskContext.get", object)
-    garbage.freeze_imports_once()
+    task.freeze_imports_once()
     assert calls == ["collect", "freeze"]
-    garbage.freeze_imports_once()
+    task.freeze_imports_once()
     assert calls == ["collect", "freeze"]
 
 
 def test_a_process_that_runs_no_task_freezes_nothing(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.TaskContext.get", lambda: None)
-    garbage.freeze_imports_once()
+    task.freeze_imports_once()
     assert calls == []
 
 

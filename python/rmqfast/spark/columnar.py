@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-__all__ = ["columnar_frame", "frame_or_none", "jar_path", "option_text", "plain_error"]
+__all__ = ["columnar_frame", "frame_or_none", "jar_path", "loaded", "option_text", "plain_error"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
@@ -57,7 +57,7 @@ def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto",
     """
     # before the JVM is asked, so that what is wrong with the read is the same error for every engine
     range_now = _range_now(read)
-    return frame_or_none(engine, _not_expressible(read), lambda: _loaded(spark, read, range_now))
+    return frame_or_none(engine, _not_expressible(read), lambda: _loaded_store(spark, read, range_now))
 
 
 def frame_or_none(
@@ -149,12 +149,18 @@ def _not_expressible(read: StoreRead) -> str | None:
     return None
 
 
-def _loaded(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
+def loaded(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The DataFrame of the source with these options."""
+    frame = spark.read.format("rocketmq-columnar").options(**options).load()
+    frame.schema  # noqa: B018  # now, not at the first action: Spark Connect looks for a source when it is asked for a schema
+    return frame
+
+
+def _loaded_store(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    frame = spark.read.format("rocketmq-columnar").options(**_options(read, range_now)).load()
+    frame = loaded(spark, _options(read, range_now))
     request = read.request
-    frame.schema  # noqa: B018  # now, not at the first action: Spark Connect looks for a source when it is asked for a schema
     # one number for all queues is no option of the source, but a filter that it takes exactly
     if isinstance(request.start_offset, int):
         frame = frame.where(f.col("queue_offset") >= request.start_offset)

@@ -1,29 +1,45 @@
-"""Filters on a store: those that a scan does exactly are taken out of the query."""
+"""Filters that Spark 4.1 and newer push down. `rust/spark` decides which a read does itself, the same for each source.
+
+Source: `DataSourceReader.pushFilters` of PySpark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
 
 from rmqfast._native import Selection
 from rmqfast.spark.partitions import StoreRead
-from rmqfast.spark.pushed_filters import rest_of
 
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter
+__all__ = ["NarrowedStore", "narrowed_store", "rest_of"]
 
-__all__ = ["NarrowedStore", "narrowed_store"]
+_KINDS: dict[type[Filter], str] = {
+    EqualTo: "=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    In: "in",
+    IsNotNull: "not null",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NarrowedStore(NamedTuple):
-    """What filters leave of the read of a store.
-
-    Attributes:
-        read: The narrowed read.
-        rest: Filters that stay Spark's.
-        is_empty: No message can pass.
-    """
+    """A store read after push-down: the narrowed read, the filters left to Spark, whether no message can pass."""
 
     read: StoreRead
     rest: list[Filter]
@@ -31,14 +47,7 @@ class NarrowedStore(NamedTuple):
 
 
 def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
-    """Takes the filters that a scan does exactly.
-
-    Args:
-        read: What is read.
-        filters: Conditions that rows must all pass.
-
-    Source: `DataSourceReader.pushFilters`.
-    """
+    """Narrows a store read by the filters that a scan does exactly."""
     request = read.request
     start, end = request.start_offset, request.end_offset
     # a filter on offsets cannot narrow a bound of each queue: it stays Spark's
@@ -64,3 +73,31 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
         changes["tags"] = " || ".join(selection.tags)
     narrowed = replace(read, request=replace(request, **changes), only_topic=selection.only_topic)
     return NarrowedStore(narrowed, rest, selection.is_empty)
+
+
+def rest_of(
+    take: Callable[[list[tuple[str, str, list[object]]]], list[bool]], filters: Iterable[Filter]
+) -> list[Filter]:
+    """Narrows a read by filters; returns those left to Spark.
+
+    `take` gets kind, column and values of filters, and returns which of them the read does itself.
+    """
+    all_of_them = list(filters)
+    # by exact class, and of whole columns: a subclass or a field of a struct may mean something else
+    known = [f for f in all_of_them if type(f) in _KINDS and len(getattr(f, "attribute", ())) == 1]
+    is_taken = take([(_KINDS[type(f)], f.attribute[0], _values(f)) for f in known])  # type: ignore[attr-defined]
+    taken = {id(f) for f, is_gone in zip(known, is_taken, strict=True) if is_gone}
+    return [f for f in all_of_them if id(f) not in taken]
+
+
+def _values(condition: Any) -> list[object]:
+    if isinstance(condition, IsNotNull):
+        return []
+    return [_plain(value) for value in (condition.value if isinstance(condition, In) else (condition.value,))]
+
+
+def _plain(value: object) -> object:
+    # a time as its microseconds; no column has one without a zone
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return value
+    return ((value - _EPOCH) // timedelta(microseconds=1),)

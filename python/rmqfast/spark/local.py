@@ -23,7 +23,9 @@ QUIET = Path(__file__).with_name("log4j2-quiet.properties")
 LOCAL: Settings = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.python.daemon.module": "rmqfast.spark.daemon",
+    # over Unix sockets, PySpark 4.3's workers print a traceback when Spark stops them after an idle minute; TCP took as
+    # much CPU for a task of 16 MiB
+    "spark.python.unix.domain.socket.enabled": "false",
 }
 SETTINGS: Settings = {
     "spark.ui.enabled": "false",
@@ -56,7 +58,7 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
 
     _prepare_environment()
     settings = SETTINGS | (LOCAL if master.startswith("local") else {})
-    builder = configure(SparkSession.Builder().appName(name).master(master).config(map=settings))
+    builder = configure(SparkSession.Builder().appName(name).master(master)).config(map=settings)
     spark = builder.getOrCreate()
     # what goes wrong comes back as an exception, which the command shows
     spark.sparkContext.setLogLevel("FATAL")

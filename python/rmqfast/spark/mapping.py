@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from rmqfast.spark.partitions import Partition, StoreRead, StoreReadArguments, plan_partitions
 from rmqfast.spark.reader import cores, store_read, task_numbers
-from rmqfast.spark.task import read_numbered
+from rmqfast.spark.task import read_numbered, read_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,9 +60,9 @@ def map_store(
     # never columnar: the function is Python's, so the rows would cross for nothing
     read = store_read(path, topic, **arguments)
     partitions = plan_partitions(read, cores(spark))
-    mapped: DataFrame = task_numbers(spark, partitions).mapInArrow(_over(function, read, partitions), schema)
+    mapped: DataFrame = task_numbers(spark, len(partitions)).mapInArrow(_over(function, read, partitions), schema)
     return mapped
 
 
 def _over(function: Function, read: StoreRead, partitions: list[Partition]) -> Function:
-    return lambda numbers: function(read_numbered(read, partitions, numbers))
+    return lambda numbers: function(read_numbered(partial(read_partition, read), partitions, numbers))

@@ -1,7 +1,13 @@
-"""The options of `spark.read.format("rocketmq")` for a store directory, as values."""
+"""The options of `spark.read.format("rocketmq")` for a store directory, as values.
+
+Source: `RocketMQConfig` of rocketmq-spark, whose names are kept; `DataSource.options` and
+`data_source_pushdown_filters` of PySpark.
+"""
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,7 +17,10 @@ from rmqfast._native import SparkOptions
 from rmqfast.spark.partitions import StoreRead
 from rmqfast.store import ScanRequest
 
-__all__ = ["SourceOptions", "names_a_cluster"]
+__all__ = ["SourceOptions", "gets_filters", "names_a_cluster"]
+
+_LOG = logging.getLogger("rmqfast.spark")
+_PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 _OF_REQUEST = frozenset(field.name for field in fields(ScanRequest))
 _OF_READ = frozenset({"commit_log_dirs", "io", "min_partitions", "partition_bytes"})
@@ -19,7 +28,7 @@ _OF_READ = frozenset({"commit_log_dirs", "io", "min_partitions", "partition_byte
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options of the data source as values; what each text means `rust/spark` says.
+    """The options of the data source, parsed by `rust/spark`.
 
     Attributes:
         given: The texts.
@@ -28,8 +37,6 @@ class SourceOptions:
     Example:
         >>> SourceOptions.of({"storepath": "/data/store", "queueIds": "0, 1"}).values["queue_ids"]
         (0, 1)
-
-    Source: `RocketMQConfig` of rocketmq-spark, whose names are kept.
     """
 
     given: Mapping[str, str]
@@ -37,11 +44,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], kind: str = "store batch") -> SourceOptions:
-        """Reads options; their names may be in any case.
-
-        Args:
-            options: As Spark gives them to a data source.
-            kind: "store batch", or "store stream", which has no end.
+        """Parses the options of a "store batch" or a "store stream"; their names may be in any case.
 
         Raises:
             ArgumentError: An unknown name, a text that is no such value, a value out of range.
@@ -49,8 +52,6 @@ class SourceOptions:
         Example:
             >>> SourceOptions.of({"path": "/data/store", "subExpression": "A || B"}).values["tags"]
             'A || B'
-
-        Source: `DataSource.options` of PySpark.
         """
         return cls(dict(options), SparkOptions(kind, dict(options)).values)
 
@@ -61,16 +62,10 @@ class SourceOptions:
         return columns
 
     def read(self, columns: Sequence[str] | None) -> StoreRead:
-        """What shall be read, with offsets as the store now stands.
-
-        Args:
-            columns: Columns of the row, in order.
+        """The read of the given columns, with offsets resolved against the store as it is now.
 
         Raises:
             CorruptError: A starting offset that has expired, unless `failOnDataLoss` is false.
-            RmqError: As `StoreRead` and `open_store` raise.
-
-        Source: as `SourceOptions`.
         """
         read = self.read_of_all(columns)
         native = SparkOptions("store batch", dict(self.given))
@@ -81,17 +76,7 @@ class SourceOptions:
         return self.read_of_all(columns, start_offset=first or None, end_offset=last or None)
 
     def read_of_all(self, columns: Sequence[str] | None, **bounds: Mapping[int, int] | None) -> StoreRead:
-        """What shall be read of any stretch of the log, wherever offsets begin and end.
-
-        Args:
-            columns: Columns of the row, in order.
-            bounds: `start_offset` and `end_offset` of the scan.
-
-        Raises:
-            RmqError: As `StoreRead` raises.
-
-        Source: as `SourceOptions`.
-        """
+        """The read of the given columns, between `start_offset` and `end_offset` if given."""
         values = {name: value for name, value in self.values.items() if value is not None}
         of_request = {name: values[name] for name in values.keys() & _OF_REQUEST}
         request = ScanRequest(**of_request | bounds | {"columns": columns, "microseconds": True})
@@ -108,3 +93,20 @@ def names_a_cluster(options: Mapping[str, str]) -> bool:
         (True, False)
     """
     return _native.names_a_cluster(dict(options))
+
+
+def gets_filters(*, is_wanted: bool) -> bool:
+    """Whether a reader of this process shall have `pushFilters`, which fails the query if Spark pushes no filters.
+
+    Args:
+        is_wanted: The option `pushdown`.
+
+    Example:
+        >>> gets_filters(is_wanted=False)
+        False
+    """
+    # PySpark starts a process of its own to push filters: only there the setting is known to be on
+    if not is_wanted or _PUSHDOWN_WORKER in sys.orig_argv:
+        return is_wanted
+    _LOG.warning("pushdown: no filter came; is spark.sql.python.filterPushdown.enabled on (PySpark 4.1 or newer)?")
+    return False

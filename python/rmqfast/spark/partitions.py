@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rmqfast.message import Damage
 
-__all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "StoreReadArguments", "plan_partitions"]
+__all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "StoreReadArguments", "check_not_empty", "plan_partitions"]
 
 PARTITION_BYTES = 256 << 20
 _MOST_PARTITIONS = 1_000_000
@@ -120,8 +120,7 @@ class StoreRead:
         _check_choice("on_damage", self.on_damage, ("fail", "warn"))
         _check_range("partition_bytes", 1 if self.partition_bytes is None else self.partition_bytes, 1 << 62)
         _check_range("min_partitions", 1 if self.min_partitions is None else self.min_partitions, _MOST_PARTITIONS)
-        if self.request.columns is not None and not self.request.columns:
-            raise ArgumentError("columns: expected at least one, got none")
+        check_not_empty(self.request)
 
     def open(self) -> MessageStore:
         """Opens the store: in the driver to plan, in each task to read, so that new files are seen."""
@@ -156,6 +155,14 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
             worker_cores=cores,
         )
     return [Partition(*piece) for piece in pieces]
+
+
+def check_not_empty(request: ScanRequest) -> None:
+    """Raises ArgumentError for an empty list of columns or of properties: as an option it would mean all."""
+    if request.columns == ():
+        raise ArgumentError("columns: expected at least one, got none")
+    if request.property_names == ():
+        raise ArgumentError("property_names: expected at least one name, got none")
 
 
 def _local(path: str | os.PathLike[str]) -> str:

@@ -1,24 +1,38 @@
-"""A store as a DataFrame: by the columnar source where it loads, else by `mapInArrow` or `mapInPandas`."""
+"""A store as a DataFrame: by the columnar source where it loads, else by `mapInArrow` or `mapInPandas`.
+
+Source: `MessageStore.scan`, whose arguments these are; `SparkContext.defaultParallelism`, `RangeExec` of Spark.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from rmqfast._native import check_not_expired
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import columnar_frame
-from rmqfast.spark.partitions import Partition, StoreRead, StoreReadArguments, plan_partitions
+from rmqfast.spark.partitions import StoreRead, StoreReadArguments, plan_partitions
 from rmqfast.spark.schema import row_schema
 from rmqfast.spark.task import read_numbered, read_partition
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["Engine", "EngineArguments", "check_engine", "cores", "read_store", "store_read", "task_numbers"]
+__all__ = [
+    "Engine",
+    "EngineArguments",
+    "check_engine",
+    "cores",
+    "read_store",
+    "store_read",
+    "task_frame",
+    "task_numbers",
+]
 
 Engine = Literal["auto", "columnar", "arrow", "pandas"]
 _ENGINES = ("auto", "columnar", "arrow", "pandas")
@@ -65,8 +79,6 @@ def read_store(
         >>> path = getfixture("golden_store")("basic-4.9.4")
         >>> read_store(spark, path, "fx_q1", tags="TagA", columns=["tags"]).count()
         105
-
-    Source: `MessageStore.scan`, whose arguments these are.
     """
     check_engine(engine)
     read = store_read(path, topic, **arguments)
@@ -75,23 +87,14 @@ def read_store(
         if frame is not None:
             return frame
     partitions = plan_partitions(read, cores(spark))
-    # only numbers go through Spark; the partitions are pickled with the function
-    numbers, schema = task_numbers(spark, partitions), row_schema(read.request.columns)
-    if engine == "pandas":
-        made: DataFrame = numbers.mapInPandas(_in_pandas(read, partitions), schema)
-    else:
-        made = numbers.mapInArrow(partial(read_numbered, read, partitions), schema)
-    return made
+    schema = row_schema(read.request.columns)
+    return task_frame(
+        spark, engine, schema, partial(read_numbered, partial(read_partition, read), partitions), len(partitions)
+    )
 
 
 def check_engine(engine: str) -> None:
-    """Refuses an engine that there is not.
-
-    Raises:
-        ArgumentError: It is none of "auto", "columnar", "arrow", "pandas".
-
-    Source: none.
-    """
+    """Raises ArgumentError for an unknown engine."""
     if engine not in _ENGINES:
         raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
 
@@ -102,12 +105,6 @@ def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unp
     Raises:
         ArgumentError: A value out of range.
         CorruptError: An offset in `start_offset` by queue has expired, unless `on_damage` is "warn".
-
-    Example:
-        >>> store_read(getfixture("golden_store")("basic-4.9.4"), "fx_q1", columns=["tags"]).request.columns
-        ('tags',)
-
-    Source: as `read_store`.
     """
     read = StoreRead.of(path, topic, arguments)
     _check_not_expired(read)
@@ -115,24 +112,42 @@ def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unp
 
 
 def cores(spark: SparkSession) -> int | None:
-    """The cores that Spark knows of; None where it does not tell.
-
-    Source: `SparkContext.defaultParallelism`.
-    """
+    """The cores that Spark knows of; None if it does not say."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # noqa: BLE001  # Spark Connect does not tell, each version in a way of its own
         return None
 
 
-def task_numbers(spark: SparkSession, partitions: Sequence[object]) -> DataFrame:
-    """A range of as many numbers as partitions: a task each, without a shuffle; a task finds its own by its number.
-
-    Source: `RangeExec` splits n numbers into n slices of one; a local table is cut by the default parallelism instead.
-    """
-    # Spark refuses 0 slices; a range of none has one task without a number
-    numbers: DataFrame = spark.range(0, len(partitions), 1, max(len(partitions), 1))
+def task_numbers(spark: SparkSession, count: int) -> DataFrame:
+    """The numbers from 0, one a task: only these go through Spark, the pieces are pickled with the function."""
+    # Spark refuses 0 slices; a range of none has one task without a number. A local table would be cut by the default
+    # parallelism instead
+    numbers: DataFrame = spark.range(0, count, 1, max(count, 1))
     return numbers
+
+
+def task_frame(
+    spark: SparkSession,
+    engine: Engine,
+    schema: StructType,
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    count: int,
+) -> DataFrame:
+    """The rows that Python workers read in `count` tasks; `read` gets a task's number and yields its batches."""
+
+    def read_in_pandas(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        import pyarrow as pa
+
+        from rmqfast.spark.frames import arrow_frame
+
+        return map(arrow_frame, read(map(pa.RecordBatch.from_pandas, numbers)))
+
+    numbers = task_numbers(spark, count)
+    rows: DataFrame = (
+        numbers.mapInPandas(read_in_pandas, schema) if engine == "pandas" else numbers.mapInArrow(read, schema)
+    )
+    return rows
 
 
 def _check_not_expired(read: StoreRead) -> None:
@@ -141,16 +156,3 @@ def _check_not_expired(read: StoreRead) -> None:
         return
     with read.open() as store:
         check_not_expired("start_offset", start, store.topics().get(topic, {}))
-
-
-def _in_pandas(
-    read: StoreRead, partitions: list[Partition]
-) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
-    def frames(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        from rmqfast.spark.frames import arrow_frame
-
-        for frame in numbers:
-            for number in frame.iloc[:, 0]:
-                yield from map(arrow_frame, read_partition(read, partitions[number]))
-
-    return frames

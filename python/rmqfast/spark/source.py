@@ -15,9 +15,8 @@ from pyspark.sql.datasource import (
 )
 
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.options import SourceOptions, names_a_cluster
+from rmqfast.spark.options import SourceOptions, gets_filters, names_a_cluster
 from rmqfast.spark.partitions import StoreRead, plan_partitions
-from rmqfast.spark.pushdown import gets_filters
 from rmqfast.spark.schema import agreed, columns_of, row_schema
 from rmqfast.spark.sink.topic_writer import stream_writer, topic_writer
 from rmqfast.spark.task import read_partition

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmqfast._native import SparkStream, read_store_piece
-from rmqfast.spark.live.stream_reader import StreamReader
-from rmqfast.spark.live.stream_triggers import bytes_limit
+from rmqfast.spark.live.stream_reader import StreamReader, bytes_limit
 from rmqfast.spark.options import SourceOptions
 from rmqfast.spark.partitions import Partition, StoreRead
 from rmqfast.spark.schema import agreed

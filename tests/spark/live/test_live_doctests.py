@@ -7,11 +7,8 @@ import importlib
 
 import pytest
 
-MODULES = ["columnar_topic"]
-NAMES = [f"live.{module}" for module in MODULES]
 
-
-@pytest.mark.parametrize("name", [*NAMES, pytest.param("live.reader", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("name", [pytest.param("live.reader", marks=pytest.mark.spark)])
 def test_examples_run(name: str, request: pytest.FixtureRequest) -> None:
     module = importlib.import_module(f"rmqfast.spark.{name}")
     result = doctest.testmod(module, extraglobs={"getfixture": request.getfixturevalue})

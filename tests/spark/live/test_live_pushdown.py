@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 
 from rmqfast._native import TopicRead
 from rmqfast.errors import DataLossError
-from rmqfast.spark.pushed_filters import rest_of
+from rmqfast.spark.filters import rest_of
 from tests.spark.in_process import Row, topic_rows
 from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.test_equal_rows import by_place, rows_of, stored

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from rmqfast._native import TopicRead, pieces_option
 from rmqfast.arguments import Duration, integer, seconds
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.columnar import option_text
-from rmqfast.spark.live.columnar_topic import columnar_topic_frame, not_expressible
-from rmqfast.spark.live.task import read_numbered_topic, read_topic_piece
-from rmqfast.spark.reader import Engine, check_engine, task_numbers
+from rmqfast.spark.columnar import frame_or_none, loaded, option_text
+from rmqfast.spark.live.task import read_topic_piece
+from rmqfast.spark.partitions import check_not_empty
+from rmqfast.spark.reader import Engine, check_engine, task_frame
 from rmqfast.spark.schema import row_schema
-from rmqfast.store import ReadArguments, time_range
-from rmqfast.store.request import check_names, queue_ids_of, tag_expression, warn_of_columns
+from rmqfast.spark.task import read_numbered
+from rmqfast.store import ReadArguments, ScanRequest
+from rmqfast.store.request import check_names
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
+
+    from rmqfast.store import ScanArguments
 
 __all__ = ["TopicOffsets", "Via", "read_topic"]
 
@@ -103,14 +105,12 @@ def read_topic(
     Source: `RocketMqUtils.createRDD` of rocketmq-spark.
     """
     check_engine(engine)
-    values = _checked(arguments)
-    columns, keys = values.pop("columns", None), values.pop("keys", None)
-    queue_ids = queue_ids_of(values.pop("queue_ids", None))
-    warn_of_columns(values.get("sql"))
+    check_names(arguments, ReadArguments)
+    request = ScanRequest.of(None, cast("ScanArguments", arguments), broker_name=None)
+    check_not_empty(request)
     if on_damage not in {"fail", "warn"}:
         raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {on_damage!r}")
-    schema = row_schema(columns)
-    start_time, end_time = time_range(values.get("start_time"), values.get("end_time"))
+    schema = row_schema(request.columns)
     cluster = _config(name_server, config)
     options = _texts(
         _cluster_options(cluster)
@@ -119,62 +119,53 @@ def read_topic(
             "subscribe": json.dumps([topic] if isinstance(topic, str) else list(topic)),
             "group": group,
             # an empty expression is all tags, and no text of an option is empty
-            "tags": tag_expression(values.get("tags", "*")) or "*",
-            "sql": values.get("sql"),
-            "keys": keys,
-            "propertyNames": values.get("property_names"),
-            "queueIds": queue_ids,
+            "tags": request.tags or "*",
+            "sql": request.sql,
+            "keys": request.keys,
+            "propertyNames": request.property_names,
+            "queueIds": request.queue_ids,
             "startingOffsets": _offsets(topic, start_offset),
             "endingOffsets": _offsets(topic, end_offset),
-            "startingTimestamp": start_time,
-            "endingTimestamp": end_time,
+            "startingTimestamp": request.start_time,
+            "endingTimestamp": request.end_time,
             "minPartitions": min_partitions,
             "maxRowsPerPartition": max_rows_per_partition,
             "failOnDataLoss": on_damage == "fail",
-            "verifyCrc": values.get("verify_crc"),
+            "verifyCrc": request.verify_crc,
             "pullBatchSize": pull_batch_size,
             "retryTimeoutMs": round(seconds("retry_timeout", retry_timeout) * 1000),
             "via": via,
             "mirrorPath": None if mirror_path is None else os.fspath(mirror_path),
-            "maxBodyBytes": values.get("max_body_bytes"),
+            "maxBodyBytes": request.max_body_bytes,
         }
     )
-    unable = not_expressible(cluster)
+    unable = _not_expressible(cluster)
     own_config = None if unable is None else cluster
     # an empty list has no text, and as an option it would mean "all"
-    is_nothing = any(chosen is not None and not chosen for chosen in (keys, queue_ids))
+    is_nothing = () in {request.keys, request.queue_ids}
     read = TopicRead("topic batch", options, schema.names, config=own_config)
     # in the driver and now: a task that is tried again must read the same offsets
     pieces, ways = read.plan_with_ways()
     if is_nothing:
         pieces = []
     if engine in {"auto", "columnar"}:
-        preferred: Literal["auto", "columnar"] = "auto" if engine == "auto" else "columnar"
         planned = {**options, "pieces": pieces_option(pieces), "ways": ways}
-        frame = columnar_topic_frame(spark, planned, preferred, unable)
+        frame = frame_or_none("auto" if engine == "auto" else "columnar", unable, lambda: loaded(spark, planned))
         if frame is not None:
-            return frame if columns is None else frame.select(*columns)
-    # only numbers go through Spark; the pieces are pickled with the function
-    numbers = task_numbers(spark, pieces)
-    if engine == "pandas":
-        made: DataFrame = numbers.mapInPandas(_in_pandas(read, pieces), schema)
-    else:
-        made = numbers.mapInArrow(partial(read_numbered_topic, read, pieces), schema)
-    return made
+            return frame if request.columns is None else frame.select(*request.columns)
+    return task_frame(
+        spark, engine, schema, partial(read_numbered, partial(read_topic_piece, read), pieces), len(pieces)
+    )
 
 
-def _checked(arguments: ReadArguments) -> dict[str, Any]:
-    """The arguments that say which messages, as values of options."""
-    check_names(arguments, ReadArguments)
-    values: dict[str, Any] = dict(arguments)
-    columns, keys, property_names = (values.get(name) for name in ("columns", "keys", "property_names"))
-    if columns is not None and not columns:
-        raise ArgumentError("columns: expected at least one, got none")
-    if isinstance(keys, str):
-        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}: write keys=[{keys!r}]")
-    if property_names is not None and not property_names:
-        raise ArgumentError("property_names: expected at least one name, got none")
-    return values
+def _not_expressible(config: ClientConfig) -> str | None:
+    """Why no options can say how the cluster is reached; None if they can."""
+    if config.translate_address is not None:
+        return "translate_address is a function of Python"
+    usual = ClientConfig(name_server="a:1")
+    if (config.request_timeout, config.connect_timeout) != (usual.request_timeout, usual.connect_timeout):
+        return "its timeouts of connections and requests are fixed"
+    return None
 
 
 def _cluster_options(config: ClientConfig) -> dict[str, Any]:
@@ -214,14 +205,3 @@ def _offsets(topic: str | Sequence[str], offsets: TopicOffsets) -> str:
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     texts = ((name, option_text(value)) for name, value in values.items())
     return {name: text for name, text in texts if text is not None}
-
-
-def _in_pandas(read: TopicRead, pieces: list[bytes]) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
-    def frames(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        from rmqfast.spark.frames import arrow_frame
-
-        for frame in numbers:
-            for number in frame.iloc[:, 0]:
-                yield from map(arrow_frame, read_topic_piece(read, pieces[number]))
-
-    return frames

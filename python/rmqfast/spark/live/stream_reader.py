@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from rmqfast._native import SparkStream
-from rmqfast.spark.live.stream_triggers import AvailableNow, is_unlimited
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["StreamReader", "StreamSource"]
+__all__ = ["StreamReader", "StreamSource", "bytes_limit", "offsets_limit"]
 
 _LOG = logging.getLogger("rmqfast.spark")
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+except ImportError:  # before 4.2: Spark takes all there is in one batch
+    AvailableNow: Final = object  # type: ignore[misc,assignment]
 
 
 class StreamSource(Protocol):
@@ -69,7 +73,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
             _LOG.warning("%s PySpark 4.2: a batch takes all there is", limits)
         # PySpark from 4.2 on tells; it chooses that by the number of parameters, which defaults do not change
         at = self._at if start is None else json.dumps(start)
-        return self._offset(self._stream().latest(at, is_limited=start is not None and not is_unlimited(limit)))
+        return self._offset(self._stream().latest(at, is_limited=start is not None and not _is_unlimited(limit)))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """What the options say of a batch's size."""
@@ -114,3 +118,25 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         self._at = text
         offset: dict[str, Any] = json.loads(text)
         return offset
+
+
+def offsets_limit(most: int | None, least: int | None) -> Any:
+    """PySpark's `ReadLimit` for a number of messages."""
+    from pyspark.sql.streaming import datasource
+
+    # Spark has no limit of both kinds: it is told one of them, the stream holds both
+    if most is not None:
+        return datasource.ReadMaxRows(most)
+    return datasource.ReadAllAvailable() if least is None else datasource.ReadMinRows(least)
+
+
+def bytes_limit(most: int | None) -> Any:
+    """PySpark's `ReadLimit` for a number of bytes."""
+    from pyspark.sql.streaming import datasource
+
+    return datasource.ReadAllAvailable() if most is None else datasource.ReadMaxBytes(most)
+
+
+def _is_unlimited(limit: Any) -> bool:
+    # by name: PySpark before 4.2 has no such class to compare with
+    return type(limit).__name__ == "ReadAllAvailable"

@@ -1,40 +1,34 @@
-"""What a task does with its piece of topics, in a Python worker of an executor: pull, hand out batches."""
+"""Tasks of a topic read, in a Python worker: pull a piece, yield batches.
+
+Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rmqfast._native import RangeReader, TopicRead
 from rmqfast.extras import import_extra
-from rmqfast.spark.garbage import freeze_imports_once
-from rmqfast.spark.zips import read_directories_once
+from rmqfast.spark.task import freeze_imports_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_numbered_topic", "read_topic_piece"]
+__all__ = ["read_topic_piece"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 
 
 def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of one piece; a task that is tried again gets the same rows.
-
-    Args:
-        read: What is read.
-        piece: One of `read.plan()`.
+    """Yields the batches of one piece of `read.plan()`; a retried task gets the same rows.
 
     Raises:
         DataLossError: Messages are not there any more, unless `failOnDataLoss` is false.
         ClientError: A broker refuses, or does not answer for as long as `retryTimeoutMs` says.
-
-    Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
-    # both before the first batch: they pay off from the second task of a worker on
-    read_directories_once()
     freeze_imports_once()
     # opened here, in the worker: a connection cannot be pickled
     reader = RangeReader.of_piece(read, piece)
@@ -53,23 +47,3 @@ def batches_of(reader: RangeReader) -> Iterator[pa.RecordBatch]:
             yield pa.record_batch(batch)
     finally:
         reader.close()
-
-
-def read_numbered_topic(
-    read: TopicRead, pieces: Sequence[bytes], numbers: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of the pieces whose numbers come, as a function for `mapInArrow`.
-
-    Args:
-        read: What is read.
-        pieces: All of them.
-        numbers: Batches whose first column has positions in `pieces`.
-
-    Raises:
-        RmqError: As `read_topic_piece`.
-
-    Source: `read_topic_piece`.
-    """
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield from read_topic_piece(read, pieces[number])

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from rmqfast._native import SparkOptions, TopicRead
 from rmqfast.spark.live.task import read_topic_piece
-from rmqfast.spark.pushdown import gets_filters
+from rmqfast.spark.options import gets_filters
 from rmqfast.spark.schema import row_schema
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class _FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
         """Takes the filters that choose queues or cut them, and those on tags, exactly."""
         # PySpark 4.0 has no classes of filters to import
-        from rmqfast.spark.pushed_filters import rest_of
+        from rmqfast.spark.filters import rest_of
 
         return iter(rest_of(self._take, filters))
 

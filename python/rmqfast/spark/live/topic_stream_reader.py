@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmqfast._native import SparkOptions, SparkStream, TopicRead
-from rmqfast.spark.live.stream_reader import StreamReader
-from rmqfast.spark.live.stream_triggers import offsets_limit
+from rmqfast.spark.live.stream_reader import StreamReader, offsets_limit
 from rmqfast.spark.live.task import read_topic_piece
 
 if TYPE_CHECKING:
