@@ -1,11 +1,10 @@
-//! What Java's `SourceException` says: the same words as the Python errors, behind the name of their class.
-use rmqfast_spark::request::text::quoted;
+//! Errors for Java's `SourceException`: name of the Python error class, then its text.
+use rmqfast_spark::request::text::quote;
 use rmqfast_store::Error;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// What this crate returns.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 /// A failure of which nothing but its words crosses to Java.
@@ -13,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 pub struct Failure {
     /// Name of the class in `rmqfast.errors`.
     pub kind: &'static str,
-    /// What, where, expected, got.
+    /// The error text: place, expected and actual value.
     pub text: String,
 }
 
@@ -72,8 +71,8 @@ fn os_error_text(path: &Path, source: &std::io::Error) -> String {
     let path = path.to_string_lossy();
     match source.raw_os_error() {
         // Rust makes some of these itself, without a number
-        _ if source.kind() == ErrorKind::NotFound => format!("[Errno 2] no such file or directory: {}", quoted(&path)),
-        Some(errno) => format!("[Errno {errno}] {words}: {}", quoted(&path)),
+        _ if source.kind() == ErrorKind::NotFound => format!("[Errno 2] no such file or directory: {}", quote(&path)),
+        Some(errno) => format!("[Errno {errno}] {words}: {}", quote(&path)),
         None => format!("{path}: {source}"),
     }
 }

@@ -6,10 +6,8 @@ use rmqfast_spark::Pairs;
 use rmqfast_spark::request::push_down::Filter;
 use rmqfast_spark::stream::Level;
 
-/// A `String[]`.
 pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
 
-/// A `String[][]`.
 pub type TextLists<'a> = JObjectArray<'a, Texts<'a>>;
 
 /// A `String`, or none where it is null.
@@ -69,14 +67,12 @@ pub fn string_pairs<'a>(env: &mut Env<'a>, pairs: impl IntoIterator<Item = (Stri
     string_array(env, &words)
 }
 
-/// A `long[]`.
 pub fn longs<'a>(env: &mut Env<'a>, numbers: &[i64]) -> Result<JLongArray<'a>> {
     let array = JLongArray::new(env, numbers.len())?;
     array.set_region(env, 0, numbers)?;
     Ok(array)
 }
 
-/// A `byte[][]`.
 pub fn byte_arrays<'a>(env: &mut Env<'a>, all: &[Vec<u8>]) -> Result<JObjectArray<'a, JByteArray<'a>>> {
     let array = JObjectArray::<JByteArray<'a>>::new(env, all.len(), JByteArray::null())?;
     for (index, bytes) in all.iter().enumerate() {

@@ -8,6 +8,7 @@
 //!
 //! Java does no parsing: it carries texts and numbers. `exports` is the one module that it calls; `exports::frame` catches
 //! what panics there, and `exports::handle` has the `unsafe` of what Java holds.
+#![allow(missing_docs, reason = "not published")]
 mod exports;
 pub mod failure;
 mod filters;

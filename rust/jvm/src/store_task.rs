@@ -1,4 +1,4 @@
-//! What a task does with its piece of a store: scan, fill batches, tell of damage.
+//! Tasks of a store: scan a piece, fill batches, report damage.
 use crate::failure::{Failure, Result};
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
@@ -72,8 +72,8 @@ impl StoreTask {
 
     fn end(&mut self) -> Result<Option<usize>> {
         self.rows_left = 0;
-        let found = self.source.take_damage();
-        match damage_text(&self.read.path, self.piece, &self.lost, &found) {
+        let damage = self.source.take_damage();
+        match damage_text(&self.read.path, self.piece, &self.lost, &damage) {
             Some(words) if self.read.fail_on_damage => Err(Failure::corrupt(refusal_text(&words))),
             words => {
                 self.warning = words;
@@ -92,11 +92,11 @@ impl Task for StoreTask {
         if self.next_row == self.source.rows().len() {
             let mut patience = PATIENCE;
             // only Java knows whether the task was killed, and a filter may leave nothing for a long time
-            let asked = &mut || {
+            let interrupt = &mut || {
                 patience -= 1;
                 if patience == 0 { Err(Error::Interrupted) } else { Ok(()) }
             };
-            match self.source.advance(asked) {
+            match self.source.advance(interrupt) {
                 Ok(true) => self.begin_block(),
                 Ok(false) => return self.end(),
                 // a batch without rows: Java looks at its task and asks again

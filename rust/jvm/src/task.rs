@@ -1,4 +1,4 @@
-//! What a task does with its piece: it fills batch after batch.
+//! Interface of the tasks, which fill one batch after another.
 use crate::failure::Result;
 use crate::vectors::Rows;
 use rmqfast_client::ranges;
@@ -14,27 +14,27 @@ pub trait Task: Send {
     /// Messages that are lost or unreadable, where that shall end the task; a broker that does not answer.
     fn advance(&mut self, wait: Duration) -> Result<Option<usize>>;
 
-    /// Where the arrays of the batch are: see [`Batch::addresses`](crate::vectors::Batch::addresses).
+    /// Addresses of the batch's arrays: see [`Batch::addresses`](crate::vectors::Batch::addresses).
     fn addresses(&self) -> &[i64];
 
     /// Some rows of the batch, from that at `from` on, in Spark's format of rows: see [`Batch::rows`](crate::vectors::Batch::rows).
     fn rows(&mut self, from: usize) -> Rows;
 
-    /// Where each queue goes on, as offsets of a checkpoint, once the first `rows` of the batch are done.
+    /// The next offset of each queue after the first `rows` of the batch, as offsets of a checkpoint.
     ///
     /// # Errors
     /// A store, which is not read without an end.
     fn position(&self, rows: usize) -> Result<String>;
 
-    /// What shall be logged since the last call.
+    /// Log lines since the last call.
     fn take_warning(&mut self) -> Option<String>;
 
     /// Ends without a failure before all is read, as behind a limit and in Real-Time Mode: connections are left to the next task.
     fn keep(&mut self) {}
 
-    /// What was read so far.
+    /// Counts of the task so far.
     fn counts(&self) -> Counts;
 }
 
-/// What a task has read.
+/// Counts of a task.
 pub type Counts = ranges::Counts;

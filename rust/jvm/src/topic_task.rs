@@ -1,4 +1,4 @@
-//! What a task does with its piece of a topic: pull, fill batches, tell of losses.
+//! Tasks of topics: pull a piece, fill batches, report losses.
 use crate::failure::Result;
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
@@ -21,7 +21,7 @@ static POOL: PullerPool = PullerPool::new();
 pub struct TopicTask {
     reader: PieceReader,
     batch: Batch,
-    /// What the vectors point into: held until the batch is filled anew.
+    /// Memory that the vectors point into, kept until the next batch.
     answers: Vec<PulledAnswer>,
     /// The first answer, and the first of its rows, that are left for the next batch.
     next: (usize, usize),
@@ -33,8 +33,8 @@ pub struct TopicTask {
 }
 
 impl TopicTask {
-    /// Nobody is asked yet. A task that `is_repeated` meets nothing that may have spoilt its first attempt; one that
-    /// `reads_ahead` pulls for the next batch, too, whose task is to run in this process.
+    /// Opens without a request. With `is_repeated` nothing left over from a failed attempt is reused; with
+    /// `reads_ahead` the task also pulls for the next batch of this process.
     ///
     /// # Errors
     /// A piece of queues of several brokers.
@@ -59,7 +59,7 @@ impl TopicTask {
     }
 
     /// Rows of the answers that are left for the next batches.
-    fn left(&self) -> usize {
+    fn rows_left(&self) -> usize {
         let rows: usize = self.answers.iter().skip(self.next.0).map(|answer| answer.rows.len()).sum();
         rows - self.next.1
     }
@@ -70,14 +70,14 @@ impl TopicTask {
         let mut rows = 0;
         self.batch.clear();
         while let Some(answer) = self.answers.get(self.next.0) {
-            let left = &answer.rows[self.next.1..];
-            let most = usize::try_from(self.rows_left).unwrap_or(usize::MAX).min(left.len());
-            let taken = self.batch.extend(Chunk { bytes: &answer.body, rows: &left[..most] }, &mut damage);
-            rows += taken;
-            self.rows_left -= taken as u64;
-            self.next = if taken == left.len() { (self.next.0 + 1, 0) } else { (self.next.0, self.next.1 + taken) };
+            let rest = &answer.rows[self.next.1..];
+            let most = usize::try_from(self.rows_left).unwrap_or(usize::MAX).min(rest.len());
+            let added = self.batch.extend(Chunk { bytes: &answer.body, rows: &rest[..most] }, &mut damage);
+            rows += added;
+            self.rows_left -= added as u64;
+            self.next = if added == rest.len() { (self.next.0 + 1, 0) } else { (self.next.0, self.next.1 + added) };
             // full, or all that is wanted
-            if taken < left.len() {
+            if added < rest.len() {
                 break;
             }
         }
@@ -122,11 +122,11 @@ impl Task for TopicTask {
         let mut position = self.position.clone().unwrap_or_default();
         let mut offsets: StreamOffsets = self.reader.next_offsets().map(|(queue, at)| (queue.clone(), at)).collect();
         let of_answers: usize = self.answers.iter().map(|answer| answer.rows.len()).sum();
-        let mut done = of_answers.saturating_sub(self.filled.saturating_sub(rows) + self.left());
+        let mut consumed = of_answers.saturating_sub(self.filled.saturating_sub(rows) + self.rows_left());
         let mut halted = BTreeSet::new();
         for answer in &self.answers {
-            let count = done.min(answer.rows.len());
-            done -= count;
+            let count = consumed.min(answer.rows.len());
+            consumed -= count;
             position.note(answer, count);
             // the first message of a queue that is not done stays
             if count < answer.rows.len() && halted.insert(&answer.queue) {

@@ -1,7 +1,6 @@
-//! What can be wrong with a read request.
+//! Errors of read and write requests.
 use std::fmt;
 
-/// What this crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Each maps to one class of `rmqfast.errors`; all say what, where, expected, got.
@@ -15,13 +14,12 @@ pub enum Error {
     DataLoss(String),
     /// A column that the row does not have.
     UnknownColumn(String),
-    /// What the store says.
+    /// An error of the store.
     Store(rmqfast_store::Error),
-    /// What a cluster says, or that it says nothing.
+    /// An error of the cluster, or no answer.
     Client(rmqfast_client::Error),
     /// Rows that cannot be sent.
     Send {
-        /// Which, and why.
         text: String,
         /// The response code, or one of `ClientErrorCode`; -1 for none.
         code: i32,

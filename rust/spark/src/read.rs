@@ -2,7 +2,7 @@
 use crate::error::Result;
 use crate::origin::piece::TopicPiece;
 use crate::origin::{BrokerWay, Via};
-use crate::request::options::{Kind, Options, Pairs, names_a_cluster, replaced};
+use crate::request::options::{Kind, Options, Pairs, names_a_cluster, replace_options};
 use crate::request::push_down::{Filter, column_warning};
 use crate::request::schema::{check_agreed, columns_of};
 use crate::store::piece;
@@ -16,10 +16,8 @@ use rmqfast_store::scan::{Column, Listed, ScanRequest};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is read.
 #[derive(Debug)]
 pub enum Read {
-    /// A store directory.
     Store(Box<StoreRead>),
     /// Topics of a cluster.
     Topic(Box<TopicRead>),
@@ -46,8 +44,8 @@ pub fn resolve(
 ) -> Result<(Pairs, Lines)> {
     if !names_a_cluster(pairs) {
         let sql = pairs.iter().find(|(name, _)| name.eq_ignore_ascii_case("sql"));
-        let told = sql.and_then(|(_, sql)| column_warning(sql)).map(|text| (Level::Warning, text));
-        return Ok((resolve_store(pairs, columns)?, told.into_iter().collect()));
+        let warning = sql.and_then(|(_, sql)| column_warning(sql)).map(|text| (Level::Warning, text));
+        return Ok((resolve_store(pairs, columns)?, warning.into_iter().collect()));
     }
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
@@ -61,9 +59,9 @@ pub fn resolve(
         return Ok((pairs.to_vec(), warnings.into_iter().map(|text| (Level::Warning, text)).collect()));
     }
     // now, so that each plan of the read tells it
-    let mut planned = read.planned()?;
+    let mut planned = read.plan()?;
     planned.log.warn(read.request_warnings());
-    Ok((replaced(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
+    Ok((replace_options(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
 }
 
 /// The stream that options ask for, of columns by name.
@@ -164,21 +162,21 @@ impl Read {
         }
     }
 
-    /// What is told without a look at messages; `None` where that takes one.
+    /// Counts known without reading messages; `None` if messages must be read.
     ///
     /// # Errors
-    /// As [`StoreRead::listed`] and [`TopicRead::listed`].
-    pub fn listed(&self) -> Result<Option<Listed>> {
+    /// As [`StoreRead::known_counts`] and [`TopicRead::known_counts`].
+    pub fn known_counts(&self) -> Result<Option<Listed>> {
         match self {
-            Self::Store(read) => read.listed(),
-            Self::Topic(read) => read.listed(),
+            Self::Store(read) => read.known_counts(),
+            Self::Topic(read) => read.known_counts(),
         }
     }
 
     /// The pieces that tasks read, as bytes; `cores` will read them. Returns besides what is worth a line in the log.
     ///
     /// # Errors
-    /// As [`StoreRead::partitions`] and [`TopicRead::planned`].
+    /// As [`StoreRead::partitions`] and [`TopicRead::plan`].
     pub fn pieces(&self, cores: u64) -> Result<(Vec<Vec<u8>>, Lines)> {
         match self {
             Self::Store(read) => {
@@ -186,7 +184,7 @@ impl Read {
                 Ok((pieces.iter().map(piece::to_bytes).collect(), Vec::new()))
             }
             Self::Topic(read) => {
-                let mut planned = read.planned()?;
+                let mut planned = read.plan()?;
                 Ok((planned.pieces.iter().map(TopicPiece::to_bytes).collect(), planned.log.take()))
             }
         }

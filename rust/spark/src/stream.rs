@@ -1,5 +1,4 @@
-//! What the driver of a stream decides, for Spark's JVM and for PySpark alike. Offsets go in and out as the texts of a
-//! checkpoint.
+//! Interface of streams for Spark's JVM and for PySpark. Offsets are texts of a checkpoint.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
 use std::time::Duration;
@@ -8,10 +7,10 @@ use std::time::Duration;
 ///
 /// Source: `MicroBatchStream` of Spark, and what `SupportsTriggerAvailableNow` and `ReportsSourceMetrics` add to it.
 pub trait Stream: Send {
-    /// What is read, in words for a person; never an account.
+    /// Describes the stream for people; never an account.
     fn description(&self) -> String;
 
-    /// Where a stream without a checkpoint begins.
+    /// Start offsets of a stream without a checkpoint.
     ///
     /// # Errors
     /// Nobody can be asked, or an offset that there is not.
@@ -23,8 +22,8 @@ pub trait Stream: Send {
     /// Nobody can be asked.
     fn aim(&mut self) -> Result<()>;
 
-    /// How far the batch goes that begins at `start`; to `start` where there is nothing to read yet, and to the end where Spark
-    /// does not say a start. Limits hold where the trigger `is_limited`.
+    /// End offsets of the batch that begins at `start`: equal to `start` if there is nothing to read, the end if Spark
+    /// gives no start. Limits hold if the trigger `is_limited`.
     ///
     /// # Errors
     /// The checkpoint of another stream; what is lost, where that is not passed over; nobody can be asked for too long.
@@ -51,7 +50,7 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// The offsets of another stream.
-    fn merged(&mut self, offsets: &[String]) -> Result<String> {
+    fn merge(&mut self, offsets: &[String]) -> Result<String> {
         offsets.last().cloned().ok_or_else(|| Error::argument("offsets: expected those of a task, got none"))
     }
 
@@ -61,23 +60,22 @@ pub trait Stream: Send {
     /// The checkpoint of another stream; an interrupt.
     fn commit(&mut self, end: &str) -> Result<()>;
 
-    /// How far a query that read as far as `consumed` is behind, by name.
+    /// Lag of a query that read as far as `consumed`, by name.
     ///
     /// # Errors
     /// The checkpoint of another stream.
     fn metrics(&self, consumed: Option<&str>) -> Result<Vec<(String, String)>>;
 
-    /// What is worth a line in the log since the last call.
+    /// Log lines since the last call.
     fn take_log(&mut self) -> Vec<(Level, String)>;
 
     /// Closes connections. A stream that is closed is not asked any more.
     fn close(&mut self);
 }
 
-/// How much a batch of a topic takes; of a topic without limits it takes all there is.
+/// Limits of a topic's batch; without limits it takes everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Messages at most.
     pub most: Option<i64>,
     /// Messages at least; fewer wait for more of them.
     pub least: Option<i64>,
@@ -97,12 +95,10 @@ impl Limits {
     }
 }
 
-/// How loud a line of the log is.
+/// The level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// What happens.
     Info,
-    /// What should not happen.
     Warning,
 }
 
@@ -113,7 +109,6 @@ pub struct Log {
 }
 
 impl Log {
-    /// Notes what happens.
     pub fn info(&mut self, text: String) {
         self.lines.push((Level::Info, text));
     }

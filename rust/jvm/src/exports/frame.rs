@@ -13,21 +13,21 @@ impl From<Error> for Failure {
 }
 
 /// Runs `call`; where it fails, Java gets an exception, and never sees the default that goes back with it.
-pub fn framed<'a, T: Default>(mut env: EnvUnowned<'a>, call: impl FnOnce(&mut Env<'a>) -> Result<T>) -> T {
+pub fn run_framed<'a, T: Default>(mut env: EnvUnowned<'a>, call: impl FnOnce(&mut Env<'a>) -> Result<T>) -> T {
     env.with_env(|env| caught(|| call(env))).resolve::<Thrown>()
 }
 
-/// What `call` gives; a panic is a failure as well, as it would end the JVM if it unwound into it, and an executor with it.
+/// Runs `call`. A panic becomes a failure: unwinding into the JVM would end the executor.
 fn caught<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     // what a panic leaves half done is behind a handle, and Java closes that once a call failed
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(defect(&*panic)))
 }
 
 fn defect(panic: &(dyn Any + Send)) -> Failure {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let message = panic.downcast_ref::<String>().map(String::as_str);
     // a panic with arguments has a `String`, one without a `&str`
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-    Failure { kind: "RmqError", text: format!("a defect of rmqfast: {said}") }
+    let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    Failure { kind: "RmqError", text: format!("a defect of rmqfast: {message}") }
 }
 
 /// Turns a failure into a Java exception.

@@ -3,7 +3,7 @@
 use jni::sys::jlong;
 use std::marker::PhantomData;
 
-/// What Java holds of a value between calls: a number, 0 for none.
+/// The handle of a value that Java holds between calls: a number, 0 for none.
 ///
 /// Java gives a handle that it got from [`new`](Self::new) and has not closed, from one thread at a time: `VectorReader`,
 /// `SourceStream` and `TopicRows`, which alone hold one, have synchronized methods and give it up before they close it.
@@ -19,7 +19,6 @@ impl<T> Handle<T> {
         Self { address: Box::into_raw(Box::new(value)) as jlong, value: PhantomData }
     }
 
-    /// The value.
     pub fn get(&mut self) -> &mut T {
         // SAFETY: it is the box that `new` gave away; what Java keeps to, it says above.
         unsafe { &mut *(self.address as *mut T) }

@@ -48,25 +48,25 @@ exports! {
     fn push(env, options => Texts<'a>, filters => TextLists<'a>) -> JBooleanArray<'a> {
         // without columns: which of them Spark will want is not known yet
         let mut read = Read::of(&java::pairs(env, &options)?, &[], &[])?;
-        let taken = read.take(&java::filters(env, &filters)?);
-        let array = JBooleanArray::new(env, taken.len())?;
-        array.set_region(env, 0, &taken)?;
+        let is_taken = read.take(&java::filters(env, &filters)?);
+        let array = JBooleanArray::new(env, is_taken.len())?;
+        array.set_region(env, 0, &is_taken)?;
         Ok(array)
     }
 
-    /// What is told without a look at messages: how many, 1 if there are any, the least queue offset, the largest. Null where
-    /// it takes a look.
+    /// Counts known without reading messages: rows, 1 if there are any, least and largest queue offset. Null if
+    /// messages must be read.
     fn listed(env, options => Texts<'a>, filters => TextLists<'a>) -> JLongArray<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         let read = read.with_interrupt(Arc::new(java::check_interrupt));
-        let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else {
+        let Some(Listed { messages, min_offset, max_offset }) = read.known_counts()? else {
             return Ok(JLongArray::null());
         };
         let [min, max] = [min_offset, max_offset].map(Option::unwrap_or_default);
         Ok(java::longs(env, &[messages, i64::from(messages > 0), min, max])?)
     }
 
-    /// What a query reads, in words for a person.
+    /// Describes the read for people.
     fn describe(env, options => Texts<'a>, filters => TextLists<'a>) -> JString<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         Ok(env.new_string(read.to_string())?)
@@ -119,7 +119,7 @@ exports! {
         Ok(java::longs(env, &[counts.rows, counts.bytes, counts.pulls, waited].map(u64::cast_signed))?)
     }
 
-    /// Where each queue goes on once the first `rows` of the batch are done, as offsets of a checkpoint.
+    /// The next offset of each queue after the first `rows` of the batch, as offsets of a checkpoint.
     fn position(env, mut task => Handle<Box<dyn Task>>, rows => jint) -> JString<'a> {
         Ok(env.new_string(task.get().position(rows.unsigned_abs() as usize)?)?)
     }

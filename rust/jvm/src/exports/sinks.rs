@@ -1,4 +1,4 @@
-//! What sends rows to a topic: `NativeSink`.
+//! Native methods of `NativeSink`, which sends rows to a topic.
 use super::handle::Handle;
 use crate::failure::Result;
 use crate::java::{self, Texts};
@@ -11,13 +11,13 @@ use rmqfast_spark::sink::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a call waits, so that Java can look whether its task was killed.
+/// Longest wait of a call, so that Java can check whether its task was killed.
 const WAIT: Duration = Duration::from_millis(100);
 
 exports! {
     "org.rmqfast.spark.NativeSink"
 
-    /// Where the columns that a sink sends stand in a schema; the options are checked as well. `fields` are names and types.
+    /// Positions of the columns to send, and validated options. `fields` are names and types.
     fn columns(env, options => Texts<'a>, fields => Texts<'a>) -> JIntArray<'a> {
         let (_, columns) = sink(env, &options, &fields)?;
         let places: Vec<i32> = columns.iter().map(|(index, _)| *index as i32).collect();
@@ -61,7 +61,7 @@ exports! {
         Ok(is_taken?)
     }
 
-    /// What was sent, once all of it is stored; null where it is not yet, after a little while.
+    /// Counts of sent rows once all are stored; null if that takes longer than a moment.
     fn finish(env, mut writer => Handle<TopicWriter>) -> JLongArray<'a> {
         let written = writer.get().finish(WAIT);
         java::log(env, &writer.get().take_log())?;

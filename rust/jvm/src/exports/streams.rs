@@ -19,35 +19,35 @@ exports! {
         Ok(Handle::new(open_stream(&pairs, &columns, Arc::new(java::check_interrupt))?))
     }
 
-    /// What a stream reads, in words for a person.
+    /// Describes the stream for people.
     fn stream_describe(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
-        let description = asked(env, stream, |stream| Ok(stream.description()))?;
+        let description = ask_stream(env, stream, |stream| Ok(stream.description()))?;
         Ok(env.new_string(description)?)
     }
 
-    /// Where a stream without a checkpoint begins.
+    /// Start offsets of a stream without a checkpoint.
     fn stream_initial(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
-        let start = asked(env, stream, |stream| stream.initial())?;
+        let start = ask_stream(env, stream, |stream| stream.initial())?;
         Ok(env.new_string(start)?)
     }
 
     /// From now on no batch goes beyond what there is now.
     fn stream_aim(env, stream => Handle<Box<dyn Stream>>) {
-        asked(env, stream, |stream| stream.aim())
+        ask_stream(env, stream, |stream| stream.aim())
     }
 
-    /// How far the batch goes that begins at `start`.
+    /// End offsets of the batch that begins at `start`.
     fn stream_latest(
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, is_limited => jboolean
     ) -> JString<'a> {
         let start = java::text(env, &start)?;
-        let end = asked(env, stream, |stream| stream.latest(start.as_deref(), is_limited))?;
+        let end = ask_stream(env, stream, |stream| stream.latest(start.as_deref(), is_limited))?;
         Ok(env.new_string(end)?)
     }
 
     /// The last end that is known, or null.
     fn stream_report(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
-        let Some(end) = asked(env, stream, |stream| Ok(stream.report()))? else { return Ok(JString::null()) };
+        let Some(end) = ask_stream(env, stream, |stream| Ok(stream.report()))? else { return Ok(JString::null()) };
         Ok(env.new_string(end)?)
     }
 
@@ -56,7 +56,7 @@ exports! {
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, end => JString<'a>
     ) -> JObjectArray<'a, JByteArray<'a>> {
         let (start, end) = (start.try_to_string(env)?, end.try_to_string(env)?);
-        let pieces = asked(env, stream, |stream| stream.pieces(&start, &end))?;
+        let pieces = ask_stream(env, stream, |stream| stream.pieces(&start, &end))?;
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
@@ -72,27 +72,27 @@ exports! {
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, most => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
         let (start, most) = (start.try_to_string(env)?, most.unsigned_abs() as usize);
-        let pieces = asked(env, stream, |stream| stream.endless_pieces(&start, most))?;
+        let pieces = ask_stream(env, stream, |stream| stream.endless_pieces(&start, most))?;
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
     /// The offsets of all queues, of which each task said its own.
     fn stream_merged(env, stream => Handle<Box<dyn Stream>>, offsets => Texts<'a>) -> JString<'a> {
         let offsets = java::words(env, &offsets)?;
-        let merged = asked(env, stream, |stream| stream.merged(&offsets))?;
+        let merged = ask_stream(env, stream, |stream| stream.merge(&offsets))?;
         Ok(env.new_string(merged)?)
     }
 
     /// Spark has stored all before `end`.
     fn stream_commit(env, stream => Handle<Box<dyn Stream>>, end => JString<'a>) {
         let end = end.try_to_string(env)?;
-        asked(env, stream, |stream| stream.commit(&end))
+        ask_stream(env, stream, |stream| stream.commit(&end))
     }
 
-    /// How far a query that read as far as `consumed` is behind: names and values that take turns.
+    /// Lag of a query that read as far as `consumed`: names and values in turns.
     fn stream_metrics(env, stream => Handle<Box<dyn Stream>>, consumed => JString<'a>) -> Texts<'a> {
         let consumed = java::text(env, &consumed)?;
-        let metrics = asked(env, stream, |stream| stream.metrics(consumed.as_deref()))?;
+        let metrics = ask_stream(env, stream, |stream| stream.metrics(consumed.as_deref()))?;
         Ok(java::string_pairs(env, metrics)?)
     }
 
@@ -104,7 +104,7 @@ exports! {
 }
 
 /// Asks a stream, which writes its log.
-fn asked<T>(
+fn ask_stream<T>(
     env: &mut Env<'_>,
     mut stream: Handle<Box<dyn Stream>>,
     ask: impl FnOnce(&mut dyn Stream) -> rmqfast_spark::Result<T>,

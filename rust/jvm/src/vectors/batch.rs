@@ -25,14 +25,12 @@ pub struct Batch {
 /// Some rows of a batch in Spark's format of rows; they stand until the next ones are made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rows {
-    /// How many.
     pub count: usize,
-    /// Where they are, one behind the other, and where the length of each is.
+    /// Addresses of the rows' bytes, and of the array of their lengths.
     pub addresses: [i64; 2],
 }
 
 impl Batch {
-    /// An empty batch.
     pub fn new(request: &ScanRequest) -> Self {
         let slot = |column: &_| vector(*column, request).map_or(Slot::Body, Slot::Plain);
         let slots: Vec<Slot> = request.columns.iter().map(slot).collect();
@@ -102,8 +100,8 @@ impl Batch {
     /// batch was filled from.
     pub fn rows(&mut self, from: usize, memory: &Memory<'_>) -> Rows {
         let Self { slots, bodies, rows, .. } = self;
-        let left = self.len.saturating_sub(from);
-        let count = rows.begin(slots.len(), left, |sizes| {
+        let remaining = self.len.saturating_sub(from);
+        let count = rows.begin(slots.len(), remaining, |sizes| {
             for slot in &*slots {
                 match (slot, &*bodies) {
                     (Slot::Plain(vector), _) => vector.measure(from, sizes),
@@ -123,8 +121,8 @@ impl Batch {
         Rows { count, addresses: rows.addresses() }
     }
 
-    /// Where the arrays are, column after column: numbers have one (values), texts two (addresses, lengths), the map five
-    /// (starts, those of its names, those of its values).
+    /// Addresses of the arrays, column by column: one for numbers (values), two for texts (addresses, lengths), five
+    /// for the map (starts, then two each for names and values).
     pub fn addresses(&self) -> &[i64] {
         &self.addresses
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 /// Blocks that hold still as long as the batch is not filled anew.
 pub struct Memory<'a> {
     blocks: Vec<&'a [u8]>,
-    /// Where the last value was found: the next one mostly is there, too.
+    /// Index of the last hit: the next value is mostly in the same block.
     last: Cell<usize>,
 }
 
@@ -30,8 +30,8 @@ impl<'a> Memory<'a> {
 
     #[cold]
     fn search(&self, address: i64, length: usize) -> &'a [u8] {
-        let found = self.blocks.iter().enumerate().find_map(|(n, block)| Some((n, within(block, address, length)?)));
-        let Some((block, bytes)) = found else { panic!("a view of {length} bytes points outside of its blocks") };
+        let hit = self.blocks.iter().enumerate().find_map(|(n, block)| Some((n, within(block, address, length)?)));
+        let Some((block, bytes)) = hit else { panic!("a view of {length} bytes points outside of its blocks") };
         self.last.set(block);
         bytes
     }

@@ -5,7 +5,7 @@ use super::vector::Vector;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::scan::columns::Chunk;
 
-/// What `get` finds in each message.
+/// Column of the numbers that `get` returns for each message.
 pub(super) struct Numbers<T, F> {
     values: Vec<T>,
     get: F,
@@ -19,7 +19,6 @@ impl<T, F: Fn(Message<'_>) -> T> Numbers<T, F> {
 
 /// A number as a word of a row.
 pub(super) trait Word: Copy {
-    /// The word.
     fn word(self) -> i64;
 }
 

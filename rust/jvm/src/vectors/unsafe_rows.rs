@@ -26,7 +26,7 @@ pub(super) struct UnsafeRows {
     /// Bytes of each row, as Java reads them.
     lengths: Vec<i32>,
     starts: Vec<usize>,
-    /// Where the next value of each row goes.
+    /// Write position of each row.
     ends: Vec<usize>,
 }
 
@@ -65,7 +65,7 @@ impl UnsafeRows {
         self.starts.len()
     }
 
-    /// Where the rows are, and where their lengths.
+    /// Addresses of the rows and of their lengths.
     pub(super) fn addresses(&self) -> [i64; 2] {
         [self.bytes.as_ptr() as i64, self.lengths.as_ptr() as i64]
     }
@@ -104,7 +104,7 @@ impl UnsafeRows {
         }
     }
 
-    /// Where the word of a field is in a row.
+    /// Address of a field's word in a row.
     #[inline]
     fn word(&self, field: usize) -> usize {
         null_bytes(self.fields) + field * WORD

@@ -1,4 +1,4 @@
-//! What a column of a batch can do.
+//! Interface of the columns of a batch.
 use super::memory::Memory;
 use super::unsafe_rows::UnsafeRows;
 use rmqfast_store::scan::columns::Chunk;

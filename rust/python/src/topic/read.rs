@@ -96,7 +96,7 @@ impl TopicRead {
     }
 
     fn plan_with_ways<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
-        let mut planned = py.detach(|| self.read.planned()).map_err(spark)?;
+        let mut planned = py.detach(|| self.read.plan()).map_err(spark)?;
         // after the GIL is back: a handler of `logging` is Python code
         log_lines(py, LOGGER, planned.log.take())?;
         let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));

@@ -71,16 +71,16 @@ impl Copies {
             by_topic.entry((broker_name.to_string(), topic.clone())).or_default().push(range);
         }
         let least = least.unsigned_abs().div_ceil((by_topic.len() as u64).max(1));
-        let (mut pieces, mut told) = (Vec::new(), Vec::new());
+        let (mut pieces, mut notes) = (Vec::new(), Vec::new());
         for ((broker_name, topic), ranges) in by_topic {
             let copy = self.copy(&broker_name)?;
             copy.check_keeps(&topic)?;
-            let (held, lacking) = copy.held(ranges);
-            told.push(format!("{topic} of {broker_name}{lacking}"));
+            let (held, lacking) = copy.present_ranges(ranges);
+            notes.push(format!("{topic} of {broker_name}{lacking}"));
             pieces.extend(copy.pieces(&held, request, least)?);
         }
-        let told = if told.is_empty() { "nothing".to_owned() } else { told.join("; ") };
-        Ok((pieces, format!("read out of the copies in {}: {told}", self.directory.display())))
+        let notes = if notes.is_empty() { "nothing".to_owned() } else { notes.join("; ") };
+        Ok((pieces, format!("read out of the copies in {}: {notes}", self.directory.display())))
     }
 
     fn copy(&self, broker_name: &str) -> Result<&Copy> {
@@ -106,12 +106,12 @@ impl Copy {
     }
 
     fn check_keeps(&self, topic: &str) -> Result<()> {
-        let kept = &self.note.topics;
-        if kept.is_empty() || kept.iter().any(|kept| kept == topic) {
+        let names = &self.note.topics;
+        if names.is_empty() || names.iter().any(|names| names == topic) {
             return Ok(());
         }
-        let (path, kept) = (self.store.root().display(), kept.join(", "));
-        let text = format!("option mirrorPath: expected a copy of {topic} at {path}, got one of {kept}");
+        let (path, names) = (self.store.root().display(), names.join(", "));
+        let text = format!("option mirrorPath: expected a copy of {topic} at {path}, got one of {names}");
         Err(Error::argument(format!("{text}; rmqfast mirror --topics {topic} makes one in another directory")))
     }
 
@@ -121,8 +121,8 @@ impl Copy {
         self.topics.get(&queue.topic)?.get(&queue.queue_id).copied()
     }
 
-    /// What it has of ranges of one topic; besides, for a person, what it has not.
-    fn held(&self, ranges: Vec<QueueRange>) -> (Vec<QueueRange>, String) {
+    /// The parts of one topic's ranges that the copy has, and a text about the rest.
+    fn present_ranges(&self, ranges: Vec<QueueRange>) -> (Vec<QueueRange>, String) {
         let (mut held, mut behind, mut unknown) = (Vec::new(), 0, (0, 0));
         for range in ranges {
             let count = range.end - range.start;

@@ -19,13 +19,12 @@ const PATIENCE: u32 = 16;
 
 /// Reads the messages of a piece out of a copy.
 pub struct CopyRows {
-    /// What is read.
     pub request: RangeRequest,
     part: CopyPart,
     source: RowSource,
     queues: BTreeMap<i32, Arc<Queue>>,
     pool: Arc<Pool>,
-    /// What was gone before it began.
+    /// Damage found before the scan began.
     lost: Vec<Damage>,
 }
 
@@ -54,11 +53,11 @@ impl CopyRows {
     /// [`Error::Corrupt`]: something is lost or damaged, and the request is strict. It comes behind the last message.
     pub fn advance(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
         let mut patience = PATIENCE;
-        let asked = &mut || {
+        let interrupt = &mut || {
             patience -= 1;
             if patience == 0 { Err(rmqfast_store::Error::Interrupted) } else { Ok(()) }
         };
-        match self.source.advance(asked) {
+        match self.source.advance(interrupt) {
             Ok(true) => Ok(Step::Answers(self.hand_out())),
             Ok(false) => self.end(warnings),
             Err(rmqfast_store::Error::Interrupted) => Ok(Step::Waiting),
@@ -80,9 +79,9 @@ impl CopyRows {
     }
 
     fn end(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
-        let found = self.source.take_damage();
-        let lost = std::mem::take(&mut self.lost);
-        match damage_text(&self.part.path, self.part.piece, &lost, &found) {
+        let damage = self.source.take_damage();
+        let missing = std::mem::take(&mut self.lost);
+        match damage_text(&self.part.path, self.part.piece, &missing, &damage) {
             Some(words) if self.request.is_strict => return Err(Error::Corrupt(refusal_text(&words))),
             words => warnings.extend(words),
         }

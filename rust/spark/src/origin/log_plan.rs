@@ -4,7 +4,7 @@
 //! the first and the last message of each range, and so knows the stretch that holds all of them, and from where on it lists each
 //! queue. What a log does not tell, or not to everybody, goes by pulls.
 use crate::error::Error;
-use crate::origin::log_source::{LogSource, Refusal, log_sources, pulled};
+use crate::origin::log_source::{LogSource, Refusal, log_sources, pull_because};
 use crate::origin::piece::{LogPart, TopicPiece};
 use crate::origin::{BrokerWay, Via};
 use rmqfast_client::cluster::{Bounds, FoundMessage, TopicCluster};
@@ -19,32 +19,28 @@ const MOST_PIECES: u64 = 4;
 const PIECE_BYTES: u64 = 64 << 20;
 /// Places that are looked for in queues, at most.
 const MOST_SEARCHES: usize = 256;
-/// What a pulled message costs, broker and reader together, in nanoseconds: a message, and a byte of it. Then what a byte of a log
-/// costs. From the figures of 4.9.4 in docs/benchmarks.md.
+/// Cost model, from the figures of 4.9.4 in docs/benchmarks.md: nanoseconds of broker and reader for a pulled message,
+/// for a byte of it, and for a byte of a log.
 const PULLED_MESSAGE: f64 = 1100.0;
 const PULLED_BYTE: f64 = 1.1;
 const LOG_BYTE: f64 = 0.8;
 
-/// What of a read comes out of logs, and what is left to pulls.
+/// A plan: pieces of logs, and ranges left to pulls.
 #[derive(Debug, Default)]
 pub struct LogPlan {
-    /// Pieces of logs.
     pub pieces: Vec<TopicPiece>,
     /// Ranges that are pulled.
     pub pulled: Vec<QueueRange>,
-    /// What was decided for each broker.
+    /// Decision for each broker.
     pub ways: Vec<BrokerWay>,
 }
 
 /// Plans the ranges of a read.
 pub struct LogPlanner<'a> {
-    /// Whom to ask.
     pub cluster: &'a TopicCluster,
-    /// What is read.
     pub request: &'a RangeRequest,
-    /// What was asked for.
     pub via: &'a Via,
-    /// What was decided before.
+    /// Decisions of an earlier plan of the same read.
     pub ways: Option<&'a [BrokerWay]>,
     /// Pieces of the read at least, as far as there may be so many.
     pub min_pieces: i64,
@@ -59,7 +55,7 @@ struct Ends {
     last: FoundMessage,
 }
 
-/// Where a log is cut: a message, and the offset of each range that begins there or behind it.
+/// A cut of a log: a message, and the first offset of each range at or behind it.
 struct Cut {
     message: FoundMessage,
     offsets: Vec<i64>,
@@ -104,7 +100,7 @@ impl LogPlanner<'_> {
             return Err(Refusal::Pulled(reason));
         }
         if *self.via == Via::Auto && min_pieces > MOST_PIECES {
-            return Err(pulled(format!("minPartitions is more than {MOST_PIECES} connections to a log give")));
+            return Err(pull_because(format!("minPartitions is more than {MOST_PIECES} connections to a log give")));
         }
         let Some(any) = ranges.first() else { return Ok(Vec::new()) };
         let sources = log_sources(self.cluster, &any.queue)?;
@@ -126,7 +122,7 @@ impl LogPlanner<'_> {
 
     /// The first source whose log has all before `end`.
     fn first_that_reaches(&self, end: u64, sources: Vec<LogSource>) -> Result<Source, Refusal> {
-        let mut refusal = pulled("nobody serves its log");
+        let mut refusal = pull_because("nobody serves its log");
         for log in sources {
             match log.check_reaches(end, self.cluster) {
                 Ok(()) => return Ok(log.source),
@@ -143,7 +139,7 @@ impl LogPlanner<'_> {
         let answers = self.cluster.are_listed_otherwise(&queues)?;
         match queues.iter().zip(answers).find(|(_, is_otherwise)| *is_otherwise) {
             Some((Queue { topic, .. }, _)) => {
-                Err(pulled(format!("its log does not tell what {topic} has: a topic of another kind")))
+                Err(pull_because(format!("its log does not tell what {topic} has: a topic of another kind")))
             }
             None => Ok(()),
         }
@@ -152,11 +148,15 @@ impl LogPlanner<'_> {
     fn ends(&self, ranges: &[QueueRange]) -> Result<Vec<Ends>, Refusal> {
         let firsts = ranges.iter().map(|range| (range.queue.clone(), range.start));
         let lasts = ranges.iter().map(|range| (range.queue.clone(), range.end - 1));
-        let found = self.found(&firsts.chain(lasts).collect::<Vec<_>>())?;
-        let (firsts, lasts) = found.split_at(ranges.len());
+        let messages = self.find_messages(&firsts.chain(lasts).collect::<Vec<_>>())?;
+        let (firsts, lasts) = messages.split_at(ranges.len());
         let ends = ranges.iter().zip(firsts.iter().zip(lasts)).map(|(range, (first, last))| {
             let ends = Ends { range: range.clone(), first: *first, last: *last };
-            if ends.is_sound() { Ok(ends) } else { Err(pulled(format!("{range}: its messages are not in order"))) }
+            if ends.is_sound() {
+                Ok(ends)
+            } else {
+                Err(pull_because(format!("{range}: its messages are not in order")))
+            }
         });
         ends.collect()
     }
@@ -186,24 +186,24 @@ impl LogPlanner<'_> {
         let group = &self.request.puller.consumer_group;
         let offsets = self.cluster.offsets_behind(near.cast_signed(), &ranges, group)?;
         if offsets.iter().zip(&from.offsets).any(|(to, from)| to < from) {
-            return Err(pulled("its queues changed while they were looked at"));
+            return Err(pull_because("its queues changed while they were looked at"));
         }
-        let left = ends.iter().zip(&offsets).filter(|(ends, offset)| **offset < ends.range.end);
-        let places: Vec<(Queue, i64)> = left.map(|(ends, offset)| (ends.range.queue.clone(), *offset)).collect();
-        let found = self.found(&places)?;
-        let message = found.into_iter().min_by_key(|found| found.physical_offset);
+        let unfinished = ends.iter().zip(&offsets).filter(|(ends, offset)| **offset < ends.range.end);
+        let places: Vec<(Queue, i64)> = unfinished.map(|(ends, offset)| (ends.range.queue.clone(), *offset)).collect();
+        let messages = self.find_messages(&places)?;
+        let message = messages.into_iter().min_by_key(|message| message.physical_offset);
         Ok(message.map(|message| Cut { message, offsets }))
     }
 
     /// The messages at offsets of queues, all of which are there.
-    fn found(&self, places: &[(Queue, i64)]) -> Result<Vec<FoundMessage>, Refusal> {
-        let found = self.cluster.messages(places, &self.request.puller.consumer_group)?;
-        let found = places.iter().zip(found).map(|((queue, offset), found)| match found {
-            Some(found) if found.is_own => Ok(found),
-            Some(_) => Err(pulled(format!("{}: its messages are records of other queues", queue.topic))),
-            None => Err(pulled(format!("{}: the message {offset} is not there any more", queue.topic))),
+    fn find_messages(&self, places: &[(Queue, i64)]) -> Result<Vec<FoundMessage>, Refusal> {
+        let messages = self.cluster.messages(places, &self.request.puller.consumer_group)?;
+        let messages = places.iter().zip(messages).map(|((queue, offset), message)| match message {
+            Some(message) if message.is_own => Ok(message),
+            Some(_) => Err(pull_because(format!("{}: its messages are records of other queues", queue.topic))),
+            None => Err(pull_because(format!("{}: the message {offset} is not there any more", queue.topic))),
         });
-        found.collect()
+        messages.collect()
     }
 }
 
@@ -223,7 +223,7 @@ impl Ends {
         self.count() as f64 * (f64::from(self.first.len) + f64::from(self.last.len)) / 2.0
     }
 
-    /// Where to begin to look for a place: messages of a queue stand about equally far from each other.
+    /// First guess of a place: messages of a queue are spread evenly.
     fn near(&self, place: u64) -> (Queue, Bounds, i64) {
         let QueueRange { queue, start, end } = &self.range;
         let (first, last) = (self.first.physical_offset, self.last.physical_offset);
@@ -233,7 +233,7 @@ impl Ends {
     }
 }
 
-/// Where the first message of all begins, and where the last one ends.
+/// Places of the first and behind the last message of all ranges.
 fn stretch_of(ends: &[Ends]) -> (u64, u64) {
     let from = ends.iter().map(|ends| ends.first.physical_offset.cast_unsigned()).min().unwrap_or_default();
     let end = ends.iter().map(|ends| ends.last.physical_offset.cast_unsigned() + u64::from(ends.last.len)).max();
@@ -243,14 +243,14 @@ fn stretch_of(ends: &[Ends]) -> (u64, u64) {
 /// A log of `len` bytes has everything, so it costs less only where so many messages of so many bytes are much of it.
 fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     if len < PIECE_BYTES {
-        return Err(pulled("it is little"));
+        return Err(pull_because("it is little"));
     }
     let (share, record) = (bytes / len as f64, bytes / messages as f64);
     let least = record * LOG_BYTE / (PULLED_MESSAGE + record * PULLED_BYTE);
     if share < least {
         let percent = |share: f64| (100.0 * share).round();
         let text = format!("the messages are {} % of its log, which pays from {} % on", percent(share), percent(least));
-        return Err(pulled(text));
+        return Err(pull_because(text));
     }
     Ok(())
 }

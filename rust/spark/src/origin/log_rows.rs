@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct LogRows {
     reader: LogReader,
     pool: Arc<Pool>,
-    /// What tells the first record, until it came.
+    /// Identity of the first record, until it is verified.
     first: Option<(i64, i32)>,
     ranges: Vec<RangeRows>,
     topics: Vec<Topic>,
@@ -31,7 +31,7 @@ struct RangeRows {
     queue: Arc<Queue>,
     /// The offset of the next record, from the one that was planned as the first.
     next: i64,
-    /// What stands before is left out.
+    /// Earlier records are left out.
     start: i64,
     end: i64,
     /// From this place on the log lists the range.
@@ -47,7 +47,7 @@ struct Topic {
 }
 
 impl LogRows {
-    /// Nobody is asked yet.
+    /// Opens without a request.
     pub fn new(request: &RangeRequest, ranges: &[QueueRange], part: &LogPart) -> Self {
         let pool = Arc::new(Pool::default());
         let memory = pool.clone();
@@ -97,21 +97,20 @@ impl LogRows {
         }
     }
 
-    /// Ends the connection.
     pub fn close(&mut self) {
         self.reader.close();
     }
 
-    /// What is left of the ranges.
+    /// The unread rest of the ranges.
     pub fn rest(&self) -> Vec<QueueRange> {
-        let left = self.next_offsets().zip(self.ranges.iter().filter(|range| !range.is_done()));
-        left.map(|((queue, start), range)| QueueRange { queue: queue.clone(), start, end: range.end }).collect()
+        let unfinished = self.next_offsets().zip(self.ranges.iter().filter(|range| !range.is_done()));
+        unfinished.map(|((queue, start), range)| QueueRange { queue: queue.clone(), start, end: range.end }).collect()
     }
 
-    /// Where each queue goes on behind what was handed out, of ranges that are not at their end.
+    /// The next offset of each unfinished queue.
     pub fn next_offsets(&self) -> impl Iterator<Item = (&Queue, i64)> {
-        let left = self.ranges.iter().filter(|range| !range.is_done());
-        left.map(|range| (&*range.queue, range.next.max(range.start)))
+        let unfinished = self.ranges.iter().filter(|range| !range.is_done());
+        unfinished.map(|range| (&*range.queue, range.next.max(range.start)))
     }
 
     /// An address may lead to another broker by now, whose log has other records at the same places.
@@ -147,8 +146,8 @@ impl LogRows {
 
     /// The rows that were found, range by range.
     fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Vec<PulledAnswer> {
-        let found = self.ranges.iter_mut().filter(|range| !range.rows.is_empty());
-        found.map(|range| range.hand_out(body, request)).collect()
+        let filled = self.ranges.iter_mut().filter(|range| !range.rows.is_empty());
+        filled.map(|range| range.hand_out(body, request)).collect()
     }
 
     fn missing(&self) -> String {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a slave that is behind is waited for: a master that is written to is ahead by what is on its way.
+/// Longest wait for a slave that lags: a master under load is ahead by what is in flight.
 const CATCH_UP: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -16,16 +16,16 @@ const LOOK: Duration = Duration::from_millis(20);
 pub enum Refusal {
     /// Its messages are pulled, for this reason.
     Pulled(String),
-    /// Nothing is read at all.
+    /// The read itself fails.
     Failed(Error),
 }
 
 /// A log that may be read.
 #[derive(Debug)]
 pub struct LogSource {
-    /// Where it is served, and how.
+    /// Address and form of the log.
     pub source: Source,
-    /// Where the slave is whose log it is; none where it is the master's.
+    /// Address of the slave that serves the log; none for the master.
     slave: Option<String>,
 }
 
@@ -43,7 +43,9 @@ impl LogSource {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                return Err(pulled(format!("its slave at {slave} is behind: expected its log up to {end}, got {got}")));
+                return Err(pull_because(format!(
+                    "its slave at {slave} is behind: expected its log up to {end}, got {got}"
+                )));
             }
             thread::sleep(LOOK);
         }
@@ -76,23 +78,23 @@ pub fn log_sources(cluster: &TopicCluster, queue: &Queue) -> Result<Vec<LogSourc
     }
     if sources.is_empty() {
         let reason = "it is a SYNC_MASTER: who reads its log may count as a slave, for which sends wait";
-        return Err(pulled(format!("{reason}; {last}")));
+        return Err(pull_because(format!("{reason}; {last}")));
     }
     Ok(sources)
 }
 
 /// The reason why a broker's messages are pulled.
-pub fn pulled(reason: impl Into<String>) -> Refusal {
+pub fn pull_because(reason: impl Into<String>) -> Refusal {
     Refusal::Pulled(reason.into())
 }
 
 fn source_of(config: &HashMap<String, String>, address: &str) -> Result<Source, Refusal> {
     let source = Source::of_config(config, address).map_err(Refusal::Pulled)?;
     if source.has_acl {
-        return Err(pulled("it has ACLs, and its log has the topics of everybody"));
+        return Err(pull_because("it has ACLs, and its log has the topics of everybody"));
     }
     if source.has_tls {
-        return Err(pulled("its HA port has TLS (haUseTLS)"));
+        return Err(pull_because("its HA port has TLS (haUseTLS)"));
     }
     Ok(source)
 }

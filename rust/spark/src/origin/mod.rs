@@ -1,4 +1,4 @@
-//! How messages come from brokers to tasks: what a read asks for, and what was decided for each broker.
+//! Origins of a task's messages: pulls, the broker's log, or a mirror's copy.
 pub mod copy_plan;
 pub mod copy_rows;
 pub mod log_plan;
@@ -13,22 +13,19 @@ use crate::store::read::local;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a read asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Via {
-    /// By pulls.
     #[default]
     Pull,
     /// Out of the brokers' logs, where these tell what pulls would.
     Log,
-    /// Whichever costs less.
     Auto,
     /// Out of the copies in this directory of a mirror; the brokers tell offsets only.
     Mirror(PathBuf),
 }
 
 impl Via {
-    /// What options ask for.
+    /// Parses the options `via` and `mirrorPath`.
     ///
     /// # Errors
     /// A path that is no directory of this machine.
@@ -45,9 +42,7 @@ impl Via {
 /// A broker's name, and why it is read by pulls; nothing where its log is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerWay {
-    /// The broker.
     pub broker_name: String,
-    /// The reason.
     pub pulled_because: Option<String>,
 }
 
@@ -69,7 +64,6 @@ impl BrokerWay {
     }
 }
 
-/// For a person.
 impl fmt::Display for BrokerWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pulled_because {

@@ -1,6 +1,6 @@
 //! A task's share of a read of topics, and how ranges of queues become such pieces.
 use crate::error::{Error, Result};
-use crate::store::piece::{self as store_piece, decode, encode, malformed};
+use crate::store::piece::{self as store_piece, decode, encode, malformed_piece};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
 use rmqfast_replication::LogStretch;
@@ -13,15 +13,15 @@ use std::path::PathBuf;
 /// one connection, whatever it reads over that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicPiece {
-    /// Where the broker was when this was planned.
+    /// Address of the broker at planning.
     pub address: Option<String>,
     /// The ranges, of different queues.
     pub ranges: Vec<QueueRange>,
     /// Whether the next batch of a stream goes on where the ranges end.
     pub goes_on: bool,
-    /// Where all its messages stand in the broker's log, if that is read in place of pulls.
+    /// Stretch of the broker's log that is read in place of pulls.
     pub log: Option<LogPart>,
-    /// Where its messages stand in a copy of the broker, if that is read in place of pulls.
+    /// Stretch of a copy of the broker that is read in place of pulls.
     pub copy: Option<CopyPart>,
 }
 
@@ -75,7 +75,7 @@ impl TopicPiece {
         Self { address, ranges, goes_on: false, log: None, copy: None }
     }
 
-    /// What a part of a copy has of ranges.
+    /// The piece of ranges that a part of a copy holds.
     pub fn of_copy(ranges: Vec<QueueRange>, part: CopyPart) -> Self {
         Self { copy: Some(part), ..Self::at(ranges, |_| None) }
     }
@@ -133,7 +133,7 @@ impl TopicPiece {
 
     fn of_json(json: serde_json::Value) -> Result<Self> {
         type Parts = (Option<String>, Vec<RangeParts>, bool, Option<LogParts>, Option<CopyParts>);
-        let (address, ranges, goes_on, log, copy): Parts = serde_json::from_value(json).map_err(malformed)?;
+        let (address, ranges, goes_on, log, copy): Parts = serde_json::from_value(json).map_err(malformed_piece)?;
         let range = |(topic, broker_name, queue_id, start, end): RangeParts| QueueRange {
             queue: Queue { topic, broker_name: broker_name.into(), queue_id },
             start,
@@ -142,7 +142,7 @@ impl TopicPiece {
         let ranges = ranges.into_iter().map(range).collect();
         let log = log.map(LogPart::of_parts).transpose();
         let log = log.map_err(|problem| Error::argument(format!("piece: {problem}")))?;
-        let copy = copy.map(CopyPart::of_parts).transpose().map_err(malformed)?;
+        let copy = copy.map(CopyPart::of_parts).transpose().map_err(malformed_piece)?;
         Ok(Self { address, ranges, goes_on, log, copy })
     }
 }
@@ -210,7 +210,6 @@ fn rows(range: &QueueRange) -> i64 {
 /// A stretch of a log that holds all messages of a piece's ranges, among others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPart {
-    /// The stretch.
     pub stretch: LogStretch,
     /// Store time and CRC of the body of its first record: an address may lead to another broker's log.
     pub first: (i64, i32),
@@ -229,13 +228,13 @@ const MAX_FILE: u64 = i32::MAX as u64;
 impl LogPart {
     /// The part of what filters leave of `ranges`.
     #[must_use]
-    pub fn left_of(&self, ranges: &[QueueRange], left: &[QueueRange]) -> Self {
+    pub fn keep_ranges(&self, ranges: &[QueueRange], left: &[QueueRange]) -> Self {
         let begins = ranges.iter().zip(&self.begins);
         let begins = begins.filter(|(range, _)| left.iter().any(|left| left.queue == range.queue));
         Self { begins: begins.map(|(_, begin)| *begin).collect(), ..self.clone() }
     }
 
-    /// What [`of_parts`](Self::of_parts) takes.
+    /// The inverse of [`of_parts`](Self::of_parts).
     pub fn to_parts(&self) -> LogParts {
         let LogStretch { addresses, file_size, max_record, from, end } = self.stretch.clone();
         (addresses, [file_size, max_record, from, end], self.first, self.begins.clone())
@@ -268,7 +267,7 @@ pub struct CopyPart {
 pub type CopyParts = (PathBuf, Value);
 
 impl CopyPart {
-    /// What [`of_parts`](Self::of_parts) takes.
+    /// The inverse of [`of_parts`](Self::of_parts).
     pub fn to_parts(&self) -> CopyParts {
         (self.path.clone(), store_piece::to_json(&self.piece))
     }
@@ -413,7 +412,7 @@ mod tests {
         let part = LogPart { stretch, first: (7, -1), begins: vec![(0, 5), (3, 6), (0, 7)] };
         let ranges = [range("t", "b", 0, 0, 100), range("t", "b", 1, 3, 100), range("t", "b", 2, 0, 100)];
         // one that begins later still counts from where it was planned to
-        let left = part.left_of(&ranges, &[range("t", "b", 1, 50, 100), range("t", "b", 2, 0, 100)]);
+        let left = part.keep_ranges(&ranges, &[range("t", "b", 1, 50, 100), range("t", "b", 2, 0, 100)]);
         assert_eq!(left.begins, [(3, 6), (0, 7)]);
         assert_eq!(LogPart::of_parts(left.to_parts()), Ok(left));
     }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::origin::copy_rows::CopyRows;
 use crate::origin::log_rows::LogRows;
-use crate::origin::log_source::{Refusal, log_sources, pulled};
+use crate::origin::log_source::{Refusal, log_sources, pull_because};
 use crate::origin::piece::TopicPiece;
 use arrow_array::RecordBatch;
 use rmqfast_client::cluster::{ClusterOptions, TopicCluster};
@@ -11,15 +11,13 @@ use rmqfast_client::puller::{PulledAnswer, Queue};
 use rmqfast_client::ranges::{self, Counts, PoolKey, PullerPool, RangeReader, RangeRequest, Step};
 use std::time::{Duration, Instant};
 
-/// Reads a piece.
 pub struct PieceReader {
     origin: Origin,
-    /// What was read out of the log, or out of a copy.
+    /// Counts of rows read from the log or the copy.
     counts: Counts,
     warnings: Vec<String>,
 }
 
-/// Where messages come from.
 enum Origin {
     Pulls(Box<RangeReader>),
     Log(Box<Log>),
@@ -29,7 +27,7 @@ enum Origin {
 /// A broker's log, and how the same messages would be pulled.
 struct Log {
     rows: LogRows,
-    /// Where the log is served, by the plan.
+    /// Address of the log, as planned.
     addresses: Vec<String>,
     /// Whether the broker was asked if its log may be read there.
     is_checked: bool,
@@ -39,7 +37,7 @@ struct Log {
 }
 
 impl PieceReader {
-    /// Nobody is asked yet, but a copy is opened.
+    /// Opens without a request; a copy is opened now.
     ///
     /// # Errors
     /// A piece of queues of several brokers, or of one queue twice; a copy that cannot be read.
@@ -57,7 +55,6 @@ impl PieceReader {
         Ok(Self::new(Origin::Log(Box::new(log))))
     }
 
-    /// One that pulls.
     fn pulling(reader: RangeReader) -> Self {
         Self::new(Origin::Pulls(Box::new(reader)))
     }
@@ -131,7 +128,7 @@ impl PieceReader {
         Ok(())
     }
 
-    /// What is worth a warning since the last call.
+    /// Warnings since the last call.
     pub fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings = std::mem::take(&mut self.warnings);
         if let Origin::Pulls(reader) = &mut self.origin {
@@ -140,7 +137,7 @@ impl PieceReader {
         warnings
     }
 
-    /// Where each queue goes on behind what was handed out, of ranges that are not at their end. A copy does not tell.
+    /// The next offset of each unfinished queue; none for a copy.
     pub fn next_offsets(&self) -> Box<dyn Iterator<Item = (&Queue, i64)> + '_> {
         match &self.origin {
             Origin::Pulls(reader) => Box::new(reader.next_offsets()),
@@ -149,7 +146,6 @@ impl PieceReader {
         }
     }
 
-    /// What came so far.
     pub fn counts(&self) -> Counts {
         let Origin::Pulls(reader) = &self.origin else { return self.counts };
         let pulled = reader.counts();
@@ -161,7 +157,6 @@ impl PieceReader {
         }
     }
 
-    /// Ends the connection.
     pub fn close(&mut self) {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.close(),
@@ -170,12 +165,12 @@ impl PieceReader {
         }
     }
 
-    /// As [`RangeReader::reading_ahead`]; a log or a copy is read to the end of the piece only.
+    /// Sets [`RangeReader::reading_ahead`]. A log or a copy is read to the end of the piece only.
     pub fn reading_ahead(self) -> Self {
         self.with_reader(RangeReader::reading_ahead)
     }
 
-    /// As [`RangeReader::pooled`]; the connection to a log is for one piece.
+    /// Sets [`RangeReader::with_pool`]. The connection to a log serves one piece.
     pub fn with_pool(self, pool: &'static PullerPool, key: PoolKey) -> Self {
         self.with_reader(|reader| reader.with_pool(pool, key))
     }
@@ -220,7 +215,7 @@ fn bytes(answers: &[PulledAnswer]) -> u64 {
 }
 
 impl Log {
-    /// As [`LogRows::advance`], once the broker was asked whether that may be: the plan may be hours old.
+    /// Calls [`LogRows::advance`] after the broker confirmed the plan, which may be hours old.
     fn advance(&mut self, wait: Duration) -> Result<Step, Refusal> {
         if !self.is_checked {
             let queue = self.rows.next_offsets().next().map(|(queue, _)| queue.clone());
@@ -240,7 +235,7 @@ impl Log {
         }
         let (expected, got) = (self.addresses.join(", "), logs.into_iter().flat_map(|log| log.source.addresses));
         let got = got.collect::<Vec<_>>().join(", ");
-        Err(pulled(format!("its log is served elsewhere now: expected {expected}, got {got}")))
+        Err(pull_because(format!("its log is served elsewhere now: expected {expected}, got {got}")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The options that say which cluster, and how it is reached: the same for what is read from it and what is sent.
 use crate::error::{Error, Result};
 use crate::request::options::{Kind, Options};
-use crate::request::text::{is_digits, quoted, trim};
+use crate::request::text::{is_digits, quote, trim};
 use rmqfast_client::cluster::ClusterOptions;
 use rmqfast_client::puller::Sign;
 use rmqfast_remoting::{ClientTls, Credentials, KeyPair, Trust};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// `connect_timeout` and `request_timeout` of `ClientConfig`.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How driver and executors reach a cluster.
+/// Address, account, TLS and timeouts of a cluster.
 ///
 /// # Errors
 /// [`Error::Argument`]: no name server or an address without a port, half of an account, or nobody to trust.
@@ -94,7 +94,7 @@ pub fn name_servers(text: &str) -> Result<Vec<String>> {
         // of other addresses that begin so, a server of HTTP answers, which tells where name servers are
         let address = part.strip_prefix(HTTP).filter(|rest| rest.starts_with(INSTANCE)).unwrap_or(part);
         if !is_address(address) {
-            let got = quoted(address);
+            let got = quote(address);
             let step = if address.contains("://") { "; write it without what stands before the host" } else { "" };
             let text = format!("name_server: expected host:port, several separated by ';', got {got}{step}");
             return Err(Error::argument(text));

@@ -1,7 +1,7 @@
-//! Where a read of a store's queues starts and ends: earliest, latest, or JSON by topic, broker and queue.
+//! Offsets of a store's queues: earliest, latest, or JSON by topic, broker and queue.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
-use crate::request::text::{is_digits, quoted, quoted_list, shown, trim};
+use crate::request::text::{is_digits, python_text, quote, quoted_list, trim};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const EARLIEST: i64 = -2;
 /// Means behind the last offset of a queue.
 pub const LATEST: i64 = -1;
-/// What offsets look like.
+/// The form of offsets, for errors.
 pub const FORM: &str = r#"{"topic": {"broker": {"0": 23}}}"#;
 
 /// Queue offsets by queue id.
@@ -19,12 +19,10 @@ pub type Queues = BTreeMap<i32, (i64, i64)>;
 /// Offsets by the number of a queue that there may not be, in the order in which they were given.
 pub type ByQueue = Vec<(i64, i64)>;
 
-/// What an option says.
+/// The value of an offset option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offsets<Named> {
-    /// Of every queue.
     Earliest,
-    /// Of every queue.
     Latest,
     /// [`LATEST`] and [`EARLIEST`] may be among them.
     Named(Named),
@@ -46,7 +44,7 @@ impl<Named> Offsets<Named> {
 pub struct StoreOffsets {
     start: Offsets<ByQueue>,
     end: Offsets<ByQueue>,
-    /// What the first offset must not have expired for.
+    /// The purpose of the check that an offset has not expired, for errors.
     is_strict: bool,
 }
 
@@ -75,7 +73,7 @@ impl StoreOffsets {
     }
 
     /// The offsets that are named by queue, without a look at the queues: those of options that were resolved are numbers.
-    pub fn named(&self) -> (Bounds, Bounds) {
+    pub fn by_number(&self) -> (Bounds, Bounds) {
         let numbers = |offsets: &Offsets<ByQueue>| match offsets {
             Offsets::Named(named) => {
                 named.iter().filter_map(|(id, offset)| Some((i32::try_from(*id).ok()?, *offset))).collect()
@@ -149,7 +147,7 @@ fn check_order(start: &Offsets<ByQueue>, end: &Offsets<ByQueue>) -> Result<()> {
 }
 
 /// The text that says these bounds.
-pub fn told(topic: &str, bounds: &Bounds) -> String {
+pub fn bounds_text(topic: &str, bounds: &Bounds) -> String {
     let queues: Map<String, Value> = bounds.iter().map(|(id, offset)| (id.to_string(), json!(offset))).collect();
     // `*`: a store does not know the name of its broker
     json!({ topic: { "*": queues } }).to_string()
@@ -158,7 +156,7 @@ pub fn told(topic: &str, bounds: &Bounds) -> String {
 /// The value of a JSON text; what else was expected is said.
 pub(crate) fn json_of(name: &str, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|_| {
-        Error::argument(format!("{name}: expected earliest, latest or JSON as {FORM}, got {}", quoted(text)))
+        Error::argument(format!("{name}: expected earliest, latest or JSON as {FORM}, got {}", quote(text)))
     })
 }
 
@@ -221,14 +219,14 @@ fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) ->
 
 /// The one member of a JSON object; it must be one of `allowed`.
 fn only<'a>(name: &str, what: &str, value: &'a Value, allowed: &[&str]) -> Result<&'a Map<String, Value>> {
-    let names: Vec<String> = allowed.iter().map(|word| quoted(word)).collect();
+    let names: Vec<String> = allowed.iter().map(|word| quote(word)).collect();
     let refuse =
         |got: String| Error::argument(format!("{name}: expected one {what}, {}, got {got}", names.join(" or ")));
-    let Value::Object(object) = value else { return Err(refuse(shown(value))) };
+    let Value::Object(object) = value else { return Err(refuse(python_text(value))) };
     match (object.len(), allowed.iter().find_map(|word| object.get(*word))) {
         (1, Some(Value::Object(member))) => Ok(member),
         (1, Some(member)) => {
-            Err(Error::argument(format!("{name}: expected an object below the {what}, got {}", shown(member))))
+            Err(Error::argument(format!("{name}: expected an object below the {what}, got {}", python_text(member))))
         }
         _ => Err(refuse(sorted_keys(object))),
     }
@@ -243,13 +241,13 @@ pub(crate) fn sorted_keys(object: &Map<String, Value>) -> String {
 
 fn queue_id(name: &str, key: &str) -> Result<i64> {
     let id = if is_digits(key) { key.parse().ok() } else { None };
-    id.ok_or_else(|| Error::argument(format!("{name}: expected a queue id as \"0\", got {}", quoted(key))))
+    id.ok_or_else(|| Error::argument(format!("{name}: expected a queue id as \"0\", got {}", quote(key))))
 }
 
 fn offset(name: &str, key: &str, value: &Value) -> Result<i64> {
     // -1 and -2 are what Kafka's source of Spark means by them
     value.as_i64().filter(|offset| *offset >= EARLIEST).ok_or_else(|| {
-        let got = shown(value);
+        let got = python_text(value);
         Error::argument(format!("{name}: queue {key}: expected an offset, -1 (latest) or -2 (earliest), got {got}"))
     })
 }
@@ -259,7 +257,7 @@ const OWN_CHECKPOINT: &str = "give this stream a checkpointLocation of its own";
 /// A checkpoint's offset as JSON; `form` is what the error expects.
 pub fn checkpoint_json(text: &str, form: &str) -> Result<Value> {
     let value = serde_json::from_str(text);
-    value.map_err(|_| foreign(Error::argument(format!("checkpoint: expected {form}, got {}", quoted(text)))))
+    value.map_err(|_| foreign(Error::argument(format!("checkpoint: expected {form}, got {}", quote(text)))))
 }
 
 /// The error for a checkpoint that another stream wrote.
@@ -275,7 +273,7 @@ mod tests {
     #[test]
     fn bounds_become_the_text_that_says_them() {
         let bounds = Bounds::from([(0, 5), (1, 7)]);
-        let pairs = [("path", "/s"), ("topic", "orders"), ("startingOffsets", &told("orders", &bounds))];
+        let pairs = [("path", "/s"), ("topic", "orders"), ("startingOffsets", &bounds_text("orders", &bounds))];
         let pairs: Vec<_> = pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
         let offsets = StoreOffsets::of(&Options::of(Kind::StoreBatch, &pairs).expect("options")).expect("offsets");
         let queues = Queues::from([(0, (0, 9)), (1, (0, 9))]);

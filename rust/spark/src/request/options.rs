@@ -1,7 +1,7 @@
 //! The options of Spark's reads and of its sink: one table of names, what their texts mean, what they are unless given.
 use crate::error::{Error, Result};
 use crate::request::table_options::without_properties;
-use crate::request::text::{hint, integer, quoted, trim, trim_start};
+use crate::request::text::{hint, integer, quote, trim, trim_start};
 use crate::request::time::{check_range, milliseconds};
 use rmqfast_store::filter::{Sql92, TagExpression};
 use rmqfast_store::scan::{Column, PropertyNames, ScanRequest, TimeUnit};
@@ -9,7 +9,7 @@ use rmqfast_store::scan::{Column, PropertyNames, ScanRequest, TimeUnit};
 /// A name and a text for each option, as Spark gives them.
 pub type Pairs = Vec<(String, String)>;
 
-/// Who reads options.
+/// The source or sink that parses the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A batch read of a store directory.
@@ -24,7 +24,7 @@ pub enum Kind {
     ColumnarTopic,
     /// A stream of a topic.
     TopicStream,
-    /// What sends rows to a topic.
+    /// The sink of a topic.
     Sink,
 }
 
@@ -41,10 +41,7 @@ impl Kind {
             "topic stream" => Self::TopicStream,
             "sink" => Self::Sink,
             _ => {
-                return Err(Error::argument(format!(
-                    "kind: expected one of a read or of a sink, got {}",
-                    quoted(name)
-                )));
+                return Err(Error::argument(format!("kind: expected one of a read or of a sink, got {}", quote(name))));
             }
         })
     }
@@ -88,24 +85,21 @@ impl Kind {
     }
 }
 
-/// What an option means.
+/// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A text that is not blank.
     Text(String),
-    /// True or false.
     Flag(bool),
     /// A number within the option's limits.
     Number(i64),
-    /// Milliseconds since 1970.
     Time(i64),
     /// Texts, none of them empty.
     Texts(Vec<String>),
-    /// Numbers of queues.
     Ids(Vec<i32>),
 }
 
-/// How a text becomes a value.
+/// The syntax of an option's text.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
@@ -138,9 +132,9 @@ const TOPIC: u8 = 2;
 const READ: u8 = STORE | TOPIC;
 const SINK: u8 = 4;
 const CLUSTER: u8 = TOPIC | SINK;
-/// Where the read begins and ends in the commit log: what the log held when `read_store` was called. Nobody types these.
+/// Bounds of the read in the commit log when `read_store` was called. Set by code only.
 const LOG_RANGE: u8 = 8;
-/// What `read_topic` planned when it was called, and what `load` chose. Nobody types these.
+/// The plan of `read_topic` and of `load`. Set by code only.
 const PLANNED: u8 = 16;
 
 const MOST: i64 = 1 << 62;
@@ -231,10 +225,9 @@ const TABLE: [Row; 61] = [
 ];
 /// Which topics of a cluster are read; one of these says it.
 pub const TOPICS: [&str; 4] = ["topic", "subscribe", "subscribePattern", "assign"];
-/// What Spark gives to every sink of a stream.
+/// Options that Spark adds to every sink of a stream.
 const SPARKS_OWN: [&str; 2] = ["checkpointlocation", "queryname"];
 
-/// Options as values.
 #[derive(Clone, Debug)]
 pub struct Options {
     kind: Kind,
@@ -278,7 +271,6 @@ impl Options {
         Ok(options)
     }
 
-    /// Who reads them.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -352,7 +344,7 @@ impl Options {
         }
     }
 
-    /// Where a stream of a store begins that has no checkpoint: `earliest` or `latest`, unless a time says.
+    /// Start of a store's stream without a checkpoint: `earliest` or `latest`, unless a time is set.
     pub fn begin(&self) -> String {
         let text = self.text("startingOffsets").filter(|_| self.is_given("startingOffsets"));
         // a stream begins at the latest, as Kafka's does; the table's default is that of a batch
@@ -402,9 +394,9 @@ impl Options {
                 if self.text("nameServer").is_none() {
                     return Err(Error::argument("option nameServer: expected host:port of a name server, got none"));
                 }
-                let given: Vec<&str> = TOPICS.into_iter().filter(|name| self.is_given(name)).collect();
-                if given.len() != 1 {
-                    let (names, got) = (TOPICS.join(", "), given.join(", "));
+                let selected: Vec<&str> = TOPICS.into_iter().filter(|name| self.is_given(name)).collect();
+                if selected.len() != 1 {
+                    let (names, got) = (TOPICS.join(", "), selected.join(", "));
                     let got = if got.is_empty() { "none" } else { &got };
                     return Err(Error::argument(format!("options {names}: expected one of them, got {got}")));
                 }
@@ -434,7 +426,7 @@ impl Options {
         if (via == "mirror") == path.is_some() {
             return Ok(());
         }
-        let got = path.map_or_else(|| "none".to_owned(), quoted);
+        let got = path.map_or_else(|| "none".to_owned(), quote);
         let text = "expected the directory of rmqfast mirror with the option via=mirror, and only with it";
         Err(Error::argument(format!("option mirrorPath: {text}; got {got} with via={via}")))
     }
@@ -468,11 +460,11 @@ impl Options {
 }
 
 /// `pairs` with the text of some options replaced.
-pub fn replaced(pairs: &[(String, String)], with: &[(&str, String)]) -> Pairs {
+pub fn replace_options(pairs: &[(String, String)], with: &[(&str, String)]) -> Pairs {
     // names come in any case, as Spark compares them
     let is_kept = |given: &str| !with.iter().any(|(name, _)| name.eq_ignore_ascii_case(given));
-    let kept = pairs.iter().filter(|(given, _)| is_kept(given)).cloned();
-    kept.chain(with.iter().map(|(name, text)| ((*name).to_owned(), text.clone()))).collect()
+    let others = pairs.iter().filter(|(given, _)| is_kept(given)).cloned();
+    others.chain(with.iter().map(|(name, text)| ((*name).to_owned(), text.clone()))).collect()
 }
 
 fn rows(kind: Kind) -> impl Iterator<Item = (usize, &'static Row)> {
@@ -525,10 +517,10 @@ impl Form {
         match self {
             Self::Text => not_blank(name, text),
             Self::Topic if text.contains(',') => {
-                Err(refused(name, "one topic, or no such option for all of them", text))
+                Err(invalid(name, "one topic, or no such option for all of them", text))
             }
             Self::OneTopic if text.contains(',') => {
-                let got = quoted(text);
+                let got = quote(text);
                 let text = format!("option {name}: expected one topic, got {got}; several are the option subscribe");
                 Err(Error::argument(text))
             }
@@ -536,7 +528,7 @@ impl Form {
             Self::Flag => match trim(text).to_lowercase().as_str() {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),
-                _ => Err(refused(name, "true or false", text)),
+                _ => Err(invalid(name, "true or false", text)),
             },
             Self::Number(least, most) => number(name, text, least, most).map(Value::Number),
             Self::Time => match milliseconds(trim(text)) {
@@ -551,7 +543,7 @@ impl Form {
                 ids.collect::<Result<_>>().map(Value::Ids)
             }
             Self::OneOf(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
-            Self::OneOf(words) => Err(refused(name, &alternatives(words), text)),
+            Self::OneOf(words) => Err(invalid(name, &alternatives(words), text)),
         }
     }
 }
@@ -565,27 +557,27 @@ fn alternatives(words: &[&str]) -> String {
 }
 
 fn not_blank(name: &str, text: &str) -> Result<Value> {
-    if trim(text).is_empty() { Err(refused(name, "a text", text)) } else { Ok(Value::Text(text.to_owned())) }
+    if trim(text).is_empty() { Err(invalid(name, "a text", text)) } else { Ok(Value::Text(text.to_owned())) }
 }
 
 fn number(name: &str, text: &str, least: i64, most: i64) -> Result<i64> {
     let number = integer(text).filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| refused(name, &format!("a number from {least} to {most}"), text))
+    number.ok_or_else(|| invalid(name, &format!("a number from {least} to {most}"), text))
 }
 
 /// Words between commas, or a JSON array for those that hold commas.
 fn texts(name: &str, text: &str) -> Result<Vec<String>> {
     let words = if trim_start(text).starts_with('[') {
-        let array: serde_json::Value = serde_json::from_str(text).map_err(|_| refused(name, "a JSON array", text))?;
+        let array: serde_json::Value = serde_json::from_str(text).map_err(|_| invalid(name, "a JSON array", text))?;
         let words = array.as_array().map(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
         words.unwrap_or(None)
     } else {
         Some(text.split(',').map(|word| trim(word).to_owned()).collect::<Vec<_>>())
     };
     let words = words.filter(|words| !words.is_empty() && words.iter().all(|word| !word.is_empty()));
-    words.ok_or_else(|| refused(name, "words between commas, or a JSON array of texts", text))
+    words.ok_or_else(|| invalid(name, "words between commas, or a JSON array of texts", text))
 }
 
-fn refused(name: &str, expected: &str, got: &str) -> Error {
-    Error::argument(format!("option {name}: expected {expected}, got {}", quoted(got)))
+fn invalid(name: &str, expected: &str, got: &str) -> Error {
+    Error::argument(format!("option {name}: expected {expected}, got {}", quote(got)))
 }

@@ -7,7 +7,6 @@ use rmqfast_store::scan::Column;
 pub struct Filter {
     /// `=`, `<`, `<=`, `>`, `>=`, `in`, `null`, `not null`.
     pub kind: String,
-    /// The column.
     pub column: String,
     /// Values; `None` is null.
     pub values: Vec<Option<Literal>>,
@@ -16,13 +15,11 @@ pub struct Filter {
 /// A value in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Literal {
-    /// A text.
     Text(String),
-    /// A whole number.
     Number(i64),
     /// A time, in microseconds since 1970.
     Micros(i64),
-    /// What no column that is filtered has.
+    /// A type that no filterable column has.
     Other,
 }
 
@@ -40,7 +37,6 @@ impl Literal {
     }
 }
 
-/// What is read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// A store directory; its column `broker_name` is one name, or null.
@@ -50,10 +46,9 @@ pub enum Source {
     Topic,
 }
 
-/// What a read asks for, as far as filters narrow it.
+/// The part of a read that filters can narrow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// What is read from.
     pub source: Source,
     /// The one topic that is read of a store.
     pub topic: Option<String>,
@@ -67,9 +62,7 @@ pub struct Selection {
     pub has_tags: bool,
     /// Only these tags, by a filter.
     pub tags: Option<Vec<String>>,
-    /// Only these brokers.
     pub broker_names: Option<Vec<String>>,
-    /// Only these queues.
     pub queue_ids: Option<Vec<i32>>,
     /// Whether the read has a bound of its own in each queue.
     pub has_offsets_by_queue: bool,
@@ -87,14 +80,15 @@ pub type Limits = (Option<i64>, Option<i64>);
 impl Selection {
     /// Narrows the read filter by filter; tells which were taken: those Spark does not check again.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
-        let mut taken = vec![false; filters.len()];
+        let mut is_taken = vec![false; filters.len()];
         // "tags is not null" stands before "tags = 'A'", which makes it true
         for last in [false, true] {
-            for (filter, taken) in filters.iter().zip(&mut taken).filter(|(f, _)| (f.kind == "not null") == last) {
-                *taken = self.takes(filter).is_some();
+            for (filter, is_taken) in filters.iter().zip(&mut is_taken).filter(|(f, _)| (f.kind == "not null") == last)
+            {
+                *is_taken = self.takes(filter).is_some();
             }
         }
-        taken
+        is_taken
     }
 
     fn takes(&mut self, filter: &Filter) -> Option<()> {
@@ -207,7 +201,7 @@ fn may_be_null(column: Column) -> bool {
     matches!(column, Column::Tags | Column::Keys | Column::Body | Column::Properties)
 }
 
-/// What is left of the values that there were before, sorted, each once.
+/// The sorted intersection with the earlier values.
 fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
     wanted.sort_unstable();
     wanted.dedup();
@@ -215,8 +209,8 @@ fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
     wanted
 }
 
-/// What a comparison leaves of whole numbers. The value lies between `low` and `high`, the whole numbers around it, which are
-/// the same where it is whole.
+/// The whole numbers that a comparison leaves. `low` and `high` are the whole numbers around the value, equal if it is
+/// whole.
 fn range(kind: &str, low: i64, high: i64) -> Option<Limits> {
     Some(match kind {
         // between two whole numbers this is empty, as it should be
@@ -229,7 +223,6 @@ fn range(kind: &str, low: i64, high: i64) -> Option<Limits> {
     })
 }
 
-/// Within both.
 fn both(before: Limits, bound: Limits) -> Limits {
     let end = match (before.1, bound.1) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -243,7 +236,7 @@ fn is_one_tag(tag: &str) -> bool {
     tag == crate::request::text::trim(tag) && !matches!(tag, "" | "*") && !tag.contains('|')
 }
 
-/// What to warn of an expression that names a column of the row, as it sees properties alone.
+/// Warning about SQL92 that names a column of the row: it sees properties alone.
 pub fn column_warning(sql: &str) -> Option<String> {
     let parsed = Sql92::parse(sql).ok()?;
     let column = parsed.properties().find(|name| Column::ALL.iter().any(|column| column.name() == *name))?;

@@ -1,7 +1,7 @@
 //! The row as Spark types, and the schemas that choose columns of it.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
-use crate::request::text::{hint, quoted};
+use crate::request::text::{hint, quote};
 use rmqfast_store::scan::Column;
 
 /// The columns that are read unless the user's schema says which.
@@ -24,7 +24,7 @@ pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Co
     for name in names {
         let column = column_of(name)?;
         if columns.contains(&column) {
-            let twice = quoted(name);
+            let twice = quote(name);
             return Err(Error::argument(format!("columns: expected each once, got [{twice}] more often")));
         }
         columns.push(column);
@@ -39,7 +39,7 @@ pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Co
 pub fn column_of(name: &str) -> Result<Column> {
     Column::of_name(name).map_err(|_| {
         let all = Column::ALL.map(Column::name);
-        let text = format!("unknown column {}; {}the columns are {}", quoted(name), hint(name, all), all.join(", "));
+        let text = format!("unknown column {}; {}the columns are {}", quote(name), hint(name, all), all.join(", "));
         Error::UnknownColumn(text)
     })
 }

@@ -1,11 +1,11 @@
-//! What a catalog adds to the options of a table, as `CREATE TABLE ... USING` makes one.
+//! Removes what a catalog adds to the options of a table (`CREATE TABLE ... USING`).
 //!
 //! Source: `CatalogV2Util.convertToProperties` and `V2SessionCatalog` of Spark.
 /// Before the name of an option that stands in `OPTIONS (...)`: Spark gives it with and without.
 const PREFIX: &str = "option.";
 /// Properties of each table.
 const PROVIDER: &str = "provider";
-/// Where Spark would keep a table's files, if it had any.
+/// The location of a table's files, which this source ignores.
 const PATH: &str = "path";
 /// Options that say what is read, without a path.
 const SOURCES: [&str; 2] = ["nameserver", "storepath"];
@@ -23,8 +23,8 @@ pub fn without_properties(pairs: &[(String, String)], is_option: impl Fn(&str) -
         // Spark makes the location of a path that a user gave, and gives one to each other table
         !name.starts_with(PREFIX) && is_given && !(name == PATH && is_elsewhere)
     };
-    let kept = pairs.iter().zip(&names).filter(|(_, name)| !is_of_table || is_kept(name));
-    kept.map(|(pair, _)| pair.clone()).collect()
+    let user_options = pairs.iter().zip(&names).filter(|(_, name)| !is_of_table || is_kept(name));
+    user_options.map(|(pair, _)| pair.clone()).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// `str.lstrip()`.
 pub fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_space)
 }
@@ -29,8 +28,7 @@ pub fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// `repr(text)`.
-pub fn quoted(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     // Python changes the mark only where that saves the escape
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(mark);
@@ -51,7 +49,6 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// `json.dumps(text)`.
 pub fn json_quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
@@ -72,8 +69,7 @@ pub fn json_quoted(text: &str) -> String {
     out
 }
 
-/// `repr(bytes)`.
-pub fn quoted_bytes(bytes: &[u8]) -> String {
+pub fn quote_bytes(bytes: &[u8]) -> String {
     let mark = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
     let mut out = format!("b{mark}");
     for byte in bytes {
@@ -93,11 +89,11 @@ pub fn quoted_bytes(bytes: &[u8]) -> String {
 
 /// `repr` of a list of texts.
 pub fn quoted_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
-    format!("[{}]", texts.into_iter().map(quoted).collect::<Vec<_>>().join(", "))
+    format!("[{}]", texts.into_iter().map(quote).collect::<Vec<_>>().join(", "))
 }
 
 /// `repr` of what `json.loads` makes of a value.
-pub fn shown(value: &Value) -> String {
+pub fn python_text(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
@@ -105,12 +101,12 @@ pub fn shown(value: &Value) -> String {
         // `1e22` is shown with a sign in Python, and an integer never as a float
         Value::Number(number) if number.is_f64() => float(&number.to_string()),
         Value::Number(number) => number.to_string(),
-        Value::String(text) => quoted(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        Value::String(text) => quote(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(python_text).collect::<Vec<_>>().join(", ")),
         Value::Object(members) => {
-            let shown: Vec<String> =
-                members.iter().map(|(key, value)| format!("{}: {}", quoted(key), shown(value))).collect();
-            format!("{{{}}}", shown.join(", "))
+            let parts: Vec<String> =
+                members.iter().map(|(key, value)| format!("{}: {}", quote(key), python_text(value))).collect();
+            format!("{{{}}}", parts.join(", "))
         }
     }
 }
@@ -188,11 +184,11 @@ mod tests {
     #[test]
     fn texts_are_shown_as_python_shows_them() {
         let expected = ["'a'", "\"it's\"", "'\\'\"'", "'\\\\'", "'\\t\\x00\\xa0\\u200b'", "'é\u{301}'"];
-        assert_eq!(["a", "it's", "'\"", "\\", "\t\0\u{a0}\u{200b}", "é\u{301}"].map(quoted), expected);
-        let bytes = [&b"a"[..], b"it's", b"'\"", b"\\", b"\t\0\xff"].map(quoted_bytes);
+        assert_eq!(["a", "it's", "'\"", "\\", "\t\0\u{a0}\u{200b}", "é\u{301}"].map(quote), expected);
+        let bytes = [&b"a"[..], b"it's", b"'\"", b"\\", b"\t\0\xff"].map(quote_bytes);
         assert_eq!(bytes, ["b'a'", "b\"it's\"", "b'\\'\"'", "b'\\\\'", "b'\\t\\x00\\xff'"]);
         let value = serde_json::from_str(r#"{"a": [1, 1e22, 1e-7, 0.5, -0.0, true, null, "it's"]}"#).expect("JSON");
-        assert_eq!(shown(&value), r#"{'a': [1, 1e+22, 1e-07, 0.5, -0.0, True, None, "it's"]}"#);
+        assert_eq!(python_text(&value), r#"{'a': [1, 1e+22, 1e-07, 0.5, -0.0, True, None, "it's"]}"#);
     }
 
     #[test]

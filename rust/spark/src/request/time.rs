@@ -1,6 +1,6 @@
 //! Times as texts: milliseconds since 1970, or ISO 8601 as `datetime.fromisoformat` of Python 3.11 reads it.
 use crate::error::{Error, Result};
-use crate::request::text::{integer, is_digits, quoted};
+use crate::request::text::{integer, is_digits, quote};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -12,7 +12,7 @@ pub fn milliseconds(text: &str) -> Result<i64> {
     named_milliseconds("time", text)
 }
 
-/// As [`milliseconds`]; `name` is what errors call the time.
+/// Calls [`milliseconds`]; errors name the time `name`.
 ///
 /// # Errors
 /// A text that is no time, or a number of another unit.
@@ -24,7 +24,7 @@ pub fn named_milliseconds(name: &str, text: &str) -> Result<i64> {
     }
     // downwards, also before 1970: a time within a millisecond belongs to it
     iso(text).map(|micros| micros.div_euclid(1000)).ok_or_else(|| {
-        let got = quoted(text);
+        let got = quote(text);
         Error::argument(format!("{name}: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got {got}"))
     })
 }
@@ -57,7 +57,6 @@ pub fn check_range(start: Option<i64>, end: Option<i64>, names: (&str, &str)) ->
     }
 }
 
-/// Microseconds since 1970.
 fn iso(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     // `2026W47` is the shortest
@@ -72,7 +71,7 @@ fn iso(text: &str) -> Option<i64> {
     Some(days * DAY + micros)
 }
 
-/// Where the date ends, of the forms `2026-11-21`, `20261121`, `2026-W47`, `2026W47`, and weeks with a day.
+/// Length of the date: `2026-11-21`, `20261121`, `2026-W47`, `2026W47`, or a week with a day.
 fn date_end(text: &[u8]) -> usize {
     let at = |index: usize| text.get(index).copied().unwrap_or_default();
     match (text.len(), at(4), at(5)) {
@@ -93,7 +92,6 @@ fn date_end(text: &[u8]) -> usize {
     }
 }
 
-/// Days since 1970.
 fn date(text: &[u8]) -> Option<i64> {
     let (year, rest) = number(text, 4)?;
     let separator: &[u8] = if rest.starts_with(b"-") { b"-" } else { b"" };

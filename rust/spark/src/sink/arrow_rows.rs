@@ -36,12 +36,11 @@ impl ArrowRows {
         Ok(Self { count: batch.num_rows(), bytes: batch.get_array_memory_size(), columns: read? })
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How much memory they keep.
+    /// Memory that the rows keep, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

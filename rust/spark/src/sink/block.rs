@@ -8,7 +8,6 @@ use super::row::Row;
 pub enum Block {
     /// One behind the other, as Java writes them.
     Fields(Vec<u8>),
-    /// Columns of Arrow.
     Arrow(ArrowRows),
 }
 
@@ -29,7 +28,7 @@ impl Block {
         }
     }
 
-    /// How much memory the rows keep.
+    /// Memory that the rows keep, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Fields(bytes) => bytes.len(),

@@ -1,6 +1,6 @@
 //! Which columns of a DataFrame a sink takes, and of which types.
 use crate::error::{Error, Result};
-use crate::request::text::{hint, quoted};
+use crate::request::text::{hint, quote};
 use rmqfast_store::scan::Column;
 
 const INTEGERS: &[&str] = &["int", "bigint", "smallint", "tinyint"];
@@ -11,7 +11,6 @@ const TEXT: &[&str] = &["string"];
 pub enum SinkColumn {
     /// The body: bytes, or a text in UTF-8.
     Body,
-    /// The tag.
     Tags,
     /// Keys as one text.
     Keys,
@@ -19,7 +18,6 @@ pub enum SinkColumn {
     KeyList,
     /// A map of texts.
     Properties,
-    /// Where the row goes.
     Topic,
     /// The broker that it goes to.
     BrokerName,
@@ -58,8 +56,8 @@ pub fn column_types() -> impl Iterator<Item = (&'static str, &'static [&'static 
     COLUMNS.into_iter().map(|(name, types, _)| (name, types))
 }
 
-/// Where the columns that are sent stand in a schema of names and types, in its order. What a broker gives to each message
-/// itself may be there, and is left out, so that a topic can be copied; so is a column `topic` beside the option.
+/// Positions and meanings of the columns to send, in the schema's order. Columns that a broker sets itself are left
+/// out, so that a topic can be copied; so is `topic` beside the option.
 ///
 /// # Errors
 /// A column that messages do not have, of another type, or twice; no body, or no topic.
@@ -99,12 +97,12 @@ pub fn sink_columns(fields: &[(String, String)], topic: Option<&str>) -> Result<
 
 /// A typing mistake must not lose a column in silence.
 fn check_name(name: &str) -> Result<()> {
-    let known = COLUMNS.map(|(known, ..)| known);
-    if known.contains(&name) || Column::ALL.iter().any(|column| column.name() == name) {
+    let names = COLUMNS.map(|(names, ..)| names);
+    if names.contains(&name) || Column::ALL.iter().any(|column| column.name() == name) {
         return Ok(());
     }
-    let (near, known) = (hint(name, known), known.join(", "));
-    Err(Error::UnknownColumn(format!("unknown column {}; {near}the columns of a sink are {known}", quoted(name))))
+    let (near, names) = (hint(name, names), names.join(", "));
+    Err(Error::UnknownColumn(format!("unknown column {}; {near}the columns of a sink are {names}", quote(name))))
 }
 
 #[cfg(test)]

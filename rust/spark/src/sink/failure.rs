@@ -30,13 +30,12 @@ struct State {
 }
 
 impl Stop {
-    /// Nothing more is to be done.
     pub fn set(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_set = true;
         self.set.notify_all();
     }
 
-    /// Nothing more is to be done, because something failed.
+    /// Stops because something failed.
     pub fn fail(&self, failure: Failure) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // what comes after the first failure, or after the end, mostly follows from it
@@ -52,7 +51,7 @@ impl Stop {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_set
     }
 
-    /// What failed first.
+    /// The first failure.
     ///
     /// # Errors
     /// That.
@@ -65,11 +64,11 @@ impl Stop {
         let until = Instant::now() + pause;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while !state.is_set {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = until.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return false;
             }
-            state = self.set.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.set.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }

@@ -17,41 +17,40 @@ struct State<T> {
     is_closed: bool,
 }
 
-/// What became of an item that was to be handed over.
+/// The result of handing over an item.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Pushed<T> {
+pub enum HandoverResult<T> {
     /// It will be taken.
     Done,
     /// There was no room in time.
     Full(T),
-    /// Nobody takes any more.
+    /// The receiver has stopped.
     Closed,
 }
 
 impl<T> Handover<T> {
-    /// Holds so many.
     pub fn new(most: usize) -> Self {
         Self { state: Mutex::new(State { items: VecDeque::new(), is_closed: false }), changed: Condvar::new(), most }
     }
 
     /// Hands an item over; waits so long for room.
-    pub fn push(&self, item: T, wait: Duration) -> Pushed<T> {
+    pub fn push(&self, item: T, wait: Duration) -> HandoverResult<T> {
         let until = Instant::now() + wait;
         let mut state = self.lock();
         while state.items.len() >= self.most && !state.is_closed {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Pushed::Full(item);
+            let remaining = until.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
+                return HandoverResult::Full(item);
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.is_closed {
-            return Pushed::Closed;
+            return HandoverResult::Closed;
         }
         state.items.push_back(item);
         drop(state);
         self.changed.notify_all();
-        Pushed::Done
+        HandoverResult::Done
     }
 
     /// Takes the next item; waits for it. None once it is closed and empty.
@@ -70,7 +69,6 @@ impl<T> Handover<T> {
         }
     }
 
-    /// Nothing more comes.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -98,17 +96,20 @@ mod tests {
     fn items_come_in_order_and_no_more_than_there_is_room_for() {
         let handover = Handover::new(2);
         let at_once = Duration::ZERO;
-        assert_eq!((handover.push(1, at_once), handover.push(2, at_once)), (Pushed::Done, Pushed::Done));
-        assert_eq!(handover.push(3, at_once), Pushed::Full(3));
+        assert_eq!(
+            (handover.push(1, at_once), handover.push(2, at_once)),
+            (HandoverResult::Done, HandoverResult::Done)
+        );
+        assert_eq!(handover.push(3, at_once), HandoverResult::Full(3));
         assert_eq!(handover.take(), Some(1));
         std::thread::scope(|scope| {
             scope.spawn(|| handover.push(3, Duration::from_secs(60)));
             assert_eq!((handover.take(), handover.take()), (Some(2), Some(3)));
         });
-        assert_eq!(handover.push(4, at_once), Pushed::Done);
+        assert_eq!(handover.push(4, at_once), HandoverResult::Done);
         drop(ClosedAtEnd(&handover));
         // what is there is still taken
         assert_eq!((handover.take(), handover.take()), (Some(4), None));
-        assert_eq!(handover.push(5, Duration::from_secs(60)), Pushed::Closed);
+        assert_eq!(handover.push(5, Duration::from_secs(60)), HandoverResult::Closed);
     }
 }

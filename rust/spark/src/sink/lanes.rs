@@ -1,6 +1,6 @@
 //! Threads that work side by side, each in the order in which it was given its work.
 use super::failure::{Failure, Stop};
-use super::handover::{ClosedAtEnd, Handover, Pushed};
+use super::handover::{ClosedAtEnd, Handover, HandoverResult};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ pub struct Lanes<T> {
 }
 
 impl<T: Send> Lanes<T> {
-    /// So many.
     pub fn new(count: usize) -> Self {
         Self { queues: (0..count.max(1)).map(|_| Handover::new(WAITING)).collect() }
     }
@@ -35,7 +34,6 @@ impl<T: Send> Lanes<T> {
     }
 }
 
-/// Lanes that run.
 pub struct Running<'scope, 'env, T, F> {
     queues: &'env [Handover<T>],
     threads: Vec<Option<ScopedJoinHandle<'scope, ()>>>,
@@ -67,10 +65,10 @@ where
         loop {
             stop.check()?;
             match queue.push(item, SLICE) {
-                Pushed::Done => return Ok(()),
-                Pushed::Full(back) => item = back,
+                HandoverResult::Done => return Ok(()),
+                HandoverResult::Full(back) => item = back,
                 // its thread has ended: by a panic, or as everything does
-                Pushed::Closed => return stop.check().and(Err(defect())),
+                HandoverResult::Closed => return stop.check().and(Err(defect())),
             }
         }
     }

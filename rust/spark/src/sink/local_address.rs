@@ -1,4 +1,4 @@
-//! Where a producer is, for ids of messages and of clients.
+//! The local address, for ids of messages and of clients.
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 /// The address by which this machine reaches a name server.

@@ -6,14 +6,13 @@ use rmqfast_client::cluster::ClusterOptions;
 use rmqfast_client::names::{check_producer_group, check_sendable_topic, wrap};
 use std::time::Duration;
 
-/// How rows are sent; each number is that of the data source `rocketmq` unless it is given.
+/// Options of the sink, with the defaults of the data source `rocketmq`.
 ///
 /// Source: `RocketMQConfig` of rocketmq-spark, whose names are kept; `DefaultMQProducer`.
 #[derive(Clone, Debug)]
 pub struct SinkOptions {
-    /// How the cluster is reached.
     pub cluster: ClusterOptions,
-    /// Where all rows go, whatever their column `topic` says.
+    /// The topic of all rows; overrides their column `topic`.
     pub topic: Option<String>,
     /// The producer group, with its namespace.
     pub group: String,
@@ -23,9 +22,9 @@ pub struct SinkOptions {
     pub batch_size: usize,
     /// Bytes of a request at most; brokers have a limit of their own, 4 MiB unless told otherwise.
     pub max_message_size: usize,
-    /// How long an answer is waited for.
+    /// Timeout of a request.
     pub send_timeout: Duration,
-    /// How long a request is tried again while no broker can take it.
+    /// Longest time of retries while no broker can take a request.
     pub retry_timeout: Duration,
     /// Requests of a task on their way at once.
     pub in_flight: usize,

@@ -12,18 +12,13 @@ use rmqfast_client::send::BatchRow;
 /// A name, and its value.
 pub type Property<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// A row.
 #[derive(Clone, Debug, Default)]
 pub struct Row<'a> {
-    /// The body.
     pub body: Option<&'a [u8]>,
-    /// The tag.
     pub tags: Option<&'a [u8]>,
     /// Keys, with spaces between; nulls among them are left out.
     pub keys: Option<Keys<'a>>,
-    /// Names and values.
     pub properties: Option<Vec<Property<'a>>>,
-    /// Where it goes.
     pub topic: Option<&'a [u8]>,
     /// The broker that it goes to.
     pub broker_name: Option<&'a [u8]>,
@@ -38,9 +33,7 @@ pub struct Row<'a> {
 /// Keys of a row.
 #[derive(Clone, Debug)]
 pub enum Keys<'a> {
-    /// One text.
     Text(&'a [u8]),
-    /// Of an array.
     Joined(Vec<u8>),
 }
 
@@ -82,7 +75,7 @@ impl<'a> Row<'a> {
         Some((row, fields.at))
     }
 
-    /// What becomes a message.
+    /// The values of a message.
     pub fn message(&self) -> BatchRow<'_> {
         BatchRow {
             body: self.body,
@@ -102,9 +95,9 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(length)?;
-        let taken = self.bytes.get(self.at..end)?;
+        let field = self.bytes.get(self.at..end)?;
         self.at = end;
-        Some(taken)
+        Some(field)
     }
 
     /// A length or a count; `None` inside for null.

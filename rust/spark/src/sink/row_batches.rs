@@ -10,20 +10,18 @@ use std::sync::Arc;
 /// A body of so many bytes or more is compressed where it is sent by itself, as `compressMsgBodyOverHowmuch`.
 const COMPRESS_OVER: usize = 4096;
 
-/// Where rows go, and when; what is none is the sink's to choose.
+/// Destination and delay of rows; the sink chooses what is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The topic, without a namespace.
     pub topic: Option<String>,
-    /// The broker.
     pub broker_name: Option<String>,
-    /// The queue.
     pub queue_id: Option<i64>,
     /// 0 for at once.
     pub delay_level: i64,
 }
 
-/// Where a row stands.
+/// Position of a row.
 #[derive(Clone, Debug)]
 pub struct RowPlace {
     /// The rows that came together.
@@ -45,15 +43,11 @@ impl RowPlace {
 /// A request, but for its queue.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The body.
     pub body: Vec<u8>,
-    /// The property string.
     pub properties: String,
-    /// Compression.
     pub sys_flag: i32,
     /// The user's 32 bits.
     pub flag: i32,
-    /// Milliseconds.
     pub born_timestamp: i64,
     /// Whether the body is a batch.
     pub is_batch: bool,
@@ -62,22 +56,17 @@ pub struct Request {
 /// Rows of one target, and the request that they are.
 #[derive(Clone, Debug)]
 pub struct Parcel {
-    /// Where they go.
     pub target: Arc<Target>,
     /// The rows, for errors, and for smaller requests of them.
     pub rows: Vec<RowPlace>,
-    /// What is sent.
     pub request: Request,
 }
 
 /// A row that cannot be sent.
 #[derive(Clone, Debug)]
 pub struct WrongRow {
-    /// Where it would have gone.
     pub target: Arc<Target>,
-    /// Which it is.
     pub place: RowPlace,
-    /// What was expected.
     pub text: String,
 }
 
@@ -126,7 +115,7 @@ impl<'a> RowBatches<'a> {
         let wrong = |place, text: String| WrongRow { target: target.clone(), place, text };
         if target.delay_level != 0 {
             // brokers take what is delivered later singly
-            let request = delayed(row, target.delay_level, batch_options, now_ms);
+            let request = delay(row, target.delay_level, batch_options, now_ms);
             let request = request.map_err(|text| wrong(place.clone(), text))?;
             return Ok(Some(Parcel { target, rows: vec![place], request }));
         }
@@ -206,7 +195,7 @@ impl Open {
 }
 
 /// The request of a row that is delivered later.
-fn delayed(row: &Row<'_>, level: i64, options: &BatchOptions<'_>, now_ms: i64) -> Result<Request, String> {
+fn delay(row: &Row<'_>, level: i64, options: &BatchOptions<'_>, now_ms: i64) -> Result<Request, String> {
     let text = |what: &str, bytes| std::str::from_utf8(bytes).map_err(|_| format!("expected UTF-8 in {what}"));
     let delay_level = i32::try_from(level).ok().filter(|level| *level > 0);
     let delay_level =
@@ -226,7 +215,7 @@ fn delayed(row: &Row<'_>, level: i64, options: &BatchOptions<'_>, now_ms: i64) -
             pairs.push((text("properties", name)?, text("properties", value)?));
         }
     }
-    let said = Properties {
+    let fields = Properties {
         tags: row.tags.map(|tags| text("tags", tags)).transpose()?,
         keys: row.keys.as_ref().map(|keys| text("keys", Keys::bytes(keys))).transpose()?,
         wait_store: true,
@@ -237,7 +226,7 @@ fn delayed(row: &Row<'_>, level: i64, options: &BatchOptions<'_>, now_ms: i64) -
     };
     let mut properties = String::new();
     let make_id = || options.ids.next(now_ms).text();
-    said.write_with_id(options.instance_id, make_id, &mut properties).map_err(|error| error.to_string())?;
+    fields.write_with_id(options.instance_id, make_id, &mut properties).map_err(|error| error.to_string())?;
     let (body, sys_flag) = if body.len() < COMPRESS_OVER { (body.to_vec(), 0) } else { compressed(body) };
     Ok(Request { body, properties, sys_flag, flag, born_timestamp: now_ms, is_batch: false })
 }

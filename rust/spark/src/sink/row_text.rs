@@ -1,42 +1,42 @@
 //! A row for an error: its number, and its columns, shortened, as Python shows them.
 use super::row::{Keys, Property, Row};
 use super::row_batches::Target;
-use crate::request::text::{quoted, quoted_bytes};
+use crate::request::text::{quote, quote_bytes};
 
 const SHOWN: usize = 48;
 
 /// A row that goes to a target.
 pub fn row_text(target: &Target, row: &Row<'_>, number: u64) -> String {
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     // what is none, or 0, is not said
-    said.extend(target.topic.as_deref().filter(|text| !text.is_empty()).map(|text| format!("topic: {}", short(text))));
-    said.extend(
+    parts.extend(target.topic.as_deref().filter(|text| !text.is_empty()).map(|text| format!("topic: {}", short(text))));
+    parts.extend(
         target
             .broker_name
             .as_deref()
             .filter(|text| !text.is_empty())
             .map(|text| format!("broker_name: {}", short(text))),
     );
-    said.extend(target.queue_id.filter(|id| *id != 0).map(|id| format!("queue_id: {id}")));
-    said.extend((target.delay_level != 0).then(|| format!("delay_level: {}", target.delay_level)));
-    said.push(match row.body {
+    parts.extend(target.queue_id.filter(|id| *id != 0).map(|id| format!("queue_id: {id}")));
+    parts.extend((target.delay_level != 0).then(|| format!("delay_level: {}", target.delay_level)));
+    parts.push(match row.body {
         Some(body) => {
             let (shown, dots) = (&body[..body.len().min(SHOWN)], if body.len() > SHOWN { "..." } else { "" });
-            format!("body: {} bytes {}{dots}", body.len(), quoted_bytes(shown))
+            format!("body: {} bytes {}{dots}", body.len(), quote_bytes(shown))
         }
         None => "body: null".to_owned(),
     });
-    said.extend(row.tags.map(|tags| format!("tags: {}", short(&text(tags)))));
-    said.extend(row.keys.as_ref().map(|keys| format!("keys: {}", short(&text(Keys::bytes(keys))))));
-    said.extend(row.properties.as_ref().map(|pairs| format!("properties: {}", map_text(pairs))));
-    said.extend(row.flag.map(|flag| format!("flag: {flag}")));
-    format!("row {number} {{{}}}", said.join(", "))
+    parts.extend(row.tags.map(|tags| format!("tags: {}", short(&text(tags)))));
+    parts.extend(row.keys.as_ref().map(|keys| format!("keys: {}", short(&text(Keys::bytes(keys))))));
+    parts.extend(row.properties.as_ref().map(|pairs| format!("properties: {}", map_text(pairs))));
+    parts.extend(row.flag.map(|flag| format!("flag: {flag}")));
+    format!("row {number} {{{}}}", parts.join(", "))
 }
 
 fn map_text(pairs: &[Property<'_>]) -> String {
-    let value = |value: &Option<&[u8]>| value.map_or_else(|| "None".to_owned(), |value| quoted(&text(value)));
-    let shown: Vec<_> = pairs.iter().map(|(name, of)| format!("{}: {}", quoted(&text(name)), value(of))).collect();
-    let all = format!("{{{}}}", shown.join(", "));
+    let value = |value: &Option<&[u8]>| value.map_or_else(|| "None".to_owned(), |value| quote(&text(value)));
+    let entries: Vec<_> = pairs.iter().map(|(name, of)| format!("{}: {}", quote(&text(name)), value(of))).collect();
+    let all = format!("{{{}}}", entries.join(", "));
     match all.char_indices().nth(4 * SHOWN) {
         Some((end, _)) => format!("{}...", &all[..end]),
         None => all,
@@ -45,8 +45,8 @@ fn map_text(pairs: &[Property<'_>]) -> String {
 
 fn short(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}...", quoted(&text[..end])),
-        None => quoted(text),
+        Some((end, _)) => format!("{}...", quote(&text[..end])),
+        None => quote(text),
     }
 }
 

@@ -2,7 +2,7 @@
 use super::block::Block;
 use super::columns::SinkColumn;
 use super::failure::Failure;
-use super::handover::{ClosedAtEnd, Handover, Pushed};
+use super::handover::{ClosedAtEnd, Handover, HandoverResult};
 use super::lanes::{Lanes, Running};
 use super::local_address::local_address;
 use super::options::SinkOptions;
@@ -79,13 +79,13 @@ impl TopicWriter {
     pub fn push_waiting(&mut self, wait: Duration) -> Result<bool> {
         let Some(block) = self.waiting.take() else { return Ok(true) };
         match self.inbox.push(block, wait) {
-            Pushed::Done => Ok(true),
-            Pushed::Full(block) => {
+            HandoverResult::Done => Ok(true),
+            HandoverResult::Full(block) => {
                 self.waiting = Some(block);
                 Ok(false)
             }
             // its thread has ended, which it does by itself where something failed
-            Pushed::Closed => match self.end.recv() {
+            HandoverResult::Closed => match self.end.recv() {
                 Ok(Err(failure)) => Err(failure.into()),
                 _ => Err(defect()),
             },
@@ -110,7 +110,7 @@ impl TopicWriter {
         &self.sender.columns
     }
 
-    /// What happened since the last call: requests that are tried again, name servers that do not answer.
+    /// Log lines since the last call: retried requests, name servers that do not answer.
     pub fn take_log(&self) -> Vec<(Level, String)> {
         self.sender.take_log()
     }

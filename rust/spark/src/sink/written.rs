@@ -1,4 +1,4 @@
-//! What was sent: counts of rows, bytes and requests.
+//! Counts of sent rows, bytes and requests.
 use std::fmt;
 use std::iter::Sum;
 
@@ -9,7 +9,6 @@ pub struct Written {
     pub rows: u64,
     /// Bytes of the bodies of the requests, in which messages stand with their properties.
     pub bytes: u64,
-    /// Requests.
     pub batches: u64,
     /// Requests that were sent once more, as no broker took them: some of their rows may be stored twice.
     pub retries: u64,

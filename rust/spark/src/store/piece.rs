@@ -13,7 +13,7 @@ pub fn to_bytes(piece: &Piece) -> Vec<u8> {
 /// # Errors
 /// Bytes of another release, or none of a piece of a store.
 pub fn of_bytes(bytes: &[u8]) -> Result<Piece> {
-    of_json(decode(bytes)?).map_err(malformed)
+    of_json(decode(bytes)?).map_err(malformed_piece)
 }
 
 /// The piece as a part of another one.
@@ -22,7 +22,7 @@ pub fn to_json(piece: &Piece) -> Value {
     serde_json::json!([*way == Way::Queue, from, end, verify_crc])
 }
 
-/// What [`to_json`] gave.
+/// The inverse of [`to_json`].
 ///
 /// # Errors
 /// Another value.
@@ -37,7 +37,7 @@ pub const PIECE_BYTES: u64 = 256 << 20;
 const TASKS_PER_CORE: u64 = 4;
 const LARGEST: u64 = 4;
 
-/// How to cut.
+/// Limits for cutting a read into pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cut {
     /// Pieces at least, where the log can be cut so often.
@@ -87,14 +87,14 @@ pub fn encode(piece: &Value) -> Vec<u8> {
     bytes
 }
 
-/// What bytes of a piece say.
+/// Decodes a piece.
 ///
 /// # Errors
 /// Bytes of another release, or none of a piece.
 pub fn decode(bytes: &[u8]) -> Result<Value> {
     // driver and executors may have different wheels installed
     match bytes.split_first() {
-        Some((&VERSION, text)) => serde_json::from_slice(text).map_err(malformed),
+        Some((&VERSION, text)) => serde_json::from_slice(text).map_err(malformed_piece),
         Some((version, _)) => {
             let text =
                 format!("piece: expected version {VERSION}, got {version}; driver and executors need one release");
@@ -105,7 +105,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value> {
 }
 
 /// The error for bytes that are not what the reader's pieces are.
-pub fn malformed(error: serde_json::Error) -> Error {
+pub fn malformed_piece(error: serde_json::Error) -> Error {
     Error::argument(format!("piece: {error}"))
 }
 

@@ -1,10 +1,10 @@
-//! What a Spark job reads from a store, and the pieces that its tasks read apart from each other.
+//! A batch read of a store, and the pieces that tasks read in parallel.
 use crate::error::{Error, Result};
-use crate::request::offsets::{StoreOffsets, told};
-use crate::request::options::{Kind, Options, Pairs, replaced};
+use crate::request::offsets::{StoreOffsets, bounds_text};
+use crate::request::options::{Kind, Options, Pairs, replace_options};
 use crate::request::push_down::{Filter, Selection};
 use crate::request::schema::{check_agreed, columns_of};
-use crate::request::text::quoted;
+use crate::request::text::quote;
 use crate::store::piece::{Cut, PIECE_BYTES};
 use rmqfast_store::file::{Io, local_path};
 use rmqfast_store::filter::TagExpression;
@@ -14,7 +14,7 @@ use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// What all tasks of a read share: where the store is, and what shall be read.
+/// The place of the store and the messages to read, shared by all tasks.
 #[derive(Debug)]
 pub struct StoreRead {
     /// The store's directory, as every executor sees it.
@@ -29,7 +29,7 @@ pub struct StoreRead {
     pub is_empty: bool,
     commit_log_dirs: Vec<PathBuf>,
     cut: Cut,
-    /// What the log held when the read was asked for; the maximum where nobody says.
+    /// Bounds of the log when the read was requested; the maximum if unknown.
     log_range: (u64, u64),
 }
 
@@ -48,14 +48,14 @@ impl StoreRead {
 
     fn new(options: &Options, columns: Vec<Column>) -> Result<Self> {
         check_io(options)?;
-        Ok(Self::unbounded(options, columns)?.within(&StoreOffsets::of(options)?))
+        Ok(Self::without_bounds(options, columns)?.within(&StoreOffsets::of(options)?))
     }
 
     /// The read that options ask for, of all offsets: that of a stream, whose pieces are stretches of the log.
     ///
     /// # Errors
     /// An expression that does not parse, a path that is none.
-    pub fn unbounded(options: &Options, columns: Vec<Column>) -> Result<Self> {
+    pub fn without_bounds(options: &Options, columns: Vec<Column>) -> Result<Self> {
         let log_edge = |name| options.number(name).map_or(u64::MAX, i64::cast_unsigned);
         let count = |name| options.number(name).map(i64::cast_unsigned);
         let directories = options.texts("commitLogDirs").unwrap_or(&[]).iter().map(|d| local("commitLogDirs", d));
@@ -81,7 +81,7 @@ impl StoreRead {
     fn within(mut self, offsets: &StoreOffsets) -> Self {
         let bound = |(known, offsets): (bool, _)| known.then_some(OffsetBound::ByQueue(offsets));
         // after `resolve` these are numbers; a scan without a bound reads to the edge
-        let (start, end) = offsets.named();
+        let (start, end) = offsets.by_number();
         self.request.start_offset = bound((!start.is_empty(), start));
         self.request.end_offset = bound((!end.is_empty(), end));
         self
@@ -90,7 +90,7 @@ impl StoreRead {
     /// Narrows the read; tells which filters were taken.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut selection = self.selection();
-        let taken = selection.take(filters);
+        let is_taken = selection.take(filters);
         let Selection { only_topic, tags, queue_ids, has_offsets_by_queue, offsets, times, is_empty, .. } = selection;
         (self.only_topic, self.is_empty) = (only_topic, is_empty);
         let request = &mut self.request;
@@ -104,7 +104,7 @@ impl StoreRead {
         }
         (request.start_time, request.end_time) = times;
         request.queue_ids = queue_ids;
-        taken
+        is_taken
     }
 
     fn selection(&self) -> Selection {
@@ -148,14 +148,14 @@ impl StoreRead {
             return Ok(Vec::new());
         }
         let store = self.open()?;
-        self.cut.pieces(|bytes| self.planned(&store, bytes, cores))
+        self.cut.pieces(|bytes| self.plan(&store, bytes, cores))
     }
 
-    /// What the consume queues alone tell of the read; `None` where its messages must be looked at.
+    /// Counts known from the consume queues alone; `None` if messages must be read.
     ///
     /// # Errors
     /// As [`partitions`](Self::partitions).
-    pub fn listed(&self) -> Result<Option<Listed>> {
+    pub fn known_counts(&self) -> Result<Option<Listed>> {
         if self.is_empty {
             return Ok(Some(Listed::default()));
         }
@@ -170,19 +170,19 @@ impl StoreRead {
         Ok(Listed::of(&store, &self.request, end)?)
     }
 
-    fn planned(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
+    fn plan(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
         let mut plan = Plan::new(store, &self.request, None)?;
         plan.cut(cut, cores)?;
         let (start, end) = self.log_range;
         // what came after the read was asked for is not of this read
-        let held = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
+        let pieces = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
         // What was there and is not: a task that finds nothing of its piece says so.
         let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
             .map(|(from, end)| Piece { way: Way::Log, from, end, verify_crc: false });
-        Ok([before].into_iter().chain(held).chain([behind]).collect())
+        Ok([before].into_iter().chain(pieces).chain([behind]).collect())
     }
 
-    /// Where the log now ends, if it has lost its end since the read was asked for; the maximum if not.
+    /// The end of the log if it moved back since the read was requested, else the maximum.
     fn lost_from(&self, store: &MessageStore) -> u64 {
         let (end, asked) = (store.log().segments().end(), self.log_range.1);
         if asked != u64::MAX && end < asked { end } else { u64::MAX }
@@ -206,7 +206,10 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs
     let Some(topic) = options.text("topic").filter(|_| !offsets.are_whole()) else { return Ok(pairs.to_vec()) };
     let queues = store.topics()?.remove(topic).unwrap_or_default().into_iter().collect();
     let (first, last) = offsets.bounds(&queues)?;
-    Ok(replaced(pairs, &[("startingOffsets", told(topic, &first)), ("endingOffsets", told(topic, &last))]))
+    Ok(replace_options(
+        pairs,
+        &[("startingOffsets", bounds_text(topic, &first)), ("endingOffsets", bounds_text(topic, &last))],
+    ))
 }
 
 /// Refuses what would end a JVM.
@@ -225,7 +228,7 @@ pub fn check_io(options: &Options) -> Result<()> {
 /// A directory that every executor sees; executors have other working directories, links stay as they are.
 pub(crate) fn local(option: &str, text: &str) -> Result<PathBuf> {
     let path = local_path(OsStr::new(text)).map_err(|expected| {
-        let got = quoted(text);
+        let got = quote(text);
         Error::argument(format!("option {option}: expected {expected}, seen by every executor, got {got}"))
     })?;
     // not `canonicalize`: the link may lead elsewhere on an executor
@@ -242,13 +245,13 @@ pub fn present_part(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) 
     let from = piece.from.max(first).min(piece.end);
     let end = piece.end.min(last).max(from);
     let reason = format!("the log held this when the read was planned, it now is {first} to {last}");
-    let lost = [(piece.from, from - piece.from), (end, piece.end - end)].into_iter().filter(|(_, length)| *length > 0);
+    let gone = [(piece.from, from - piece.from), (end, piece.end - end)].into_iter().filter(|(_, length)| *length > 0);
     let file = store.root();
-    let damage = lost.map(|(offset, length)| Damage { offset, length, reason: reason.clone(), file: file.into() });
+    let damage = gone.map(|(offset, length)| Damage { offset, length, reason: reason.clone(), file: file.into() });
     (Piece { from, end, ..piece }, damage.collect())
 }
 
-/// What a task says of the places of `piece` that are lost or damaged; `None` where there are none.
+/// Text about the lost and damaged places of `piece`; `None` if there are none.
 pub fn damage_text(path: &Path, piece: Piece, lost: &[Damage], found: &DamageLog) -> Option<String> {
     let damage: Vec<&Damage> = lost.iter().chain(found.entries()).collect();
     if damage.is_empty() {

@@ -2,7 +2,7 @@
 use crate::error::{Error, Result};
 use crate::request::offsets::{checkpoint_json, foreign};
 use crate::request::options::Options;
-use crate::request::text::shown;
+use crate::request::text::python_text;
 use crate::store::piece;
 use crate::store::read::StoreRead;
 use crate::stream::{Level, Log, Stream};
@@ -33,9 +33,9 @@ pub struct StoreStream {
     begin: Start,
     max_bytes: Option<u64>,
     target: Option<u64>,
-    /// Where the log ends, as far as is known.
+    /// The last known end of the log.
     last: Option<u64>,
-    /// Where the last batch begins and ends: where the log has messages, or what it has instead was told.
+    /// Bounds of the last batch whose place in the log was verified or reported.
     known: Option<(u64, u64)>,
     is_strict: bool,
     log: Log,
@@ -49,7 +49,7 @@ impl StoreStream {
     /// A path that is none; an expression that does not parse.
     pub fn of(options: &Options, interrupt: Arc<CheckInterrupt>) -> Result<Self> {
         // no columns: it is tasks that ask for messages
-        let read = StoreRead::unbounded(options, Vec::new())?;
+        let read = StoreRead::without_bounds(options, Vec::new())?;
         let begin = match options.number("startingTimestamp") {
             Some(when) => Start::Time(when),
             None if options.begin() == "earliest" => Start::Begin,
@@ -247,7 +247,9 @@ fn store_position(text: &str) -> Result<u64> {
     let value = checkpoint_json(text, POSITION)?;
     let only = value.as_object().filter(|members| members.len() == 1);
     let position = only.and_then(|members| members.get("log")).and_then(Value::as_u64);
-    position.ok_or_else(|| foreign(Error::argument(format!("checkpoint: expected {POSITION}, got {}", shown(&value)))))
+    position.ok_or_else(|| {
+        foreign(Error::argument(format!("checkpoint: expected {POSITION}, got {}", python_text(&value))))
+    })
 }
 
 #[cfg(test)]

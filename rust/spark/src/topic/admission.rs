@@ -1,4 +1,4 @@
-//! How far the next batch of a topic's stream goes: decisions from values alone, the time being one of them.
+//! Decides the end of a topic stream's next batch from values alone, time included.
 //!
 //! A queue that is found while the stream runs first joins the offsets where it begins, and gives messages from the next batch
 //! on: so each batch is a pair of offsets, and whoever runs it again reads the same.
@@ -18,10 +18,10 @@ pub type StreamBounds = BTreeMap<Queue, Bounds>;
 
 const NEXT_STEP: &str = "failOnDataLoss=false goes on with what is there; a new checkpointLocation begins anew";
 
-/// What a stream remembers from batch to batch.
+/// State of a stream between batches.
 #[derive(Debug)]
 pub struct Admission {
-    /// What is read, as its log calls it.
+    /// Name of the read in log lines.
     topics: String,
     patience: Duration,
     is_strict: bool,
@@ -45,8 +45,8 @@ impl Admission {
         }
     }
 
-    /// How far the batch goes that begins at `start`; to `start` where it waits for more messages. `breaks` are of queues without
-    /// bounds.
+    /// End of the batch that begins at `start`; equal to `start` while it waits for more messages. `breaks` are of
+    /// queues without bounds.
     ///
     /// # Errors
     /// Retention overtook the stream, or a queue does not go on where it is, and the stream is strict.
@@ -71,14 +71,15 @@ impl Admission {
         }
         if end != *start {
             self.last_batch = now;
-            let taken = start.iter().map(|(queue, from)| end[queue].saturating_sub(*from).max(0));
-            let taken = taken.fold(0, i64::saturating_add);
-            log.info(format!("{}: a batch of {taken} offsets, {waiting} wait", self.topics));
+            let count = start.iter().map(|(queue, from)| end[queue].saturating_sub(*from).max(0));
+            let count = count.fold(0, i64::saturating_add);
+            log.info(format!("{}: a batch of {count} offsets, {waiting} wait", self.topics));
         }
         Ok(end)
     }
 
-    /// Where the queues go on that do not have the stream's offset. What a slave does not have is waited for, but not for ever.
+    /// Next offsets of queues that lack the stream's offset. Missing messages of a slave are waited for, but not for
+    /// ever.
     ///
     /// # Errors
     /// There is one, and the stream is strict.
@@ -102,7 +103,7 @@ impl Admission {
         Ok(next_offsets)
     }
 
-    /// Where the queues go on whose first messages of a batch are not there any more.
+    /// Next offsets of queues that lost the first messages of a batch.
     ///
     /// # Errors
     /// There is one, and the stream is strict.
@@ -182,7 +183,7 @@ struct Gap {
     edge: i64,
 }
 
-/// How far a batch goes.
+/// The end of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NextEnd {
     /// The offset of each queue.
@@ -194,16 +195,16 @@ struct NextEnd {
 }
 
 impl NextEnd {
-    /// How far the batch goes that begins at `start` and takes `most` messages. A queue that is missing in `bounds`, as its
-    /// broker is away, stays where it is.
+    /// End of the batch that begins at `start` and takes `most` messages. A queue missing in `bounds`, whose broker is
+    /// away, does not move.
     fn of(start: &StreamOffsets, bounds: &StreamBounds, most: Option<i64>) -> Self {
-        let mut found = Self { end: start.clone(), ..Self::default() };
+        let mut batch = Self { end: start.clone(), ..Self::default() };
         let (mut begins, mut waiting) = (Vec::new(), Vec::new());
         for (queue, at) in start {
             let Some((first, last)) = bounds.get(queue) else { continue };
             // told and not decided here: that depends on failOnDataLoss
             if at < first {
-                found.expired.push(Gap { queue: queue.clone(), offset: *at, edge: *first });
+                batch.expired.push(Gap { queue: queue.clone(), offset: *at, edge: *first });
             }
             // what has expired is none of what waits
             let begin = *at.max(first);
@@ -211,23 +212,23 @@ impl NextEnd {
             waiting.push(last.saturating_sub(begin).max(0));
         }
         // a broker may say any number
-        found.waiting = waiting.iter().fold(0, |sum, count| sum.saturating_add(*count));
-        let shares = most.map_or_else(|| waiting.clone(), |most| allotted(&waiting, most));
+        batch.waiting = waiting.iter().fold(0, |sum, count| sum.saturating_add(*count));
+        let shares = most.map_or_else(|| waiting.clone(), |most| allot(&waiting, most));
         for ((queue, begin), share) in begins.into_iter().zip(shares).filter(|(_, share)| *share > 0) {
             // from the first message that is there: the caller has told what is lost before it
-            found.end.insert(queue.clone(), begin + share);
+            batch.end.insert(queue.clone(), begin + share);
         }
         for (queue, (first, _)) in bounds {
             // a new one joins with nothing read: the checkpoint must have its first offset before any message of it is given
-            found.end.entry(queue.clone()).or_insert(*first);
+            batch.end.entry(queue.clone()).or_insert(*first);
         }
-        found
+        batch
     }
 }
 
 /// Shares `most` messages out among queues, in proportion to what waits in each: none gets more than that, and together they
 /// get `most`, or all there is. What is left over by rounding goes to the queues in their order.
-fn allotted(waiting: &[i64], most: i64) -> Vec<i64> {
+fn allot(waiting: &[i64], most: i64) -> Vec<i64> {
     let total: i128 = waiting.iter().copied().map(i128::from).sum();
     if total <= i128::from(most) {
         return waiting.to_vec();
@@ -235,12 +236,12 @@ fn allotted(waiting: &[i64], most: i64) -> Vec<i64> {
     // 128 bits: the product of two counts does not fit into 64
     let share = |count: i64| (i128::from(count) * i128::from(most) / total) as i64;
     let mut shares: Vec<i64> = waiting.iter().map(|count| share(*count)).collect();
-    let mut left = most - shares.iter().sum::<i64>();
+    let mut remaining = most - shares.iter().sum::<i64>();
     for (share, count) in shares.iter_mut().zip(waiting) {
         // rounding leaves less than one message for each queue
-        let more = left.min(count - *share).min(1);
+        let more = remaining.min(count - *share).min(1);
         *share += more;
-        left -= more;
+        remaining -= more;
     }
     shares
 }
@@ -272,9 +273,9 @@ mod tests {
 
     #[test]
     fn a_batch_gets_as_many_as_allowed_in_proportion() {
-        assert_eq!(allotted(&[90, 9, 0], 10), [10, 0, 0]);
-        assert_eq!(allotted(&[5, 5], 100), [5, 5]);
-        assert_eq!(allotted(&[1 << 62, 1 << 61], 3), [2, 1]);
+        assert_eq!(allot(&[90, 9, 0], 10), [10, 0, 0]);
+        assert_eq!(allot(&[5, 5], 100), [5, 5]);
+        assert_eq!(allot(&[1 << 62, 1 << 61], 3), [2, 1]);
     }
 
     proptest! {

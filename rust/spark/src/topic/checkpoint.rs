@@ -2,7 +2,7 @@
 //! `json.dumps`, whichever engine writes it.
 use crate::error::{Error, Result};
 use crate::request::offsets::{FORM, checkpoint_json, foreign};
-use crate::request::text::{json_quoted, quoted};
+use crate::request::text::{json_quoted, quote};
 use crate::topic::offsets::{StoreTimes, by_topic, member_name, of_member_name};
 use crate::topic::topics::Topics;
 use rmqfast_client::puller::Queue;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// An offset of each queue.
 pub type StreamOffsets = BTreeMap<Queue, i64>;
 
-/// Where a stream of topics is.
+/// The position of a stream of topics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicPosition {
     /// The next offset of each queue.
@@ -30,7 +30,7 @@ impl TopicPosition {
         let position = Self::of_task(topics, text)?;
         // only a pattern can match nothing; else all would be read again
         if position.offsets.is_empty() && topics.names().is_some() {
-            let text = format!("checkpoint: expected offsets of {topics} as {FORM}, got none: {}", quoted(text));
+            let text = format!("checkpoint: expected offsets of {topics} as {FORM}, got none: {}", quote(text));
             return Err(foreign(Error::argument(text)));
         }
         Ok(position)
@@ -146,7 +146,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn orders() -> Topics {
-        Topics::named(["orders".to_owned()]).expect("a name")
+        Topics::of_names(["orders".to_owned()]).expect("a name")
     }
 
     fn offsets(queues: &[(&str, &str, i32, i64)]) -> StreamOffsets {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn offsets_of_several_topics_have_one_text_and_those_of_one_go_on_with_more() {
-        let all = Topics::named(["orders", "bills", "a"].map(str::to_owned)).expect("names");
+        let all = Topics::of_names(["orders", "bills", "a"].map(str::to_owned)).expect("names");
         let some = offsets(&[("orders", "b", 0, 1), ("bills", "b", 0, 2), ("bills", "a", 3, 4), ("bills", "a", 2, 5)]);
         let text = topic_text(&some);
         assert_eq!(text, r#"{"bills": {"a": {"2": 5, "3": 4}, "b": {"0": 2}}, "orders": {"b": {"0": 1}}}"#);
@@ -211,7 +211,7 @@ mod tests {
             let expected =
                 "checkpoint: expected offsets of topic orders as {\"topic\": {\"broker\": {\"0\": 23}}}, got none: ";
             let end = "; give this stream a checkpointLocation of its own";
-            assert_eq!(error, format!("{expected}{}{end}", quoted(text)));
+            assert_eq!(error, format!("{expected}{}{end}", quote(text)));
         }
         let pairs = [("nameServer", "a:1"), ("subscribePattern", "orders.*")];
         let pairs: Vec<_> = pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
@@ -225,7 +225,7 @@ mod tests {
         fn each_offset_has_one_text(
             queues in proptest::collection::btree_map(("[ab]", "[ab]", 0..12), 0i64.., 0..9)
         ) {
-            let all = Topics::named(["a", "b"].map(str::to_owned)).expect("names");
+            let all = Topics::of_names(["a", "b"].map(str::to_owned)).expect("names");
             let queues: Vec<_> = queues.iter().map(|((t, b, id), offset)| (t.as_str(), b.as_str(), *id, *offset)).collect();
             let some = offsets(&queues);
             prop_assert_eq!(topic_offsets(&all, &topic_text(&some)).expect("offsets"), some);

@@ -14,13 +14,10 @@ pub type StreamStates = BTreeMap<Queue, QueueState>;
 /// A queue that does not go on where the stream is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Break {
-    /// The queue.
     pub queue: Queue,
-    /// Where the stream is.
     pub offset: i64,
-    /// What is wrong.
     pub what: String,
-    /// Where the stream goes on, if it may lose messages.
+    /// The offset to continue at if messages may be lost.
     pub next: i64,
     /// Whether it stays so; what a slave does not have yet may come.
     pub is_certain: bool,
@@ -29,12 +26,12 @@ pub struct Break {
 const REASON: &str = "its broker lost its last messages, or the topic was made anew";
 
 /// The queues that end before the stream's offset.
-pub fn ended(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
+pub fn find_ended(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
     let ended = position.offsets.iter().filter_map(|(queue, offset)| {
         let QueueState { bounds: (first, last), is_of_master, .. } = *states.get(queue)?;
         let what = format!("the checkpoint is at offset {offset}, and the queue ends at {last}: {REASON}");
-        let found = Break { queue: queue.clone(), offset: *offset, what, next: first, is_certain: is_of_master };
-        (last < *offset).then_some(found)
+        let gap = Break { queue: queue.clone(), offset: *offset, what, next: first, is_certain: is_of_master };
+        (last < *offset).then_some(gap)
     });
     ended.collect()
 }
@@ -47,10 +44,10 @@ pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> 
             "the checkpoint is at offset {offset}, and the queue, which has messages up to {last}, cannot be \
                             read any more: the topic has fewer queues"
         );
-        let found = Break { queue: queue.clone(), offset, what, next: offset, is_certain: state.is_of_master };
-        (last > offset).then_some(found)
+        let gap = Break { queue: queue.clone(), offset, what, next: offset, is_certain: state.is_of_master };
+        (last > offset).then_some(gap)
     });
-    unread.chain(ended(position, states)).collect()
+    unread.chain(find_ended(position, states)).collect()
 }
 
 /// The last messages that were read of queues, where only a look at them tells whether they are still there.
@@ -67,7 +64,7 @@ pub fn doubtful(position: &TopicPosition, states: &StreamStates) -> Vec<(Queue, 
 }
 
 /// The queues that have another message where the stream read its last one; `found` are the messages of [`doubtful`] ones.
-pub fn replaced(
+pub fn find_replaced(
     position: &TopicPosition,
     states: &StreamStates,
     found: &BTreeMap<Queue, Option<FoundMessage>>,
@@ -93,7 +90,7 @@ pub fn begun_anew(
     states: &StreamStates,
     found: &BTreeMap<Queue, Option<FoundMessage>>,
 ) -> Vec<Break> {
-    let breaks = ended(first, states).into_iter().chain(replaced(first, states, found));
+    let breaks = find_ended(first, states).into_iter().chain(find_replaced(first, states, found));
     let what = |offset: i64| {
         format!("the first message that the batch read, at offset {offset}, is not there any more: {REASON}")
     };
@@ -134,11 +131,12 @@ mod tests {
         let at = position(&[(0, 20, None), (1, 20, None), (2, 20, Some(5)), (3, 20, None)]);
         let slave = QueueState { is_of_master: false, ..state(0, 19, 5) };
         let all = states(&[(0, state(0, 3, 9)), (1, state(0, 20, 9)), (2, slave)]);
-        let found: Vec<_> = ended(&at, &all).into_iter().map(|b| (b.queue, b.offset, b.next, b.is_certain)).collect();
+        let found: Vec<_> =
+            find_ended(&at, &all).into_iter().map(|b| (b.queue, b.offset, b.next, b.is_certain)).collect();
         assert_eq!(found, [(queue(0), 20, 0, true), (queue(2), 20, 0, false)]);
         let text = "the checkpoint is at offset 20, and the queue ends at 3: its broker lost its last messages, or the topic was \
                     made anew";
-        assert_eq!(ended(&at, &all)[0].what, text);
+        assert_eq!(find_ended(&at, &all)[0].what, text);
     }
 
     #[test]
@@ -204,7 +202,7 @@ mod tests {
             (queue(2), Some(other)),
             (queue(3), Some(message(8))),
         ]);
-        let breaks = replaced(&at, &all, &found);
+        let breaks = find_replaced(&at, &all, &found);
         let text = "the checkpoint is at offset 20, and the message before it is another one than was read, stored at 8 and not at \
                     5: its broker lost its last messages, or the topic was made anew";
         let expected = Break { queue: queue(3), offset: 20, what: text.into(), next: 3, is_certain: true };

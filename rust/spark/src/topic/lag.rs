@@ -1,5 +1,4 @@
-//! How far a query is behind the ends of its queues, in offsets and in seconds. From what the stream saw anyway: nobody is
-//! asked for it.
+//! Lag of a query behind the ends of its queues, in offsets and seconds, from what the stream saw anyway.
 use crate::topic::admission::StreamBounds;
 use crate::topic::checkpoint::StreamOffsets;
 use rmqfast_client::puller::Queue;
@@ -23,7 +22,7 @@ struct Ends {
 }
 
 impl Lag {
-    /// Where the queues end `now`; those that are missing, as their brokers are away, end where they did.
+    /// Records the ends of queues; a queue that is missing, as its broker is away, keeps its last one.
     pub fn see(&mut self, bounds: &StreamBounds, now: Duration) {
         for (queue, (_, last)) in bounds {
             self.queues.entry(queue.clone()).or_default().see(*last, now);
@@ -44,17 +43,17 @@ impl Lag {
         self.queues.iter().map(|(queue, ends)| (queue.clone(), ends.last)).collect()
     }
 
-    /// How far a query that read as far as `consumed` is behind `now`; nothing where no queue of it is known.
+    /// Lag of a query that read as far as `consumed`; empty if no queue of it is known.
     ///
     /// Source: `KafkaMicroBatchStream.metrics` of Spark, for the first three names.
     pub fn metrics(&self, consumed: &StreamOffsets, now: Duration) -> Vec<(String, String)> {
-        let known = consumed.iter().filter_map(|(queue, offset)| Some((queue, *offset, self.queues.get(queue)?)));
+        let positions = consumed.iter().filter_map(|(queue, offset)| Some((queue, *offset, self.queues.get(queue)?)));
         let behind: Vec<(&Queue, i64)> =
-            known.clone().map(|(queue, offset, ends)| (queue, ends.last.saturating_sub(offset).max(0))).collect();
+            positions.clone().map(|(queue, offset, ends)| (queue, ends.last.saturating_sub(offset).max(0))).collect();
         let counts = behind.iter().map(|(_, count)| *count);
         let (Some(least), Some(most)) = (counts.clone().min(), counts.clone().max()) else { return Vec::new() };
         let average = counts.map(|count| count as f64).sum::<f64>() / behind.len() as f64;
-        let since = known.filter_map(|(_, offset, ends)| ends.first_seen(offset)).min().unwrap_or(now);
+        let since = positions.filter_map(|(_, offset, ends)| ends.first_seen(offset)).min().unwrap_or(now);
         let of_all = [
             ("minOffsetsBehindLatest", least.to_string()),
             ("maxOffsetsBehindLatest", most.to_string()),

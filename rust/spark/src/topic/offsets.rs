@@ -1,7 +1,7 @@
-//! Where a read of the queues of topics starts and ends, on each of their brokers.
+//! Start and end offsets of topics, by broker and queue.
 use crate::error::{Error, Result};
 use crate::request::offsets::{ByQueue, EARLIEST, FORM, LATEST, Offsets, by_queue, json_of};
-use crate::request::text::{quoted, shown};
+use crate::request::text::{python_text, quote};
 use crate::topic::topics::Topics;
 use rmqfast_client::cluster::Bounds;
 use rmqfast_client::puller::Queue;
@@ -9,21 +9,18 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Offsets by topic.
 pub type ByTopic = Vec<(String, ByBroker)>;
 
 /// Offsets by broker, and by queue of it; the broker `*` is each that is not named.
 pub type ByBroker = Vec<(String, ByQueue)>;
 
-/// What to do about an offset that a queue does not have.
+/// Next step for an offset that a queue does not have.
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) takes the nearest that is there";
 
 /// Which end of the read an offset is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// Where it begins.
     Start,
-    /// Where it ends.
     End,
 }
 
@@ -41,12 +38,12 @@ pub fn parse(name: &str, text: &str, topics: &Topics) -> Result<Offsets<ByTopic>
 /// Another form, or a topic that is not read.
 pub fn by_topic(name: &str, members: &Value, topics: &Topics) -> Result<ByTopic> {
     let Value::Object(members) = members else {
-        let got = shown(members);
+        let got = python_text(members);
         return Err(Error::argument(format!("{name}: expected offsets of {topics} as {FORM}, got {got}")));
     };
     // it would be passed over in silence
     if let Some(other) = members.keys().find(|topic| !topics.has(topic)) {
-        let other = quoted(other);
+        let other = quote(other);
         return Err(Error::argument(format!("{name}: {other} is not read; expected offsets of {topics} as {FORM}")));
     }
     members.iter().map(|(topic, brokers)| Ok((topic.clone(), by_broker(name, brokers)?))).collect()
@@ -57,7 +54,7 @@ fn by_broker(name: &str, brokers: &Value) -> Result<ByBroker> {
         .as_object()
         .and_then(|brokers| brokers.iter().map(|(broker, queues)| Some((broker, queues.as_object()?))).collect());
     let Some(by_broker) = by_broker else {
-        let got = shown(brokers);
+        let got = python_text(brokers);
         let text = format!("{name}: expected brokers with offsets by queue below the topic, got {got}");
         return Err(Error::argument(text));
     };
@@ -91,7 +88,7 @@ pub fn resolve(
     let (mut resolved, mut warnings) = (Vec::new(), Vec::new());
     for (queue, (first, last)) in queues {
         let Queue { topic, broker_name, queue_id } = queue;
-        let offset = match named(by_topic, queue).unwrap_or(usual) {
+        let offset = match named_offset(by_topic, queue).unwrap_or(usual) {
             EARLIEST => *first,
             LATEST => *last,
             named => named,
@@ -118,7 +115,7 @@ pub fn resolve(
 pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(Queue, Bounds)]) -> Result<()> {
     let (Offsets::Named(start), Offsets::Named(end)) = (start, end) else { return Ok(()) };
     for (queue, _) in queues {
-        let number = |by_topic| named(by_topic, queue).filter(|offset| *offset >= 0);
+        let number = |by_topic| named_offset(by_topic, queue).filter(|offset| *offset >= 0);
         if let (Some(start), Some(end)) = (number(start), number(end))
             && start > end
         {
@@ -132,7 +129,7 @@ pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(
 }
 
 /// The offset that is named for a queue. A broker's own offsets, where it has any, replace those of `*` as a whole.
-fn named(by_topic: &ByTopic, queue: &Queue) -> Option<i64> {
+fn named_offset(by_topic: &ByTopic, queue: &Queue) -> Option<i64> {
     let (_, by_broker) = by_topic.iter().find(|(topic, _)| *topic == queue.topic)?;
     let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
     let (_, by_queue) = of_broker(&queue.broker_name).or_else(|| of_broker("*"))?;
@@ -149,23 +146,23 @@ fn check_known(name: &str, topic: &str, offsets: &ByBroker, queues: &[(Queue, Bo
     let brokers: BTreeSet<&str> = queues.clone().map(|queue| &*queue.broker_name).collect();
     // as it may be of one that only matches
     if brokers.is_empty() {
-        let known: BTreeSet<&str> = all.map(|queue| queue.topic.as_str()).collect();
-        let known = or_none(known.into_iter().map(str::to_owned));
-        return Err(Error::argument(format!("{name}: no topic {topic}; the topics are {known}")));
+        let names: BTreeSet<&str> = all.map(|queue| queue.topic.as_str()).collect();
+        let names = or_none(names.into_iter().map(str::to_owned));
+        return Err(Error::argument(format!("{name}: no topic {topic}; the topics are {names}")));
     }
     for (broker, by_queue) in offsets {
         if broker != "*" && !brokers.contains(broker.as_str()) {
-            let known = or_none(brokers.iter().map(|broker| (*broker).to_owned()));
+            let names = or_none(brokers.iter().map(|broker| (*broker).to_owned()));
             let place = format!("{name}: topic {topic}: no broker {broker}");
-            return Err(Error::argument(format!("{place}; the topic's brokers are {known}")));
+            return Err(Error::argument(format!("{place}; the topic's brokers are {names}")));
         }
         let of_broker = queues.clone().filter(|queue| broker == "*" || *queue.broker_name == **broker);
-        let known: BTreeSet<i32> = of_broker.map(|queue| queue.queue_id).collect();
+        let names: BTreeSet<i32> = of_broker.map(|queue| queue.queue_id).collect();
         for (id, _) in by_queue {
-            if !known.iter().any(|queue| i64::from(*queue) == *id) {
-                let known = or_none(known.iter().map(i32::to_string));
+            if !names.iter().any(|queue| i64::from(*queue) == *id) {
+                let names = or_none(names.iter().map(i32::to_string));
                 let place = format!("{name}: topic {topic}: no queue {id} on broker {broker}");
-                return Err(Error::argument(format!("{place}; its queues are {known}")));
+                return Err(Error::argument(format!("{place}; its queues are {names}")));
             }
         }
     }
@@ -207,7 +204,7 @@ mod tests {
     use super::*;
 
     fn topics() -> Topics {
-        Topics::named(["orders".to_owned(), "bills".to_owned()]).expect("names")
+        Topics::of_names(["orders".to_owned(), "bills".to_owned()]).expect("names")
     }
 
     fn queues() -> Vec<(Queue, Bounds)> {

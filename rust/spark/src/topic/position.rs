@@ -39,9 +39,9 @@ impl TaskPosition {
         let queue = &*answer.queue;
         if let Entry::Vacant(vacant) = self.first.offsets.entry(queue.clone()) {
             vacant.insert(answer.offset(0) + 1);
-            self.first.stored.extend(stored(answer, 0).map(|time| (queue.clone(), time)));
+            self.first.stored.extend(store_time(answer, 0).map(|time| (queue.clone(), time)));
         }
-        self.next.place(queue, answer.offset(last) + 1, stored(answer, last));
+        self.next.place(queue, answer.offset(last) + 1, store_time(answer, last));
     }
 
     /// The position where queues go on at `offsets`, and no others do.
@@ -57,7 +57,7 @@ impl TaskPosition {
 }
 
 /// When a message was stored, of one whose record says its queue and its offset: the broker is asked for it by these.
-fn stored(answer: &PulledAnswer, index: usize) -> Option<i64> {
+fn store_time(answer: &PulledAnswer, index: usize) -> Option<i64> {
     let row = answer.rows.get(index)?;
     let message = row.message(&answer.body)?;
     let is_of_queue = message.topic() == answer.queue.topic.as_bytes() && message.queue_id() == answer.queue.queue_id;
@@ -127,7 +127,7 @@ mod tests {
             r#"{"orders": {"b": {"0": 6}, "b stored 0:1005": {}}}"#,
         ];
         assert_eq!(text, expected.join("\n"));
-        let topics = Topics::named(["orders".to_owned()]).expect("a name");
+        let topics = Topics::of_names(["orders".to_owned()]).expect("a name");
         assert_eq!(TaskPosition::of_text(&topics, &text).expect("a position"), at(&position, 10));
         // a filter left out what is between, and a queue that was given up goes on nowhere
         assert!(at(&position, 12).next.stored.is_empty());
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_position_of_nothing_is_read_and_half_of_one_is_refused() {
-        let topics = Topics::named(["orders".to_owned()]).expect("a name");
+        let topics = Topics::of_names(["orders".to_owned()]).expect("a name");
         let none = TaskPosition::default();
         assert_eq!(TaskPosition::of_text(&topics, &none.to_text()).expect("a position"), none);
         let error = TaskPosition::of_text(&topics, "{}").expect_err("one line").to_string();

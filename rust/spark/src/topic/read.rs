@@ -12,7 +12,7 @@ use crate::request::push_down::{Filter, Limits, Selection, Source, column_warnin
 use crate::request::schema::{check_agreed, columns_of};
 use crate::stream::{Limits as BatchLimits, Log};
 use crate::topic::offsets::{ByTopic, Edge, check_order, parse, resolve};
-use crate::topic::topics::{Found, Topics};
+use crate::topic::topics::{TopicQueues, Topics};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
 use rmqfast_client::names::check_group;
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
@@ -23,18 +23,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a read of topics asks for.
+/// The request of a topic read.
 #[derive(Clone, Debug)]
 pub struct TopicRead {
-    /// How the cluster is reached.
     pub cluster: ClusterOptions,
-    /// Which topics.
     pub topics: Topics,
     /// Which messages, and what of them.
     pub request: RangeRequest,
-    /// Where queues begin.
     pub start: Offsets<ByTopic>,
-    /// Where they end.
     pub end: Offsets<ByTopic>,
     /// Only these queues of each broker.
     pub queue_ids: Option<Vec<i32>>,
@@ -42,19 +38,16 @@ pub struct TopicRead {
     pub min_pieces: i64,
     /// Offsets of a piece at most.
     pub max_rows: i64,
-    /// What filters leave of it.
     pub cut: RangeCut,
     /// No message can pass the filters.
     pub is_empty: bool,
-    /// What was planned before, where it was.
+    /// An earlier plan, if any.
     pub planned: Option<Vec<TopicPiece>>,
-    /// How messages come from brokers.
     pub via: Via,
-    /// What that means for each broker, where it was decided before.
+    /// Earlier decisions for each broker.
     pub ways: Option<Vec<BrokerWay>>,
-    /// Whose pullers it may share; none for one that is reached in a way that no option says.
+    /// Key of shared pullers; none if the cluster is reached in a way that no option says.
     pub pool_key: Option<PoolKey>,
-    /// How much a batch of a stream takes.
     pub limits: BatchLimits,
     /// For which group a stream stores offsets, if for any.
     pub commit_group: Option<String>,
@@ -80,7 +73,7 @@ const CONNECTION: [&str; 15] = [
     "pullBatchSize",
 ];
 
-/// What filters leave of the queues of topics; unlike offsets that a user names, there need not be any of these.
+/// The queues and offsets that filters leave. Unlike offsets that a user names, they need not exist.
 #[derive(Clone, Debug, Default)]
 pub struct RangeCut {
     /// Only queues of these topics.
@@ -103,16 +96,16 @@ impl RangeCut {
             && self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue.queue_id))
     }
 
-    fn left_of(&self, piece: &TopicPiece) -> TopicPiece {
-        let kept = piece.ranges.iter().filter(|range| self.has(&range.queue));
-        let ranges = kept.map(|range| {
+    fn narrow(&self, piece: &TopicPiece) -> TopicPiece {
+        let filtered = piece.ranges.iter().filter(|range| self.has(&range.queue));
+        let ranges = filtered.map(|range| {
             let (start, end) = self.of((range.start, range.end));
             QueueRange { queue: range.queue.clone(), start, end }
         });
         let ranges = ranges.filter(|range| range.start < range.end).collect();
-        let mut left = TopicPiece { ranges, log: None, ..piece.clone() };
-        left.log = piece.log.as_ref().map(|part| part.left_of(&piece.ranges, &left.ranges));
-        left
+        let mut narrowed = TopicPiece { ranges, log: None, ..piece.clone() };
+        narrowed.log = piece.log.as_ref().map(|part| part.keep_ranges(&piece.ranges, &narrowed.ranges));
+        narrowed
     }
 
     fn of(&self, (start, end): Bounds) -> Bounds {
@@ -121,14 +114,12 @@ impl RangeCut {
     }
 }
 
-/// What a read becomes.
+/// The plan of a read.
 #[derive(Debug, Default)]
-pub struct Planned {
-    /// Its pieces.
+pub struct ReadPlan {
     pub pieces: Vec<TopicPiece>,
-    /// How each broker is read, where pulls were not all that was asked for.
+    /// Decisions for each broker, unless only pulls were requested.
     pub ways: Vec<BrokerWay>,
-    /// What is worth a line in the log.
     pub log: Log,
 }
 
@@ -235,7 +226,7 @@ impl TopicRead {
             is_empty: self.is_empty,
             ..Selection::default()
         };
-        let taken = selection.take(filters);
+        let is_taken = selection.take(filters);
         let Selection { mut topics, broker_names, queue_ids, offsets, times, tags, mut is_empty, .. } = selection;
         if let Some(topics) = &mut topics {
             topics.retain(|topic| self.topics.has(topic));
@@ -247,14 +238,14 @@ impl TopicRead {
         if let Some(subscription) = tags.and_then(|tags| Subscription::by_tags(&tags.join(" || ")).ok()) {
             self.request.subscription = subscription.into();
         }
-        taken
+        is_taken
     }
 
-    /// What the bounds of the queues alone tell of the read; `None` where its messages must be looked at.
+    /// Counts known from the queues' bounds alone; `None` if messages must be read.
     ///
     /// # Errors
-    /// As [`planned`](Self::planned).
-    pub fn listed(&self) -> Result<Option<Listed>> {
+    /// As [`plan`](Self::plan).
+    pub fn known_counts(&self) -> Result<Option<Listed>> {
         let scan = &self.request.scan;
         let has_filter = self.request.subscription.is_filtered() || scan.keys.is_some() || scan.verify_crc;
         // stored times need not rise with offsets: between two bounds some may lie outside
@@ -267,7 +258,7 @@ impl TopicRead {
         }
         let ranges = match (&self.planned, &self.via) {
             // several pieces of a copy have the same ranges
-            (Some(_), _) | (None, Via::Mirror(_)) => distinct_ranges(self.planned()?.pieces),
+            (Some(_), _) | (None, Via::Mirror(_)) => distinct_ranges(self.plan()?.pieces),
             (None, Via::Pull | Via::Log | Via::Auto) => {
                 let cluster = self.open_cluster()?;
                 let bounds = cluster.bounds(&self.find(&cluster)?.queues, false)?;
@@ -294,7 +285,7 @@ impl TopicRead {
     pub fn check(&self) -> Result<Vec<String>> {
         // whether there is a copy of each broker shows where its offsets are looked at
         if matches!(self.via, Via::Mirror(_)) {
-            self.planned()?;
+            self.plan()?;
             return Ok(self.request_warnings());
         }
         let cluster = self.open_cluster()?;
@@ -330,22 +321,22 @@ impl TopicRead {
     /// # Errors
     /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict; there
     /// is no copy of a broker, where copies are read.
-    pub fn planned(&self) -> Result<Planned> {
+    pub fn plan(&self) -> Result<ReadPlan> {
         if self.is_empty {
-            return Ok(Planned::default());
+            return Ok(ReadPlan::default());
         }
         if let Some(planned) = &self.planned {
-            let pieces = planned.iter().map(|piece| self.cut.left_of(piece));
+            let pieces = planned.iter().map(|piece| self.cut.narrow(piece));
             let pieces = pieces.filter(|piece| !piece.ranges.is_empty()).collect();
-            return Ok(Planned { pieces, ..Planned::default() });
+            return Ok(ReadPlan { pieces, ..ReadPlan::default() });
         }
         let cluster = self.open_cluster()?;
-        let Found { queues, addresses } = self.find(&cluster)?;
+        let TopicQueues { queues, addresses } = self.find(&cluster)?;
         // a batch that left a broker out would be short without a word
         let bounds = cluster.bounds(&queues, false)?;
         let mut warnings: Vec<String> = self.nothing(&queues).into_iter().collect();
         if let Via::Mirror(directory) = &self.via {
-            return self.planned_of_copies(directory, &cluster, bounds, warnings);
+            return self.plan_copies(directory, &cluster, bounds, warnings);
         }
         let RangeRequest { subscription, puller, .. } = &self.request;
         cluster.check_expression(subscription, &puller.consumer_group, &queues, false)?;
@@ -361,17 +352,17 @@ impl TopicRead {
         warnings.extend(pulled.map(|way| format!("read {way}")));
         let mut log = Log::default();
         log.warn(warnings);
-        Ok(Planned { pieces, ways, log })
+        Ok(ReadPlan { pieces, ways, log })
     }
 
-    /// What is read out of a mirror's copies; the brokers tell no more than where queues end, and where in them a time is.
-    fn planned_of_copies(
+    /// The plan of a read from a mirror's copies. Brokers are asked only for ends of queues and offsets at times.
+    fn plan_copies(
         &self,
         directory: &Path,
         cluster: &TopicCluster,
         bounds: Vec<(Queue, Bounds)>,
         mut warnings: Vec<String>,
-    ) -> Result<Planned> {
+    ) -> Result<ReadPlan> {
         self.check_kinds(cluster, &bounds)?;
         let copies = Copies::open(directory, bounds.iter().map(|(queue, _)| queue))?;
         let ranges = self.ranges(cluster, bounds, Some(&copies), &mut warnings)?;
@@ -380,7 +371,7 @@ impl TopicRead {
         let mut log = Log::default();
         log.warn(warnings);
         log.info(told);
-        Ok(Planned { pieces, log, ..Planned::default() })
+        Ok(ReadPlan { pieces, log, ..ReadPlan::default() })
     }
 
     /// Refuses topics whose messages their brokers count otherwise than the log lists them.
@@ -401,10 +392,10 @@ impl TopicRead {
         })
     }
 
-    /// Where a stream without a checkpoint begins, in queues of `cluster`. Returns besides what is worth a warning.
+    /// Start offsets of a stream without a checkpoint, and warnings.
     ///
     /// # Errors
-    /// As [`planned`](Self::planned).
+    /// As [`plan`](Self::plan).
     pub fn initial(&self, cluster: &TopicCluster, bounds: Vec<(Queue, Bounds)>) -> Result<(QueueOffsets, Vec<String>)> {
         let RangeRequest { subscription, puller, .. } = &self.request;
         let (mut start, mut warnings) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
@@ -416,10 +407,10 @@ impl TopicRead {
     }
 
     /// The queues that are read as they are now. A pattern may find none.
-    fn find(&self, cluster: &TopicCluster) -> Result<Found> {
-        let mut found = self.topics.find(cluster, self.cut.topics.as_deref(), |_, _| false)?;
-        self.keep(&mut found.queues, self.cut.topics.is_none())?;
-        Ok(found)
+    fn find(&self, cluster: &TopicCluster) -> Result<TopicQueues> {
+        let mut topic_queues = self.topics.find(cluster, self.cut.topics.as_deref(), |_, _| false)?;
+        self.keep(&mut topic_queues.queues, self.cut.topics.is_none())?;
+        Ok(topic_queues)
     }
 
     /// Leaves the queues that the read asks for; those that it names must be there where that `is_strict`.
@@ -432,23 +423,23 @@ impl TopicRead {
         // a number that one broker has is enough: brokers may have different numbers of queues
         let unknown = ids.iter().find(|id| !queues.iter().any(|queue| queue.queue_id == **id));
         if let Some(unknown) = unknown.filter(|_| is_strict && !queues.is_empty()) {
-            let known: BTreeSet<i32> = queues.iter().map(|queue| queue.queue_id).collect();
-            let known: Vec<String> = known.iter().map(i32::to_string).collect();
-            let text = format!("queue_ids: no queue {unknown}; the topic's queues are {}", known.join(", "));
+            let numbers: BTreeSet<i32> = queues.iter().map(|queue| queue.queue_id).collect();
+            let numbers: Vec<String> = numbers.iter().map(i32::to_string).collect();
+            let text = format!("queue_ids: no queue {unknown}; the topic's queues are {}", numbers.join(", "));
             return Err(Error::argument(text));
         }
         queues.retain(|queue| ids.contains(&queue.queue_id));
         Ok(())
     }
 
-    /// What is worth a warning of a pattern that finds no topic.
+    /// Warning for a pattern that finds no topic.
     fn nothing(&self, queues: &[Queue]) -> Option<String> {
         // a filter may leave out all there are
         let is_nothing = queues.is_empty() && self.cut.topics.is_none();
         is_nothing.then(|| format!("{}: there is none now", self.topics))
     }
 
-    /// Where each queue begins and ends, of those that have messages between; `bounds` are the brokers'.
+    /// Ranges of the queues that have messages; `bounds` are the brokers'.
     fn ranges(
         &self,
         cluster: &TopicCluster,
@@ -463,8 +454,8 @@ impl TopicRead {
         warnings.extend(expired.into_iter().chain(ahead));
         check_order(&self.start, &self.end, there)?;
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
-        let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
-        let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();
+        let filtered = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
+        let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = filtered.unzip();
         // a copy may have more of that time than the broker, and its scan compares times anyway
         if copies.is_none() {
             self.not_before_start_time(cluster, &bounds, &mut start)?;
@@ -482,7 +473,7 @@ impl TopicRead {
         Ok(ranges.filter(|range| range.start < range.end).collect())
     }
 
-    /// What of the ranges comes out of the brokers' logs.
+    /// Plans which ranges come from the brokers' logs.
     fn plan_logs(
         &self,
         cluster: &TopicCluster,

@@ -4,7 +4,7 @@ use crate::origin::piece::TopicPiece;
 use crate::stream::{Level, Limits, Log, Stream};
 use crate::topic::admission::{Admission, StreamBounds, place};
 use crate::topic::checkpoint::{StreamOffsets, TopicPosition, topic_offsets, topic_text};
-use crate::topic::continuity::{Break, StreamStates, begun_anew, doubtful, ended, replaced, withdrawn};
+use crate::topic::continuity::{Break, StreamStates, begun_anew, doubtful, find_ended, find_replaced, withdrawn};
 use crate::topic::lag::Lag;
 use crate::topic::offsets::StoreTimes;
 use crate::topic::position::TaskPosition;
@@ -28,16 +28,16 @@ pub struct TopicStream {
     cluster: TopicCluster,
     /// Topics that were there once.
     seen: BTreeSet<String>,
-    /// Where brokers are, or were last.
+    /// Last known addresses of brokers.
     addresses: BTreeMap<String, String>,
     target: Option<StreamStates>,
-    /// What `latest` was told, and when.
+    /// Time and answer of the last question for ends.
     told: Option<(Duration, StreamStates)>,
     /// Spark asked for the latest offsets and did not say where the stream is.
     is_start_unknown: bool,
-    /// Where the stream was as it was looked last whether its queues go on there.
+    /// Position at the last check that its queues continue there.
     looked_at: Option<TopicPosition>,
-    /// Where tasks without an end began, and the queues that they do not read.
+    /// Start of tasks without an end, and the queues that they do not read.
     endless_start: TopicPosition,
     /// Brokers of topics that were not there, which is told once.
     absent: BTreeSet<(String, String)>,
@@ -83,10 +83,10 @@ impl TopicStream {
             log.warn(is_spared.then(|| away(&format!("topic {topic}"), error)));
             is_spared
         };
-        let found = read.topics.find(cluster, None, spares);
+        let topic_queues = read.topics.find(cluster, None, spares);
         log.warn(cluster.take_warnings());
-        let mut found = match found {
-            Ok(found) => found,
+        let mut topic_queues = match topic_queues {
+            Ok(topic_queues) => topic_queues,
             // nobody could say which topics match
             Err(Error::Client(error)) if is_patient && !seen.is_empty() && !is_interrupt(&error) => {
                 log.warn([away(&read.topics.to_string(), &error)]);
@@ -95,10 +95,10 @@ impl TopicStream {
             Err(error) => return Err(error),
         };
         // a broker that is away keeps its last address: its tasks wait there
-        addresses.extend(found.addresses);
-        seen.extend(found.queues.iter().map(|queue| queue.topic.clone()));
-        read.keep(&mut found.queues, !is_patient)?;
-        self.states_of(&found.queues, is_patient)
+        addresses.extend(topic_queues.addresses);
+        seen.extend(topic_queues.queues.iter().map(|queue| queue.topic.clone()));
+        read.keep(&mut topic_queues.queues, !is_patient)?;
+        self.states_of(&topic_queues.queues, is_patient)
     }
 
     fn states_of(&mut self, queues: &[Queue], is_patient: bool) -> Result<StreamStates> {
@@ -128,22 +128,22 @@ impl TopicStream {
 
     /// The queues of `states` that do not go on where the stream is, and those of which it cannot be told now.
     fn breaks(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<(Vec<Break>, Vec<Queue>)> {
-        let mut breaks = ended(position, states);
+        let mut breaks = find_ended(position, states);
         let places = doubtful(position, states);
         let group = &self.read.request.puller.consumer_group;
-        let found = self.cluster.messages_of_present(&places, group)?;
+        let messages = self.cluster.messages_of_present(&places, group)?;
         self.log.warn(self.cluster.take_warnings());
-        breaks.extend(replaced(position, states, &found));
-        let unseen = places.into_iter().map(|(queue, _)| queue).filter(|queue| !found.contains_key(queue));
+        breaks.extend(find_replaced(position, states, &messages));
+        let unseen = places.into_iter().map(|(queue, _)| queue).filter(|queue| !messages.contains_key(queue));
         Ok((breaks, unseen.collect()))
     }
 
-    /// Where the queues go on whose first messages of a batch, before the places `first`, are not there any more.
+    /// Next offsets of queues that lost the first messages of a batch at the places `first`.
     fn begun_anew(&mut self, first: &TopicPosition, states: &StreamStates) -> Result<StreamOffsets> {
         let group = &self.read.request.puller.consumer_group;
-        let found = self.cluster.messages_of_present(&doubtful(first, states), group)?;
+        let messages = self.cluster.messages_of_present(&doubtful(first, states), group)?;
         self.log.warn(self.cluster.take_warnings());
-        let mut breaks = begun_anew(first, states, &found);
+        let mut breaks = begun_anew(first, states, &messages);
         if !self.read.request.is_strict {
             self.find_next(first, states, &mut breaks)?;
         }
@@ -209,18 +209,18 @@ impl TopicStream {
             stored.extend(time.map(|time| (queue.clone(), time)));
         }
         let group = &self.read.request.puller.consumer_group;
-        let found = self.cluster.messages_of_present(&places, group)?;
+        let messages = self.cluster.messages_of_present(&places, group)?;
         self.log.warn(self.cluster.take_warnings());
-        let found = found.into_iter().filter_map(|(queue, message)| Some((queue, message.filter(|m| m.is_own)?)));
-        stored.extend(found.map(|(queue, message)| (queue, message.store_timestamp)));
+        let messages = messages.into_iter().filter_map(|(queue, message)| Some((queue, message.filter(|m| m.is_own)?)));
+        stored.extend(messages.map(|(queue, message)| (queue, message.store_timestamp)));
         Ok(TopicPosition { offsets, stored })
     }
 
-    /// Where the stream goes on, with queues that are new.
-    fn continued(&mut self, mut position: TopicPosition) -> Result<TopicPosition> {
+    /// The next position, with new queues.
+    fn continue_from(&mut self, mut position: TopicPosition) -> Result<TopicPosition> {
         // Spark has just asked for the latest offsets, and until the tasks begin nobody reads
-        let told = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
-        let mut states = match told {
+        let recent = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
+        let mut states = match recent {
             Some((_, states)) => states,
             None => self.states(true)?,
         };
@@ -248,8 +248,8 @@ impl TopicStream {
         }
     }
 
-    /// Where the queues of a batch begin; what its `end` has beyond theirs goes. A run that goes on where another one ended plans the last batch of that one first, and nobody
-    /// has looked in this run whether its queues go on there.
+    /// Start of the queues of a batch; drops queues of `end` that the start lacks. A restarted run first plans the last
+    /// batch of the run before, whose continuity nobody has checked.
     fn planned_again(&mut self, start: TopicPosition, end: &mut StreamOffsets) -> Result<StreamOffsets> {
         let is_whole = end.keys().all(|queue| start.offsets.contains_key(queue));
         if is_whole && self.looked_at.as_ref() == Some(&start) {
@@ -294,9 +294,9 @@ impl TopicStream {
         }
         // a queue that joined with the batch had nothing to read in it: else the checkpoint has lost where it begins
         let joined = states.iter().filter(|(queue, state)| end.get(*queue).is_some_and(|end| *end > state.bounds.0));
-        let lost: StreamBounds = bounds_of(&joined.map(|(queue, state)| (queue.clone(), *state)).collect());
-        self.tell_of_new(&offsets, &lost);
-        for (queue, (first, _)) in lost {
+        let missing: StreamBounds = bounds_of(&joined.map(|(queue, state)| (queue.clone(), *state)).collect());
+        self.tell_of_new(&offsets, &missing);
+        for (queue, (first, _)) in missing {
             offsets.entry(queue).or_insert(first);
         }
         Ok(offsets)
@@ -384,8 +384,11 @@ impl Stream for TopicStream {
     fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>> {
         let (start, mut end) = (self.position(start)?, self.offsets(end)?);
         // where Spark did not say where the stream was, nobody has looked yet whether its queues go on there
-        let start =
-            if self.is_start_unknown { self.continued(start)?.offsets } else { self.planned_again(start, &mut end)? };
+        let start = if self.is_start_unknown {
+            self.continue_from(start)?.offsets
+        } else {
+            self.planned_again(start, &mut end)?
+        };
         let ranges = end.into_iter().filter_map(|(queue, end)| {
             let start = *start.get(&queue)?;
             (start < end).then_some(QueueRange { queue, start, end })
@@ -407,11 +410,11 @@ impl Stream for TopicStream {
 
     fn endless_pieces(&mut self, start: &str, most: usize) -> Result<Vec<Vec<u8>>> {
         let start = self.position(start)?;
-        self.endless_start = self.continued(start)?;
+        self.endless_start = self.continue_from(start)?;
         // queues that options do not ask for any more stay where they are
-        let mut asked: Vec<Queue> = self.endless_start.offsets.keys().cloned().collect();
-        self.read.keep(&mut asked, false)?;
-        let start = asked.into_iter().filter_map(|queue| {
+        let mut queues: Vec<Queue> = self.endless_start.offsets.keys().cloned().collect();
+        self.read.keep(&mut queues, false)?;
+        let start = queues.into_iter().filter_map(|queue| {
             let offset = *self.endless_start.offsets.get(&queue)?;
             Some((queue, offset))
         });
@@ -424,14 +427,14 @@ impl Stream for TopicStream {
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
 
-    fn merged(&mut self, offsets: &[String]) -> Result<String> {
-        let begun = self.endless_start.clone();
+    fn merge(&mut self, offsets: &[String]) -> Result<String> {
+        let origin = self.endless_start.clone();
         // a task says nothing of queues that it gave up: they stay where they were
-        let (mut end, mut moved, mut first) = (begun.clone(), BTreeSet::new(), TopicPosition::default());
+        let (mut end, mut moved, mut first) = (origin.clone(), BTreeSet::new(), TopicPosition::default());
         for text in offsets {
             let task = TaskPosition::of_text(&self.read.topics, text)?;
             for (queue, offset) in task.next.offsets {
-                if begun.offsets.get(&queue) != Some(&offset) {
+                if origin.offsets.get(&queue) != Some(&offset) {
                     end.place(&queue, offset, task.next.stored.get(&queue).copied());
                     moved.insert(queue);
                 }
@@ -441,18 +444,18 @@ impl Stream for TopicStream {
         let queues: Vec<Queue> = moved.iter().cloned().collect();
         let states = self.states_of(&queues, true)?;
         // a task goes on in a queue that was made anew amid its work: the next batch begins where this one did, and sees that
-        for Break { queue, offset, .. } in self.breaks(&begun, &states)?.0 {
-            end.place(&queue, offset, begun.stored.get(&queue).copied());
+        for Break { queue, offset, .. } in self.breaks(&origin, &states)?.0 {
+            end.place(&queue, offset, origin.stored.get(&queue).copied());
         }
         // only this one can see it of a queue without a message before its beginning
-        first.offsets.retain(|queue, _| !begun.stored.contains_key(queue));
+        first.offsets.retain(|queue, _| !origin.stored.contains_key(queue));
         for (queue, next) in self.begun_anew(&first, &states)? {
             end.place(&queue, next, None);
         }
         // brokers tell the times that the tasks did not
-        let mut known = end.clone();
-        known.offsets.retain(|queue, _| !moved.contains(queue) || end.stored.contains_key(queue));
-        Ok(self.position_at(end.offsets, &known, &states)?.to_text())
+        let mut position = end.clone();
+        position.offsets.retain(|queue, _| !moved.contains(queue) || end.stored.contains_key(queue));
+        Ok(self.position_at(end.offsets, &position, &states)?.to_text())
     }
 
     fn commit(&mut self, end: &str) -> Result<()> {

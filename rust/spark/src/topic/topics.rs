@@ -3,7 +3,7 @@
 //! Source: `ConsumerStrategy` of Spark's source for Kafka, whose options these are.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
-use crate::request::text::{is_digits, quoted, shown};
+use crate::request::text::{is_digits, python_text, quote};
 use regex_lite::Regex;
 use rmqfast_client::cluster::{TopicCluster, TopicRoute};
 use rmqfast_client::names::check_topic;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What `assign` looks like.
+/// The form of `assign`, for errors.
 const FORM: &str = r#"{"topic": {"broker": [0, 1]}}"#;
 /// Topics of consumer groups; a pattern means them only if it has their mark.
 const GROUP_MARKS: [&str; 2] = ["%RETRY%", "%DLQ%"];
@@ -22,7 +22,6 @@ const LIGHT_QUEUE: &str = "%LMQ%";
 /// The topics of a read.
 #[derive(Clone, Debug)]
 pub enum Topics {
-    /// These, sorted.
     Named(Vec<String>),
     /// Those that match, whenever somebody looks.
     Matching(TopicPattern),
@@ -40,8 +39,7 @@ pub struct TopicPattern {
 
 /// The queues of topics as they are now, and where their brokers are.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// The queues, sorted.
+pub struct TopicQueues {
     pub queues: Vec<Queue>,
     /// Addresses of brokers by name.
     pub addresses: BTreeMap<String, String>,
@@ -54,14 +52,14 @@ impl Topics {
     /// A name that no topic may have; a text that does not parse.
     pub fn of(options: &Options) -> Result<Self> {
         if let Some(names) = options.texts("subscribe") {
-            return Self::named(names.iter().cloned());
+            return Self::of_names(names.iter().cloned());
         }
         if let Some(pattern) = options.text("subscribePattern") {
             return TopicPattern::new(pattern).map(Self::Matching);
         }
         match options.text("assign") {
-            Some(queues) => assigned(queues),
-            None => Self::named(options.text("topic").map(str::to_owned)),
+            Some(queues) => parse_assign(queues),
+            None => Self::of_names(options.text("topic").map(str::to_owned)),
         }
     }
 
@@ -69,7 +67,7 @@ impl Topics {
     ///
     /// # Errors
     /// No name, or one that no topic may have.
-    pub fn named(names: impl IntoIterator<Item = String>) -> Result<Self> {
+    pub fn of_names(names: impl IntoIterator<Item = String>) -> Result<Self> {
         let names: BTreeSet<String> = names.into_iter().collect();
         names.iter().try_for_each(|name| check_topic(name))?;
         Ok(Self::Named(names.into_iter().collect()))
@@ -112,19 +110,19 @@ impl Topics {
         cluster: &TopicCluster,
         only: Option<&[String]>,
         mut spares: impl FnMut(&str, &rmqfast_client::Error) -> bool,
-    ) -> Result<Found> {
+    ) -> Result<TopicQueues> {
         let mut names = match self {
             Self::Matching(pattern) => cluster.topics()?.into_iter().filter(|name| pattern.matches(name)).collect(),
             _ => self.names().unwrap_or_default(),
         };
         names.retain(|name| only.is_none_or(|only| only.contains(name)));
         let routes = cluster.routes(&names)?;
-        let mut found = Found::default();
+        let mut all = TopicQueues::default();
         for (name, route) in names.iter().zip(routes) {
             match route {
                 Ok(TopicRoute { queues, addresses, .. }) => {
-                    found.queues.extend(queues);
-                    found.addresses.extend(addresses);
+                    all.queues.extend(queues);
+                    all.addresses.extend(addresses);
                 }
                 // deleted since it was listed, or one that nobody may read
                 Err(error) if matches!(self, Self::Matching(_)) && is_no_topic(&error) => {}
@@ -132,7 +130,7 @@ impl Topics {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(found)
+        Ok(all)
     }
 
     /// Leaves the queues that the read is of; of those that are assigned each must be there where that `is_strict`.
@@ -144,12 +142,12 @@ impl Topics {
         for (topic, brokers) in assigned.iter().filter(|_| is_strict) {
             for (broker, ids) in brokers {
                 let of_broker = |queue: &&Queue| queue.topic == *topic && *queue.broker_name == **broker;
-                let known: BTreeSet<i32> = queues.iter().filter(of_broker).map(|queue| queue.queue_id).collect();
-                if let Some(id) = ids.iter().find(|id| !known.contains(id)) {
-                    let known: Vec<String> = known.iter().map(i32::to_string).collect();
-                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                let numbers: BTreeSet<i32> = queues.iter().filter(of_broker).map(|queue| queue.queue_id).collect();
+                if let Some(id) = ids.iter().find(|id| !numbers.contains(id)) {
+                    let numbers: Vec<String> = numbers.iter().map(i32::to_string).collect();
+                    let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
                     let place = format!("topic {topic}: no queue {id} on broker {broker}");
-                    return Err(Error::argument(format!("assign: {place}; its queues are {known}")));
+                    return Err(Error::argument(format!("assign: {place}; its queues are {numbers}")));
                 }
             }
         }
@@ -169,7 +167,7 @@ impl fmt::Display for Topics {
                 [name] => write!(f, "topic {name}"),
                 names => write!(f, "topics {}", names.join(", ")),
             },
-            Self::Matching(pattern) => write!(f, "topics like {}", quoted(&pattern.text)),
+            Self::Matching(pattern) => write!(f, "topics like {}", quote(&pattern.text)),
             Self::Assigned(queues) => {
                 f.write_str("queues")?;
                 for (number, (topic, brokers)) in queues.iter().enumerate() {
@@ -191,7 +189,7 @@ impl TopicPattern {
     fn new(text: &str) -> Result<Self> {
         // alone first: `a)|(b` is none, but would be one within brackets
         let regex = Regex::new(text).and_then(|_| Regex::new(&format!(r"\A(?:{text})\z"))).map_err(|error| {
-            let got = quoted(text);
+            let got = quote(text);
             Error::argument(format!("option subscribePattern: expected a regular expression, got {got}: {error}"))
         })?;
         Ok(Self { text: text.to_owned(), regex })
@@ -205,9 +203,9 @@ impl TopicPattern {
     }
 }
 
-fn assigned(text: &str) -> Result<Topics> {
+fn parse_assign(text: &str) -> Result<Topics> {
     let refused = |got: String| Error::argument(format!("option assign: expected JSON as {FORM}, got {got}"));
-    let value: Value = serde_json::from_str(text).map_err(|_| refused(quoted(text)))?;
+    let value: Value = serde_json::from_str(text).map_err(|_| refused(quote(text)))?;
     let parsed = (|| {
         let mut topics = BTreeMap::new();
         for (topic, brokers) in value.as_object()? {
@@ -220,10 +218,10 @@ fn assigned(text: &str) -> Result<Topics> {
         }
         Some(topics)
     })();
-    let topics: BTreeMap<String, BTreeMap<String, Vec<i32>>> = parsed.ok_or_else(|| refused(shown(&value)))?;
+    let topics: BTreeMap<String, BTreeMap<String, Vec<i32>>> = parsed.ok_or_else(|| refused(python_text(&value)))?;
     // a read of nothing is a mistake
     if topics.is_empty() || topics.values().any(|brokers| brokers.is_empty() || brokers.values().any(Vec::is_empty)) {
-        return Err(refused(shown(&value)));
+        return Err(refused(python_text(&value)));
     }
     topics.keys().try_for_each(|topic| check_topic(topic))?;
     Ok(Topics::Assigned(topics))
@@ -348,7 +346,7 @@ mod tests {
             (r"(a)\1", "backreferences are not supported"),
         ] {
             let expected =
-                format!("option subscribePattern: expected a regular expression, got {}: {reason}", quoted(pattern));
+                format!("option subscribePattern: expected a regular expression, got {}: {reason}", quote(pattern));
             assert_eq!(refused(&[("subscribePattern", pattern)]), expected);
         }
     }
