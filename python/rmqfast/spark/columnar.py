@@ -1,4 +1,7 @@
-"""The data source `rocketmq-columnar` from Python: its jar, its options for a read, and whether it loads."""
+"""The data source `rocketmq-columnar` from Python: its jar, its options for a read, and whether it loads.
+
+Source: `spark.jars` and `TableProvider.getTable` of Spark; `SourceException` of the jar.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-__all__ = ["columnar_frame", "frame_or_none", "jar_path", "loaded", "option_text", "plain_error"]
+__all__ = ["columnar_frame", "frame_or_none", "jar_path", "load_frame", "option_text", "plain_error"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
@@ -36,8 +39,6 @@ def jar_path() -> Path | None:
         >>> jar = jar_path()
         >>> jar is None or jar.name
         'rmqfast-columnar.jar'
-
-    Source: `spark.jars`.
     """
     return _JAR if _JAR.is_file() else None
 
@@ -52,18 +53,16 @@ def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto",
 
     Raises:
         RmqError: As the source says.
-
-    Source: `TableProvider.getTable`.
     """
     # before the JVM is asked, so that what is wrong with the read is the same error for every engine
     range_now = _range_now(read)
-    return frame_or_none(engine, _not_expressible(read), lambda: _loaded_store(spark, read, range_now))
+    return frame_or_none(engine, _not_expressible(read), lambda: _load_store(spark, read, range_now))
 
 
 def frame_or_none(
     engine: Literal["auto", "columnar"], unable: str | None, load: Callable[[], DataFrame]
 ) -> DataFrame | None:
-    """What `load` gives, or None where the columnar source cannot be used; the log says which, and why.
+    """The DataFrame of `load`; None if the columnar source cannot be used. The log says which, and why.
 
     Args:
         engine: With "columnar" it is worth a warning that it cannot.
@@ -72,8 +71,6 @@ def frame_or_none(
 
     Raises:
         RmqError: As the source says.
-
-    Source: `TableProvider.getTable`.
     """
     why, frame = unable, None
     if unable is None:
@@ -104,8 +101,6 @@ def plain_error(error: BaseException) -> errors.RmqError | None:
     Example:
         >>> plain_error(RuntimeError("org.rmqfast.spark.SourceException: CorruptError: 3 damaged places"))
         CorruptError('3 damaged places')
-
-    Source: `SourceException` of the jar.
     """
     said = _SAID.search(str(error))
     if said is None and type(error).__name__ == "IllegalArgumentException":
@@ -136,7 +131,7 @@ def _range_now(read: StoreRead) -> tuple[int, int]:
 
 
 def _not_expressible(read: StoreRead) -> str | None:
-    """What only the Python path can do."""
+    """Why the columnar source cannot do this read; None if it can."""
     request = read.request
     if read.io != "pread":
         return "it reads by pread only, a map that is cut off would end the JVM"
@@ -149,17 +144,17 @@ def _not_expressible(read: StoreRead) -> str | None:
     return None
 
 
-def loaded(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+def load_frame(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """The DataFrame of the source with these options."""
     frame = spark.read.format("rocketmq-columnar").options(**options).load()
     frame.schema  # noqa: B018  # now, not at the first action: Spark Connect looks for a source when it is asked for a schema
     return frame
 
 
-def _loaded_store(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
+def _load_store(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    frame = loaded(spark, _options(read, range_now))
+    frame = load_frame(spark, _options(read, range_now))
     request = read.request
     # one number for all queues is no option of the source, but a filter that it takes exactly
     if isinstance(request.start_offset, int):
@@ -196,8 +191,6 @@ def option_text(value: Any) -> str | None:
     Example:
         >>> option_text(True), option_text((1, 2)), option_text(["a,b"]), option_text(())
         ('true', '1,2', '["a,b"]', None)
-
-    Source: none.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -1,4 +1,7 @@
-"""Messages of a store as Parquet files, partitioned by day and topic."""
+"""Messages of a store as Parquet files, partitioned by day and topic.
+
+Source: `Observation`, `StatusTracker` and the `noop` format of Spark.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +68,6 @@ def ingest(
         UnknownTopicError: The store has no such topic.
         ArgumentError: Spark cannot write to `out`, as it exists.
         CorruptError: There is damage, unless `on_damage` is "warn". What was written by then, Spark takes back.
-
-    Source: `Observation` of Spark for the counts, `StatusTracker` for the progress.
     """
     from pyspark.sql import functions as f
 
@@ -78,12 +79,12 @@ def ingest(
     # whole days by arithmetic: a cast to date would ask for the time zone of the session
     day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
     # a read for each topic: a scan of one topic may follow its queues and pass over the rest of the log
-    frame = _united([read_store(spark, path, topic, **arguments) for topic in topics or (None,)])
+    frame = _union([read_store(spark, path, topic, **arguments) for topic in topics or (None,)])
 
     def write(counted: DataFrame) -> None:
         counted.withColumn("day", day).write.mode(mode).partitionBy("day", "topic").parquet(os.fspath(out))
 
-    done = _counted(spark, frame, write, progress)
+    done = _run_counted(spark, frame, write, progress)
     return (
         done if damage is None else replace(done, damage=tuple(sorted(damage.value, key=lambda p: (p.file, p.offset))))
     )
@@ -109,18 +110,16 @@ def read_all(
     Raises:
         UnknownTopicError: The store has no such topic.
         CorruptError: There is damage, unless `on_damage` is "warn".
-
-    Source: the `noop` format of Spark.
     """
 
     def drop(counted: DataFrame) -> None:
         counted.write.format("noop").mode("overwrite").save()
 
-    return _counted(spark, read_store(spark, path, topic, **arguments), drop, progress)
+    return _run_counted(spark, read_store(spark, path, topic, **arguments), drop, progress)
 
 
 def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: Sequence[str | os.PathLike[str]]) -> int:
-    """How many tasks write the files of a store."""
+    """The number of tasks that write the files of a store."""
     with open_store(path, commit_log_dirs=commit_log_dirs) as store:
         info = store.info()
     at_most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -128,14 +127,14 @@ def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: S
 
 
 def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage]] | None:
-    """What takes the damage that does not end the job."""
+    """The accumulator for damage that does not end the job."""
     from rmqfast.spark.damage import damage_accumulator
 
     # with "fail" the job ends by an error, which lists the places itself
     return damage_accumulator(spark) if on_damage == "warn" else None
 
 
-def _counted(
+def _run_counted(
     spark: SparkSession, frame: DataFrame, act: Callable[[DataFrame], None], progress: Progress | None
 ) -> Ingested:
     from pyspark.sql import Observation
@@ -146,14 +145,14 @@ def _counted(
     # counted on the way to the sink: a second action would read the store again
     counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
     started = time.monotonic()
-    with _watched(spark, progress), _plain_errors():
+    with _watch_progress(spark, progress), _plain_errors():
         act(counted)
     return Ingested(**seen.get, seconds=time.monotonic() - started)
 
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What a task says of damage, and Spark of a path, without the tracebacks of Python and Java around it."""
+    """Replaces errors of Spark by their cause, without the tracebacks of Python and Java around it."""
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
@@ -175,7 +174,7 @@ def _plain_errors() -> Iterator[None]:
         raise kind(last_line[2]) from error
 
 
-def _united(frames: Sequence[DataFrame]) -> DataFrame:
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
     united = frames[0]
     for frame in frames[1:]:
         united = united.unionByName(frame)
@@ -183,7 +182,7 @@ def _united(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 @contextmanager
-def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+def _watch_progress(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
     if progress is None:
         yield
         return

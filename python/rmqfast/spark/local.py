@@ -78,7 +78,7 @@ def check_pyspark() -> None:
 
 
 def _prepare_environment() -> None:
-    """What a JVM and its workers take from the environment; what the user has set stays."""
+    """Sets environment variables of the JVM and its workers that the user has not set."""
     # Spark warns of a host name that resolves to a loopback address before it reads any setting
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Spark logs before a session exists that could be told not to.

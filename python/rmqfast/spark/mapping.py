@@ -1,4 +1,7 @@
-"""A Python function over Arrow batches, run where they are made: in the worker that reads."""
+"""A Python function over Arrow batches, run in the worker that reads them.
+
+Source: `DataFrame.mapInArrow` of PySpark.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def map_store(
     schema: StructType | str,
     **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
-    """What a function makes of a store's messages. They do not leave Python before: what it gives is all that crosses.
+    """Maps a store's messages by a function of Arrow batches, in the worker that reads. Only its results reach Spark.
 
     Args:
         spark: The session.
@@ -54,8 +57,6 @@ def map_store(
         >>> spark, path = getfixture("spark"), getfixture("golden_store")("basic-4.9.4")
         >>> map_store(spark, path, "fx_q1", sizes, "bytes bigint", columns=["body"]).groupBy().sum().first()[0]
         449908
-
-    Source: `DataFrame.mapInArrow`.
     """
     # never columnar: the function is Python's, so the rows would cross for nothing
     read = store_read(path, topic, **arguments)

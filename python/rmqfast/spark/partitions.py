@@ -1,4 +1,7 @@
-"""What a Spark job reads from a store, and the partitions that its tasks read apart from each other."""
+"""A read of a store, and the partitions that its tasks read in parallel.
+
+Source: `MessageStore.plan`.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class StoreReadArguments(StoreArguments, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRead:
-    """What all tasks of a read share: where the store is, and what shall be read. It is pickled to the workers.
+    """The place of the store and the messages to read, pickled to all tasks.
 
     Args:
         path: The store's directory, as every executor sees it.
@@ -76,8 +79,6 @@ class StoreRead:
 
     Raises:
         ArgumentError: A value out of range.
-
-    Source: none; a broker gives messages to consumers queue by queue.
     """
 
     path: str
@@ -102,8 +103,6 @@ class StoreRead:
         Raises:
             ArgumentError: A value out of range.
             TypeError: An argument that there is not.
-
-        Source: as `StoreRead`.
         """
         check_names(arguments, StoreReadArguments)
         values: dict[str, Any] = dict(arguments)
@@ -142,8 +141,6 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
         UnknownTopicError: The store has no such topic.
         ExpressionError: `tags` or `sql` does not parse.
         StoreError: The store cannot be read.
-
-    Source: `MessageStore.plan`.
     """
     readers = cores or os.cpu_count() or 1
     with read.open() as store:

@@ -10,7 +10,7 @@ from rmqfast._native import check_agreed, columns_of_schema, spark_row
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["agreed", "columns_of", "row_schema"]
+__all__ = ["agree_on_columns", "columns_of", "row_schema"]
 
 
 def row_schema(columns: Sequence[str] | None = None) -> StructType:
@@ -25,8 +25,6 @@ def row_schema(columns: Sequence[str] | None = None) -> StructType:
     Example:
         >>> row_schema(["queue_offset", "tags"]).simpleString()
         'struct<queue_offset:bigint,tags:string>'
-
-    Source: the row of a scan, `rmqfast.store.COLUMNS`.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -48,14 +46,12 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     Example:
         >>> columns_of(row_schema(["tags", "queue_id"]))
         ('tags', 'queue_id')
-
-    Source: Spark gives the schema of `DataFrameReader.schema` to `DataSource.reader`.
     """
     fields = [(field.name, field.dataType.simpleString(), field.nullable) for field in schema.fields]
     return tuple(columns_of_schema(fields))
 
 
-def agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> Sequence[str]:
+def agree_on_columns(wanted: Sequence[str] | None, columns: Sequence[str]) -> Sequence[str]:
     """The columns of a schema, where the option `columns` does not say others.
 
     Args:
@@ -66,7 +62,7 @@ def agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> Sequence[str
         ArgumentError: They differ.
 
     Example:
-        >>> agreed(None, ["tags"])
+        >>> agree_on_columns(None, ["tags"])
         ['tags']
     """
     check_agreed(wanted, columns)

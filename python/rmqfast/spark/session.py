@@ -42,8 +42,6 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     Example:
         >>> from pyspark.sql import SparkSession
         >>> builder = configure(SparkSession.builder.master("local[2]"))
-
-    Source: `docs/spark.md`.
     """
     # a builder tells its options nowhere else, and what the user has set must not be replaced
     options = getattr(builder, "_options", {})
@@ -53,13 +51,13 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jar = jar_path()
     if jar is not None:
-        builder = builder.config("spark.jars", _joined(options.get("spark.jars"), str(jar)))
+        builder = builder.config("spark.jars", _append(options.get("spark.jars"), str(jar)))
     import pyspark
 
     version = tuple(map(int, pyspark.__version__.split(".")[:2]))
     # compiled against the Scala of Spark 4
     if jar is not None and version >= (4, 0):
-        builder = builder.config(_EXTENSIONS, _joined(options.get(_EXTENSIONS), _ROWS))
+        builder = builder.config(_EXTENSIONS, _append(options.get(_EXTENSIONS), _ROWS))
     if local_checkpoints:
         # Spark moved it in 4.1
         package = f"{_PACKAGE}.checkpointing" if version >= (4, 1) else _PACKAGE
@@ -69,7 +67,7 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     )
 
 
-def _joined(before: object, name: str) -> str:
+def _append(before: object, name: str) -> str:
     """A list of names with commas, and this one behind it, once."""
     names = [each for each in str(before or "").split(",") if each and each != name]
     return ",".join([*names, name])

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.options import SourceOptions, gets_filters, names_a_cluster
 from rmqfast.spark.partitions import StoreRead, plan_partitions
-from rmqfast.spark.schema import agreed, columns_of, row_schema
+from rmqfast.spark.schema import agree_on_columns, columns_of, row_schema
 from rmqfast.spark.sink.topic_writer import stream_writer, topic_writer
 from rmqfast.spark.task import read_partition
 
@@ -83,7 +83,7 @@ class RocketMQDataSource(DataSource):
 
             return topic_reader(self.options, columns_of(schema))
         # anew: offsets mean what the store has now, at the action
-        read = self._options.read(agreed(self._options.columns, columns_of(schema)))
+        read = self._options.read(agree_on_columns(self._options.columns, columns_of(schema)))
         return (_FilteringStoreReader if gets_filters(is_wanted=self._options.values["pushdown"]) else _StoreReader)(
             read
         )

@@ -10,7 +10,7 @@ from rmqfast._native import SparkStream, read_store_piece
 from rmqfast.spark.live.stream_reader import StreamReader, bytes_limit
 from rmqfast.spark.options import SourceOptions
 from rmqfast.spark.partitions import Partition, StoreRead
-from rmqfast.spark.schema import agreed
+from rmqfast.spark.schema import agree_on_columns
 from rmqfast.spark.task import read_partition
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> S
             `columns` says.
     """
     store = SourceOptions.of(options, "store stream")
-    read = store.read_of_all(agreed(store.columns, columns))
+    read = store.read_of_all(agree_on_columns(store.columns, columns))
     return StreamReader(_StoreSource(dict(options), read, store.values["max_bytes_per_trigger"]))
 
 

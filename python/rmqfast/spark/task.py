@@ -34,9 +34,9 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
         StoreError: The store cannot be read here.
     """
     freeze_imports_once()
-    with _opened(read) as store:
+    with _open(read) as store:
         # told behind the last row, with all other damage: what is there is handed out
-        held, lost = _held(store, partition)
+        held, lost = _clip_to_log(store, partition)
         scan = store.scan_pieces(read.request, [held])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)  # told below, with all places
@@ -81,7 +81,7 @@ def freeze_imports_once() -> None:
         gc.freeze()
 
 
-def _opened(read: StoreRead) -> MessageStore:
+def _open(read: StoreRead) -> MessageStore:
     try:
         return read.open()
     except StoreNotFoundError as error:
@@ -89,7 +89,7 @@ def _opened(read: StoreRead) -> MessageStore:
         raise
 
 
-def _held(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
+def _clip_to_log(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
     """The part of a partition that the log still holds: a broker deletes its oldest files while a job waits."""
     # one piece as long as the log: only its ends are wanted
     files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)

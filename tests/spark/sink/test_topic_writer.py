@@ -90,11 +90,11 @@ def test_a_row_that_cannot_be_sent_ends_the_job(spark: SparkSession, scene: Scen
 
 COMMIT = """
 from pyspark.sql.types import StructType, StringType
-from rmqfast.spark.sink.topic_writer import Sent, stream_writer
+from rmqfast.spark.sink.topic_writer import WrittenPartition, stream_writer
 from rmqfast._native import Written
 options = {"nameServer": "127.0.0.1:1", "topic": "orders"}
 writer = stream_writer(options, StructType().add("body", StringType()), overwrite=False)
-sent = [Sent(Written(3, 300, 1)), Sent(Written(4, 400, 2, retries=1, less_safe=1)), None]
+sent = [WrittenPartition(Written(3, 300, 1)), WrittenPartition(Written(4, 400, 2, retries=1, less_safe=1)), None]
 writer.commit(sent, 7)
 writer.abort(sent[:1], 8)
 """

@@ -13,7 +13,7 @@ from rmqfast._native import TopicRead, pieces_option
 from rmqfast.arguments import Duration, integer, seconds
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.columnar import frame_or_none, loaded, option_text
+from rmqfast.spark.columnar import frame_or_none, load_frame, option_text
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.partitions import check_not_empty
 from rmqfast.spark.reader import Engine, check_engine, task_frame
@@ -150,7 +150,7 @@ def read_topic(
         pieces = []
     if engine in {"auto", "columnar"}:
         planned = {**options, "pieces": pieces_option(pieces), "ways": ways}
-        frame = frame_or_none("auto" if engine == "auto" else "columnar", unable, lambda: loaded(spark, planned))
+        frame = frame_or_none("auto" if engine == "auto" else "columnar", unable, lambda: load_frame(spark, planned))
         if frame is not None:
             return frame if request.columns is None else frame.select(*request.columns)
     return task_frame(

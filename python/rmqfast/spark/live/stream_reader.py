@@ -1,4 +1,7 @@
-"""The stream reader of PySpark; what a stream decides is Rust."""
+"""The stream reader of PySpark; Rust decides the batches.
+
+Source: `DataSourceStreamReader`, `ReadLimit` of PySpark.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,13 @@ except ImportError:  # before 4.2: Spark takes all there is in one batch
 
 
 class StreamSource(Protocol):
-    """What a stream reads. It is pickled to the workers."""
+    """The source of a stream, pickled to the workers."""
 
     def open(self) -> SparkStream:
         """The stream as its driver asks it."""
 
     def default_limit(self) -> Any:
-        """What the options say of a batch's size, as PySpark has it."""
+        """PySpark's `ReadLimit` of a batch."""
 
     def unheard_limits(self) -> str | None:
         """The limits that are set, and "need", for a warning where PySpark does not tell whether they hold."""
@@ -45,8 +48,6 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
 
     Args:
         source: What is read.
-
-    Source: `DataSourceStreamReader` of PySpark.
     """
 
     def __init__(self, source: StreamSource) -> None:
@@ -60,11 +61,11 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return {**self.__dict__, "_native": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a stream without a checkpoint begins."""
+        """Start offsets of a stream without a checkpoint."""
         return self._offset(self._stream().initial())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """How far the next batch goes.
+        """End offsets of the next batch.
 
         PySpark before 4.2 does not say where the stream is, nor whether the trigger wants all there is: it gets all.
         """
@@ -76,7 +77,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return self._offset(self._stream().latest(at, is_limited=start is not None and not _is_unlimited(limit)))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """What the options say of a batch's size."""
+        """PySpark's `ReadLimit` of a batch."""
         return self._source.default_limit()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -84,7 +85,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         self._stream().aim()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Where the stream's source ends, as far as is known, for the progress of the query."""
+        """The last known end of the source, for the progress of the query."""
         text = self._stream().report()
         return None if text is None else json.loads(text)
 

@@ -1,4 +1,7 @@
-"""The stream of topics of a live cluster."""
+"""The stream of topics of a live cluster.
+
+Source: `RocketMQSource` of rocketmq-spark.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> S
 
     Raises:
         RmqError: As `TopicRead` raises.
-
-    Source: `RocketMQSource` of rocketmq-spark.
     """
     values = SparkOptions("topic stream", dict(options)).values
     return StreamReader(

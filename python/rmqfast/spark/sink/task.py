@@ -1,4 +1,7 @@
-"""What a task does with the rows of its partition, in a Python worker of an executor."""
+"""Tasks of the sink, in a Python worker: send the rows of a partition.
+
+Source: `DataSource.writer` of PySpark, `DefaultMQProducer.send`.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,6 @@ def sink_of(options: Mapping[str, str], schema: StructType) -> TopicSink:
         >>> schema = StructType().add("body", StringType()).add("queue_offset", LongType())
         >>> sink_of({"nameServer": "10.0.0.1:9876", "topic": "orders"}, schema).columns
         ['body']
-
-    Source: `DataSource.writer` of PySpark gets both before anything is sent.
     """
     return TopicSink(dict(options), [(field.name, field.dataType.simpleString()) for field in schema.fields])
 
@@ -56,8 +57,6 @@ def send_partition(sink: TopicSink, batches: Iterable[pa.RecordBatch]) -> Writte
 
     Raises:
         ClientError: A row that cannot be sent: says which, and why. Rows before it may be stored, and some behind it.
-
-    Source: `DefaultMQProducer.send`.
     """
     # columns that are not sent may have types that only Spark knows
     filled = (batch.select(sink.columns) for batch in batches if batch.num_rows)

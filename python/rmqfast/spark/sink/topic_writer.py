@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
     from pyspark.sql.types import StructType
 
-__all__ = ["Sent", "stream_writer", "topic_writer"]
+__all__ = ["WrittenPartition", "stream_writer", "topic_writer"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 
@@ -38,7 +38,7 @@ def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool
         ArgumentError: An option or a column that cannot be.
         ClientError: The topic is not there.
     """
-    sink = _checked(options, schema, overwrite=overwrite)
+    sink = _sink(options, schema, overwrite=overwrite)
     check_topic(sink)
     return _BatchWriter(sink)
 
@@ -54,12 +54,12 @@ def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: boo
     Raises:
         ArgumentError: An option or a column that cannot be.
     """
-    return _StreamWriter(_checked(options, schema, overwrite=overwrite))
+    return _StreamWriter(_sink(options, schema, overwrite=overwrite))
 
 
 @dataclass
-class Sent(WriterCommitMessage):
-    """What a task tells the driver."""
+class WrittenPartition(WriterCommitMessage):
+    """The counts of a task, for the driver."""
 
     written: Written
 
@@ -70,7 +70,7 @@ class _BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Sends a partition."""
-        return Sent(send_partition(self._sink, iterator))
+        return WrittenPartition(send_partition(self._sink, iterator))
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Tells what all tasks have sent."""
@@ -82,7 +82,7 @@ class _BatchWriter(DataSourceArrowWriter):
 
 
 class _StreamWriting:
-    """What both kinds of writers of streams do."""
+    """The common part of both stream writers."""
 
     def __init__(self, sink: TopicSink) -> None:
         self._sink = sink
@@ -101,34 +101,34 @@ if hasattr(datasource, "DataSourceStreamArrowWriter"):  # PySpark 4.1 and newer
     class _StreamWriter(_StreamWriting, datasource.DataSourceStreamArrowWriter):
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
             """Sends a partition."""
-            return Sent(send_partition(self._sink, iterator))
+            return WrittenPartition(send_partition(self._sink, iterator))
 
 else:
 
     class _StreamWriter(_StreamWriting, DataSourceStreamWriter):  # type: ignore[no-redef]
         def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
             """Sends a partition, whose rows Spark has made objects of."""
-            return Sent(send_partition(self._sink, row_batches(iterator, self._sink.columns)))
+            return WrittenPartition(send_partition(self._sink, row_batches(iterator, self._sink.columns)))
 
 
-def _checked(options: dict[str, str], schema: StructType, *, overwrite: bool) -> TopicSink:
+def _sink(options: dict[str, str], schema: StructType, *, overwrite: bool) -> TopicSink:
     if overwrite:
         raise ArgumentError("mode: expected append, got overwrite or complete: what a topic holds stays")
     return sink_of(options, schema)
 
 
-def _tell(sink: TopicSink, messages: Sequence[Sent | None], which: str) -> None:
+def _tell(sink: TopicSink, messages: Sequence[WrittenPartition | None], which: str) -> None:
     _log_to_stderr()
     _LOG.info("%stopic %s: %s", which, sink.topic or "of each row", _sum(messages))
 
 
-def _tell_aborted(sink: TopicSink, messages: Sequence[Sent | None], which: str) -> None:
+def _tell_aborted(sink: TopicSink, messages: Sequence[WrittenPartition | None], which: str) -> None:
     _log_to_stderr()
     what = "the job failed; its tasks that ended well sent"
     _LOG.warning("%stopic %s: %s %s, which stay", which, sink.topic or "of each row", what, _sum(messages))
 
 
-def _sum(messages: Sequence[Sent | None]) -> Written:
+def _sum(messages: Sequence[WrittenPartition | None]) -> Written:
     # a task that failed has None in place of its message
     return Written.total([message.written for message in messages if message is not None])
 

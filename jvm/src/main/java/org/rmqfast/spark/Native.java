@@ -38,10 +38,10 @@ final class Native {
     /** Which filters the scan does itself; a filter is kind, column, values. */
     static native boolean[] push(String[] options, String[][] filters);
 
-    /** What the queues alone tell, or null: messages, 1 if there are any, least and largest queue offset. */
+    /** Counts known from the queues alone, or null: messages, 1 if there are any, least and largest queue offset. */
     static native long[] listed(String[] options, String[][] filters);
 
-    /** What a query reads, in words for a person. */
+    /** Describes a read for people. */
     static native String describe(String[] options, String[][] filters);
 
     /** Pieces, as {@link #open} takes them; so many cores will read. */
@@ -63,7 +63,7 @@ final class Native {
     /** Rows, bytes, pulls and milliseconds of waiting so far. */
     static native long[] counts(long handle);
 
-    /** Where each queue goes on once so many rows of the batch are done, as offsets of a checkpoint. */
+    /** Next offset of each queue after so many rows of the batch, as offsets of a checkpoint. */
     static native String position(long handle, int rows);
 
     /** Frees what {@link #open} gave, once; a task that did not fail may leave its connection to the next one. */
@@ -72,16 +72,16 @@ final class Native {
     /** Begins a stream. */
     static native long streamOpen(String[] options, String[] columns);
 
-    /** What a stream reads, in words for a person. */
+    /** Describes a stream for people. */
     static native String streamDescribe(long handle);
 
-    /** Where a stream without a checkpoint begins. */
+    /** Start offsets of a stream without a checkpoint. */
     static native String streamInitial(long handle);
 
     /** From now on no batch goes beyond what there is now. */
     static native void streamAim(long handle);
 
-    /** How far the batch goes that begins at {@code start}; without a start, to the end. */
+    /** End offsets of the batch that begins at {@code start}; the end if there is no start. */
     static native String streamLatest(long handle, String start, boolean isLimited);
 
     /** The last end that is known, or null. */
@@ -102,7 +102,7 @@ final class Native {
     /** All before {@code end} is stored. */
     static native void streamCommit(long handle, String end);
 
-    /** How far behind a query is that read as far as {@code consumed}: names and values, in turns. */
+    /** Lag of a query that read as far as {@code consumed}: names and values, in turns. */
     static native String[] streamMetrics(long handle, String consumed);
 
     /** Frees what {@link #streamOpen} gave, once. */
@@ -144,7 +144,7 @@ final class Native {
         }
     }
 
-    /** As it is, in a jar that was made for tests, or compressed, in one that is shipped: Spark itself has xz. */
+    /** Plain in a jar for tests, compressed in one that is shipped: Spark itself has xz. */
     private static InputStream library(String name) throws IOException {
         InputStream compressed = Native.class.getResourceAsStream(name + ".xz");
         return compressed == null ? Native.class.getResourceAsStream(name) : new XZInputStream(compressed);

@@ -8,7 +8,7 @@ final class NativeSink {
 
     private NativeSink() {}
 
-    /** Where the columns that are sent stand in a schema; fields are name, type. */
+    /** Positions in a schema of the columns to send; fields are name, type. */
     static native int[] columns(String[] options, String[] fields);
 
     /** Asks a name server whether the topic of the options is there. */

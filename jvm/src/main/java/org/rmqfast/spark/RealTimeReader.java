@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
 final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
     private static final long WAIT_MILLIS = 100;
 
-    /** Where the queues of a piece go on, as offsets of a checkpoint. */
+    /** Next offsets of a piece's queues, as offsets of a checkpoint. */
     static final class Position implements PartitionOffset {
         private static final long serialVersionUID = 1;
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** What {@code spark.sql.extensions} names: a session of Spark 4 and newer whose rows Rust makes, where it can. */
+/** The class for {@code spark.sql.extensions}: in Spark 4 and newer Rust makes the rows, where it can. */
 public final class RocketMQExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {

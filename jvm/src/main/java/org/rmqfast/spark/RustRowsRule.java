@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.UnionExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase;
 
-/** Where rows of all columns are wanted of a scan of ours, Rust makes them. */
+/** Lets Rust make the rows of a scan of this source whose columns all become rows. */
 final class RustRowsRule extends Rule<SparkPlan> {
     @Override
     public SparkPlan apply(SparkPlan plan) {

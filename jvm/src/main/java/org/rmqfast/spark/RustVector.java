@@ -48,7 +48,7 @@ final class RustVector extends ColumnVector {
         return vectors;
     }
 
-    /** How many addresses these vectors take. */
+    /** The number of addresses of these vectors. */
     static int addresses(RustVector[] vectors) {
         int count = 0;
         for (RustVector vector : vectors) {

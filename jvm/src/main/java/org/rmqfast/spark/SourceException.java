@@ -1,7 +1,7 @@
 package org.rmqfast.spark;
 
 /**
- * What Rust says of a failure of a store, a topic or a sink: the class of rmqfast.errors, a colon, the words. PySpark has a class of
+ * An error of Rust about a store, a topic or a sink: the class of rmqfast.errors, a colon, the text. PySpark has a class of
  * its own for an IllegalArgumentException; any other one would reach its users as an error of py4j.
  */
 public final class SourceException extends IllegalArgumentException {

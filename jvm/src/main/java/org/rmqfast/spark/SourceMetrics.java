@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** What the SQL tab shows of a read. Spark makes each metric anew by its class, so each has one. */
+/** Metrics of a read in the SQL tab. Spark creates each metric by its class, so each has one. */
 final class SourceMetrics {
     private static final String ROWS = "rmqfastRows";
     private static final String BYTES = "rmqfastBytes";
@@ -68,7 +68,7 @@ final class SourceMetrics {
         }
     }
 
-    /** How long tasks waited for brokers. */
+    /** Time that tasks waited for brokers. */
     public static final class Waited extends CustomSumMetric {
         @Override
         public String name() {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
-/** What is read, and its pieces, which Rust plans. */
+/** A read and its pieces, which Rust plans. */
 final class SourceScan implements Scan, Batch {
     private static final boolean HAS_REAL_TIME_MODE = has("SupportsRealTimeMode");
 

@@ -15,9 +15,9 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 
-/** A stream as its driver sees it; what a batch takes Rust decides. Alone holds the handle, gives it up once. */
+/** A stream in the driver; Rust decides the batches. Owns the native handle and frees it exactly once. */
 class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
-    /** What the options say, which Rust has read: anything but all that there is. */
+    /** The limit of the options, which Rust has parsed: anything but all that there is. */
     private static final class AsOptionsSay implements ReadLimit {}
 
     private final PartitionReaderFactory factory;
@@ -113,7 +113,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
         }
     }
 
-    /** What the progress of a query calls its source, also once that is stopped. */
+    /** The source's name in the progress of a query, also after its end. */
     @Override
     public final String toString() {
         return "rocketmq-columnar[" + description + "]";

@@ -2,7 +2,7 @@ package org.rmqfast.spark;
 
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
-/** Where a stream is, as the text that its checkpoint has; Rust reads it. */
+/** The position of a stream, as the text of its checkpoint; Rust parses it. */
 final class StreamOffset extends Offset {
     private final String json;
 

@@ -26,7 +26,7 @@ final class TopicRows implements AutoCloseable {
     private ByteBuffer block = buffer(BLOCK + (BLOCK >> 2));
     private long handle;
 
-    /** What is prompt is sent with each {@link #flush}. */
+    /** Sends with each {@link #flush} if prompt. */
     TopicRows(String[] options, String[] fields, int partition, boolean prompt) {
         this.options = options;
         this.fields = fields;
@@ -38,7 +38,7 @@ final class TopicRows implements AutoCloseable {
         room(LENGTH).putInt(NULL);
     }
 
-    /** How many texts follow. */
+    /** The number of texts that follow. */
     void putCount(int count) {
         room(LENGTH).putInt(count);
     }

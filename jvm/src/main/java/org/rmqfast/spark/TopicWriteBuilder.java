@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 
-/** What a table that is a topic writes with; a row that was updated is one more message. */
+/** The writer of a table that is a topic; an updated row is one more message. */
 final class TopicWriteBuilder implements SupportsTruncate, SupportsStreamingUpdateAsAppend {
     private final LogicalWriteInfo info;
 

@@ -2,7 +2,7 @@ package org.rmqfast.spark;
 
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
-/** What a task, or all of them, have sent. */
+/** Counts of rows that a task, or all tasks, have sent. */
 final class TopicWritten implements WriterCommitMessage {
     private static final long serialVersionUID = 1;
     private static final int LESS_SAFE = 4;

@@ -57,7 +57,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
         return Native.rows(handle, from, places);
     }
 
-    /** Where the queues go on once so many rows of the batch are done. */
+    /** Next offsets of the queues after so many rows of the batch. */
     synchronized String position(int rows) {
         if (handle == 0) {
             throw new IllegalStateException("the reader is closed");
