@@ -31,12 +31,12 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
     if names_a_cluster(pairs) { Kind::ColumnarTopic } else { Kind::Columnar }
 }
 
-/// Options with what they mean for the store as it now is; see [`store_read::resolve`]. Those of a topic stay as they are, as
-/// its offsets are fixed when its tasks are planned; but where logs may be read, they say of which brokers. Also checks what would
-/// otherwise fail at the first action. Returns besides what is worth a line in the log.
+/// Resolves options against the store as it is now; see [`resolve_store`]. Options of topics stay as they are, as offsets are
+/// fixed when tasks are planned; if logs may be read, they also get the decision for each broker. Reports what would otherwise
+/// fail at the first action. Returns log lines besides.
 ///
 /// # Errors
-/// As [`store_read::resolve`] and [`TopicRead::check`].
+/// As [`resolve_store`] and [`TopicRead::check`].
 pub fn resolve(
     pairs: &[(String, String)],
     columns: Vec<Column>,
