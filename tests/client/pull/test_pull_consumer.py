@@ -16,7 +16,7 @@ from rmqfast.client.consumer.strategies import AllocateMessageQueueByConfig
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import MessageSelector, PullConsumer, PullOptions, PullResult, PullStatus
-from rmqfast.client.pull.pull_member import PullMember
+from rmqfast.client.pull.pull_consumer import PullMember
 from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
 from tests.client.awaited import Face
 from tests.client.consumer.watching import Watcher

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from rmqfast.client.consumer.active_options import ActiveOptions
+from rmqfast.client.consumer.active_options import ActiveOptions, MessageQueueListener
 from rmqfast.client.consumer.offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
 from rmqfast.client.consumer.queue_admin import QueueAdmin
-from rmqfast.client.consumer.rebalance import Rebalance
+from rmqfast.client.consumer.rebalance import OwnedQueue, PullRequest, Rebalance
 from rmqfast.client.instance import ClientConfig, ClientInstance, MessageModel, ServiceState
 from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.instance.validators import check_consumer_group
@@ -26,6 +26,39 @@ from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _log = logger_of(__name__)
+
+
+class ActiveRebalance(Rebalance[OwnedQueue]):
+    """The rebalance of a consumer that pulls: its queues have no process queues."""
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        options: ActiveOptions,
+        offset_store: OffsetStore,
+        on_changed: MessageQueueListener,
+    ) -> None:
+        super().__init__(instance, group, options.message_model, options.strategy, offset_store)
+        self._on_changed = on_changed
+
+    def new_process_queue(self, _queue: MessageQueue) -> OwnedQueue:
+        return OwnedQueue()
+
+    def remove_unnecessary(self, queue: MessageQueue, _process_queue: OwnedQueue) -> bool:
+        self.offset_store.persist(queue)
+        self.offset_store.remove_offset(queue)
+        return True
+
+    def compute_pull_from_where(self, _queue: MessageQueue) -> int:
+        return 0  # the application knows where it pulls
+
+    def dispatch(self, requests: Sequence[PullRequest[OwnedQueue]]) -> None: ...
+
+    def message_queue_changed(
+        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
+    ) -> None:
+        self._on_changed(topic, all_queues, mine)
 
 
 class ActiveMember(ABC):
@@ -39,7 +72,7 @@ class ActiveMember(ABC):
     instance: ClientInstance
     admin: QueueAdmin
     offsets: OffsetStore
-    rebalance: Rebalance[Any]
+    rebalance: ActiveRebalance
 
     def __init__(self, group: str, config: ClientConfig, options: ActiveOptions) -> None:
         self.config: Final = config
@@ -192,17 +225,28 @@ class ActiveMember(ABC):
         namespace = self.config.namespace
         return replace(queue, topic=unwrap(namespace, queue.topic)) if namespace else queue
 
-    @abstractmethod
-    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> Rebalance[Any]: ...
+    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> ActiveRebalance:
+        return ActiveRebalance(instance, self.group, self._active, offsets, self._on_queues_changed)
 
-    @abstractmethod
-    def _owned_queues(self) -> Iterable[MessageQueue]: ...
+    def _owned_queues(self) -> Iterable[MessageQueue]:
+        return self.rebalance.process_queues.copy()
 
     def _on_start(self) -> None:  # noqa: B027 - there may be nothing
         ...
 
     def _on_shutdown(self) -> None:  # noqa: B027 - as above
         ...
+
+    def _on_queues_changed(
+        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
+    ) -> None:
+        listener = self._active.message_queue_listener
+        if listener is not None:
+            bare = (frozenset(map(self.without_namespace, queues)) for queues in (all_queues, mine))
+            try:
+                listener(unwrap(self.config.namespace, topic), *bare)
+            except Exception:  # noqa: BLE001 - the application's, on a thread that others need
+                _log.exception("group %s: messageQueueChanged exception", self.group)
 
     def _start_on(self, instance: ClientInstance) -> None:
         try:

@@ -5,14 +5,19 @@ Source: RocketMQ's `DefaultMQPullConsumer`, `DefaultLitePullConsumer`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 from rmqfast.arguments import check_fields
 from rmqfast.client.consumer.offset_store import OffsetStore
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
 from rmqfast.client.instance import MessageModel
 from rmqfast.errors import ArgumentError, ClientError
+from rmqfast.message import MessageQueue
+
+#: Called with the topic, all its queues, and those that this member has now.
+MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +31,8 @@ class ActiveOptions:
         broker_suspend: Longest time that a broker holds a pull without messages (Java's `brokerSuspendMaxTimeMillis`).
         suspend_timeout: Longest wait for the answer of such a pull (Java's `consumerTimeoutMillisWhenSuspend`).
         pull_timeout: Longest wait for other pulls (Java's `consumerPullTimeoutMillis`).
+        message_queue_listener: Called when this member gains or loses queues; of registered topics if it is a pull
+            consumer.
 
     Raises:
         ArgumentError: A number out of range, or no such model.
@@ -38,6 +45,7 @@ class ActiveOptions:
     broker_suspend: float = 20.0
     suspend_timeout: float = 30.0
     pull_timeout: float = 10.0
+    message_queue_listener: MessageQueueListener | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

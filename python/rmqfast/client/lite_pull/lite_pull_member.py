@@ -16,19 +16,19 @@ from rmqfast.client.consumer import (
     OffsetStore,
     PullRequest,
     ReadOffsetType,
-    Rebalance,
     build_subscription_data,
     compute_pull_from_where,
 )
-from rmqfast.client.consumer.active_member import ActiveMember
+from rmqfast.client.consumer.active_member import ActiveMember, ActiveRebalance
+from rmqfast.client.consumer.active_options import MessageQueueListener
 from rmqfast.client.consumer.queue_admin import QueueAdmin
 from rmqfast.client.consumer.rebalance import OwnedQueue
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientConfig, ClientInstance, Handle
 from rmqfast.client.instance.exits import EXITS
-from rmqfast.client.instance.namespaces import unwrap, wrap
+from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.scheduler import Scheduler
-from rmqfast.client.lite_pull.options import LitePullOptions, MessageQueueListener
+from rmqfast.client.lite_pull.options import LitePullOptions
 from rmqfast.client.producer import Producer
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
@@ -58,8 +58,8 @@ class SubscriptionType(Enum):
     ASSIGN = "ASSIGN"
 
 
-class RebalanceLitePull(Rebalance[OwnedQueue]):
-    """The queues of a lite pull consumer."""
+class RebalanceLitePull(ActiveRebalance):
+    """The rebalance of a lite pull consumer: its queues are pulled in the background."""
 
     def __init__(
         self,
@@ -67,24 +67,19 @@ class RebalanceLitePull(Rebalance[OwnedQueue]):
         group: str,
         options: LitePullOptions,
         offset_store: OffsetStore,
+        on_changed: MessageQueueListener,
         *,
         queues: PulledQueues[None],
-        on_changed: MessageQueueListener,
     ) -> None:
-        super().__init__(instance, group, options.message_model, options.strategy, offset_store)
-        self._options, self._queues, self._on_changed = options, queues, on_changed
+        super().__init__(instance, group, options, offset_store, on_changed)
+        self._options, self._queues = options, queues
         admin = QueueAdmin(instance)
         self._max_offset: Callable[[MessageQueue], int] = admin.max_offset
         self._search_offset: Callable[[MessageQueue, int], int] = admin.search_offset
 
-    def new_process_queue(self, _queue: MessageQueue) -> OwnedQueue:
-        return OwnedQueue()
-
-    def remove_unnecessary(self, queue: MessageQueue, _process_queue: OwnedQueue) -> bool:
-        self._queues.stop([queue])  # nobody gets its messages once its offset is stored
-        self.offset_store.persist(queue)
-        self.offset_store.remove_offset(queue)
-        return True
+    def remove_unnecessary(self, queue: MessageQueue, process_queue: OwnedQueue) -> bool:
+        self._queues.stop([queue])  # before its offset is stored: no message may arrive afterwards
+        return super().remove_unnecessary(queue, process_queue)
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
         return compute_pull_from_where(
@@ -99,11 +94,6 @@ class RebalanceLitePull(Rebalance[OwnedQueue]):
     def dispatch(self, requests: Sequence[PullRequest[OwnedQueue]]) -> None:
         for request in requests:
             self._queues.start(PulledQueue(request.queue, None, request.next_offset))
-
-    def message_queue_changed(
-        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
-    ) -> None:
-        self._on_changed(topic, all_queues, mine)
 
 
 #: Called with the topic and its queues. Source: `TopicMessageQueueChangeListener`.
@@ -256,7 +246,7 @@ class LitePullMember(ActiveMember):
 
     def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> RebalanceLitePull:
         return RebalanceLitePull(
-            instance, self.group, self._options, offsets, queues=self.queues, on_changed=self._queues_changed
+            instance, self.group, self._options, offsets, self._on_queues_changed, queues=self.queues
         )
 
     def _owned_queues(self) -> Iterable[MessageQueue]:
@@ -323,15 +313,6 @@ class LitePullMember(ActiveMember):
         if self.type is SubscriptionType.SUBSCRIBE:
             self.instance.send_heartbeats()
             self.instance.rebalance_immediately()
-
-    def _queues_changed(self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]) -> None:
-        listener = self._options.message_queue_listener
-        if listener is not None:
-            shown = (frozenset(map(self.without_namespace, queues)) for queues in (all_queues, mine))
-            try:
-                listener(unwrap(self.config.namespace, topic), *shown)
-            except Exception:  # noqa: BLE001 - the application's, on a thread that others need
-                _log.exception("group %s: messageQueueChanged exception", self.group)
 
     def _subscription(self, topic: str) -> SubscriptionData | None:
         if self.type is SubscriptionType.ASSIGN:

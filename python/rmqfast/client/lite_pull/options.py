@@ -5,18 +5,12 @@ Source: RocketMQ's `DefaultLitePullConsumer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from rmqfast.arguments import suggests_names
 from rmqfast.client.consumer import ConsumeFromWhere, half_an_hour_ago, parse_consume_timestamp
 from rmqfast.client.consumer.active_options import ActiveOptions, check_range
 from rmqfast.errors import ClientError
-from rmqfast.message import MessageQueue
-
-#: Called with the topic, all its queues, and those that this member has now.
-MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
 
 _ACCEPTED = (
     ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
@@ -52,7 +46,6 @@ class LitePullOptions(ActiveOptions):
         consume_from_where: Starting position of a new group: last offset, first offset or a time.
         consume_timestamp: Starting time: `yyyyMMddHHmmss`, local time.
         pull_time_delay_when_exception: Pause of a queue after a failed pull.
-        message_queue_listener: Called when this member gains or loses queues.
 
     Raises:
         ArgumentError: A number out of range, or a time that is none.
@@ -81,7 +74,6 @@ class LitePullOptions(ActiveOptions):
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     consume_timestamp: str = field(default_factory=half_an_hour_ago)
     pull_time_delay_when_exception: float = 1.0
-    message_queue_listener: MessageQueueListener | None = None
 
     def __post_init__(self) -> None:
         ActiveOptions.__post_init__(self)  # slots make the class anew: super() would look for it in the old one

@@ -5,16 +5,10 @@ Source: RocketMQ's `DefaultMQPullConsumer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from rmqfast.arguments import suggests_names
 from rmqfast.client.consumer.active_options import ActiveOptions, check_range
-from rmqfast.message import MessageQueue
-
-#: Called with the topic, all its queues, and those that this member has now.
-MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
 
 
 @suggests_names
@@ -24,7 +18,6 @@ class PullOptions(ActiveOptions):
 
     Attributes:
         max_reconsume_times: Failed consumptions after which a message that is sent back becomes a dead letter.
-        message_queue_listener: Called when this member gains or loses queues of a registered topic.
 
     Raises:
         ArgumentError: A number out of range.
@@ -39,7 +32,6 @@ class PullOptions(ActiveOptions):
     """
 
     max_reconsume_times: int = 16
-    message_queue_listener: MessageQueueListener | None = None
 
     def __post_init__(self) -> None:
         ActiveOptions.__post_init__(self)  # slots make the class anew: super() would look for it in the old one

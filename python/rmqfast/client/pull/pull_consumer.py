@@ -1,11 +1,11 @@
 """A pull consumer.
 
-Source: RocketMQ's `DefaultMQPullConsumer`, `PullCallback`, `DefaultMQPullConsumerImpl`.
+Source: RocketMQ's `DefaultMQPullConsumer`, `PullCallback`, `DefaultMQPullConsumerImpl`, `RebalancePullImpl`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import cached_property
@@ -13,15 +13,15 @@ from typing import Final, TypeAlias, Unpack
 
 from rmqfast._native import MessageView
 from rmqfast.arguments import Duration, seconds, suggests_names
-from rmqfast.client.consumer import MessageSelector, ReadOffsetType, build_subscription_data
+from rmqfast.client.consumer import MessageSelector, OffsetStore, ReadOffsetType, build_subscription_data
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
+from rmqfast.client.consumer.active_member import ActiveMember, ActiveRebalance
 from rmqfast.client.consumer.hooks import FilterHook, FilterHooks
 from rmqfast.client.consumer.send_back import SendBack
-from rmqfast.client.instance import ClientArguments, ClientConfig
+from rmqfast.client.instance import ClientArguments, ClientConfig, ClientInstance
 from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.validators import check_topic
 from rmqfast.client.pull.options import PullOptions
-from rmqfast.client.pull.pull_member import PullMember
 from rmqfast.client.pulling.single_pulls import Pull, PullResult, SinglePulls
 from rmqfast.errors import ArgumentError, ClientError, ExpressionError, RmqError
 from rmqfast.message import MessageQueue
@@ -34,6 +34,26 @@ PullCallback: TypeAlias = Callable[[PullResult | RmqError], None]
 
 _SEND_BACK_TIMEOUT = 3.0
 _LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
+
+
+class PullMember(ActiveMember):
+    """A running pull consumer.
+
+    Attributes:
+        registered: The topics whose queues are shared out.
+    """
+
+    def __init__(self, group: str, config: ClientConfig, options: PullOptions) -> None:
+        super().__init__(group, config, options)
+        self.registered: dict[str, None] = {}
+
+    def subscriptions(self) -> Sequence[SubscriptionData]:
+        namespace = self.config.namespace
+        return [SubscriptionData(topic=wrap(namespace, topic), sub_version=0) for topic in self.registered]
+
+    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> ActiveRebalance:
+        self.wanted.update({subscription.topic: subscription for subscription in self.subscriptions()})
+        return super()._make_rebalance(instance, offsets)
 
 
 @suggests_names
