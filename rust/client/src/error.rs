@@ -30,12 +30,7 @@ pub enum Error {
     Corrupt(String),
     /// A name server or a broker answered with an error.
     #[error("{}{}{}", answer(code, &plain_remark(remark)), by(address), step(step_after(remark).unwrap_or_default()))]
-    Response {
-        code: i32,
-        /// The broker's remark.
-        remark: String,
-        address: String,
-    },
+    Response { code: i32, remark: String, address: String },
     /// The name servers do not know the topic.
     #[error("{0}")]
     UnknownTopic(String),

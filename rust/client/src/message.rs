@@ -10,7 +10,7 @@ use rmqfast_store::scan::row::{Row, Span};
 use rmqfast_store::scan::text_columns::IdPrefix;
 use std::borrow::Cow;
 
-/// The property that says that a message is, or was, a transaction's.
+// The property that says that a message is, or was, a transaction's.
 const TRANSACTION_PREPARED: &str = "TRAN_MSG";
 
 /// A record of a body, and where its parts are.

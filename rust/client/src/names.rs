@@ -8,7 +8,7 @@ use rmqfast_store::format::names::{FORBIDDEN_TOPICS, RETRY_PREFIX, Rule, SYSTEM_
 const DEFAULT_PRODUCER_GROUP: &str = "DEFAULT_PRODUCER";
 const DEFAULT_CONSUMER_GROUP: &str = "DEFAULT_CONSUMER";
 const DLQ_PREFIX: &str = "%DLQ%";
-/// Prefixes of further names that are the same in all namespaces.
+// Prefixes of further names that are the same in all namespaces.
 const SYSTEM_PREFIXES: [&str; 2] = ["rmq_sys_", "CID_RMQ_SYS_"];
 
 /// Checks the name of a topic.

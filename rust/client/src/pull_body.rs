@@ -13,7 +13,7 @@ use std::collections::HashSet;
 /// The whole tags that a client wants; a message without a tag has none of them.
 pub type Tags = HashSet<Vec<u8>>;
 
-/// Bytes of a body at most: a row counts in 32 bits.
+// Bytes of a body at most: a row counts in 32 bits.
 const MAX_LEN: usize = u32::MAX as usize;
 
 /// Places of the body's messages, without their properties.

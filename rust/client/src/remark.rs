@@ -1,13 +1,13 @@
 //! A peer's remarks for people: without the classes and lines of Java's code, and with a next step.
 use std::borrow::Cow;
 
-/// Brokers append this to many remarks: a page that does not exist any more.
+// Brokers append this to many remarks: a page that does not exist any more.
 const FAQ_LINK: (&str, &str) = ("rocketmq.apache.org/", " for further details");
 
-/// Characters of a remark that is left as it is: no broker of RocketMQ says as much.
+// Characters of a remark that is left as it is: no broker of RocketMQ says as much.
 const LONG: usize = 10_000;
 
-/// Next steps, by a part of the peer's remark.
+// Next steps, by a part of the peer's remark.
 const STEPS: [(&str, &str); 12] = [
     ("for the topic: %RETRY%", "no member of that group was ever online: see that its name is right"),
     ("for the topic: %DLQ%", "that group has no dead letters: see that its name is right"),

@@ -29,7 +29,7 @@ pub struct DataPlane {
 /// `topic, queue_id, queue_offset, physical_offset, size, reason`.
 type SkippedRow = (String, i32, i64, i64, i32, String);
 
-/// Statistics that the control plane counts.
+// Statistics that the control plane counts.
 const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
 
 #[derive(FromPyObject)]
@@ -179,7 +179,7 @@ impl DataPlane {
         let failed = |error: std::io::Error| RemotingError::new_err(format!("listening at {address}: {error}"));
         let bound =
             address.to_socket_addrs().map_err(failed)?.next().ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
-        let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parse_addresses(&slaves).map(Peers::listed))?;
+        let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parse_addresses(&slaves).map(Peers::of_addresses))?;
         let (heartbeat, housekeeping) = (seconds(heartbeat), seconds(housekeeping));
         let tls = tls.map(PyTlsOptions::into_server).transpose()?;
         let options = HaOptions { peers, tls, max_frame, heartbeat, housekeeping };

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Its name in errors.
+// Its name in errors.
 const NAME: &str = "this scan";
 
 /// Batches of a scan; one consumer takes them.

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Bytes between two calls of a progress callback.
+// Bytes between two calls of a progress callback.
 const PROGRESS: u64 = 64 << 20;
 
 /// Looks for Ctrl-C, now and then, and only in the thread that this was made in: another may not take the GIL from

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks for Ctrl-C.
+// Between two looks for Ctrl-C.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// `("end" | "begin" | "position" | "time", number)`.

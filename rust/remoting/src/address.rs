@@ -10,12 +10,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pause after a first failure; each further one doubles it, up to the longest.
+// Pause after a first failure; each further one doubles it, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Connections that wait for a caller, at most.
+// Connections that wait for a caller, at most.
 const MAX_IDLE: usize = 64;
-/// An idle connection is closed after this time.
+// An idle connection is closed after this time.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// One address of a client.
@@ -104,6 +104,7 @@ impl Address {
     pub fn give_back(&self, mut client: Client) {
         client.shrink();
         let mut state = self.lock();
+        // beyond that many the burst of callers is over: the connection is dropped, and so closed
         if state.idle.len() < MAX_IDLE {
             state.idle.push_back((client, Instant::now()));
         }
@@ -173,6 +174,7 @@ impl Address {
                 state.is_tried = true;
                 return Ok(None);
             }
+            // another caller tries: what it brings, or why it failed, is ours as well
             let now = Instant::now();
             if now >= until {
                 let source = std::io::ErrorKind::TimedOut.into();
@@ -218,6 +220,7 @@ impl Drop for Turn<'_> {
 /// once.
 fn pause(failures: u32, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
+    // a quarter is fixed: without it, some clients would hardly wait at all
     longest.mul_f64(0.25 + 0.75 * random)
 }
 

@@ -55,6 +55,7 @@ pub fn encode(header: &Header<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&header.opaque.to_be_bytes());
     out.extend_from_slice(&header.flag.to_be_bytes());
     long_text(header.remark.unwrap_or_default(), out);
+    // the length of the fields is known once they are written
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     for (name, value) in header.fields {

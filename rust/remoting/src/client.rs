@@ -17,7 +17,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Memory for a request that a connection keeps.
+// Memory for a request that a connection keeps.
 const KEPT: usize = 256 << 10;
 
 /// An open connection of one caller at a time.

@@ -21,7 +21,7 @@ pub struct Command<'a> {
     pub version: i32,
     /// Which response belongs to which request.
     pub opaque: i32,
-    /// Bits: [`RESPONSE`], [`ONEWAY`].
+    /// A sum of [`RESPONSE`] and [`ONEWAY`].
     pub flag: i32,
     /// Text for people, such as an error message.
     pub remark: Option<Cow<'a, str>>,

@@ -184,6 +184,7 @@ impl Completions {
     /// Takes no more requests; those that are on their way end as their connections do.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
+        // all three: takers, callers that wait for a place, and the task that waits for a first request
         self.arrived.notify_all();
         self.freed.notify_all();
         self.has_unanswered.notify_one();

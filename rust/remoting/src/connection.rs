@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// A peer that says nothing for so long, though it was asked, is gone.
+// A peer that says nothing for so long, though it was asked, is gone.
 const HALF_OPEN: Duration = Duration::from_secs(3);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -137,7 +137,7 @@ impl Connection {
 
     /// Ends the connection; what was not sent yet is lost.
     pub fn close(&self) {
-        // first: `submit` looks at it once its frame is in, so that no frame is remaining behind the clean-up unseen
+        // first: `submit` looks at it once its frame is in, so that no frame stays behind the clean-up unseen
         self.is_open.store(false, Ordering::Release);
         self.pending.close(&self.address);
         // a session that does not wait just now finds this at its next wait
@@ -166,6 +166,7 @@ impl Connection {
         let gathered = outgoing.len();
         drop(outgoing);
         if gathered > self.max_outgoing {
+            // a peer that does not read must not take the memory of all others
             self.close();
             return false;
         }

@@ -25,15 +25,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
-/// Between two looks for expired requests, while some are in flight.
+// Between two looks for expired requests, while some are in flight.
 const TICK: Duration = Duration::from_millis(50);
-/// Between two looks for connections to close.
+// Between two looks for connections to close.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Memory for requests that the connection of both sides keeps.
+// Memory for requests that the connection of both sides keeps.
 const KEPT: usize = 1 << 20;
 
-/// Time that `drain` gives a peer that takes no bytes.
+// Time that `drain` gives a peer that takes no bytes.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Limits and timeouts of a client's connections.
@@ -184,6 +184,7 @@ impl Connections {
     pub fn try_submit(&self, address: &str, ask: Ask<'_>, token: u64) -> Result<bool> {
         let Some(connection) = self.address(address)?.shared() else { return Ok(false) };
         let (asked_at, completions) = (Instant::now(), &self.shared.completions);
+        // nothing waits here, so there is nothing to interrupt
         let ask = Ask { interrupt: &interrupt::never, ..ask };
         let submitted = completions.reserve(address, Some(asked_at), ask.interrupt).and_then(|()| {
             let ticket = Ticket { completions: completions.clone(), token, asked_at, timeout: ask.timeout };

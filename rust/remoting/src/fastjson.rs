@@ -9,7 +9,7 @@ use std::fmt;
 pub const MAX_DEPTH: usize = 64;
 /// Values in one text, those in its texts counted, too: they take far more memory than their text.
 pub const MAX_VALUES: usize = 2_000_000;
-/// Digits of a whole number.
+// Digits of a whole number.
 const MAX_DIGITS: usize = 4000;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -45,9 +45,9 @@ fn check(what: &'static str, limit: usize, got: usize) -> Result<()> {
     if got > limit { Err(Error::TooLarge { what, limit, got }) } else { Ok(()) }
 }
 
-/// Bytes of the length.
+// Bytes of the length.
 const LENGTH: usize = 4;
-/// Bytes of the mark.
+// Bytes of the mark.
 const MARK: usize = 4;
 
 /// Encoding of a header.

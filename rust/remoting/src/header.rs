@@ -21,7 +21,7 @@ pub struct Header<'a> {
     pub code: i32,
     /// Which response belongs to which request.
     pub opaque: i32,
-    /// Bits: [`RESPONSE`], [`crate::ONEWAY`].
+    /// A sum of [`RESPONSE`] and [`crate::ONEWAY`].
     pub flag: i32,
     /// Text for people, such as an error message.
     pub remark: Option<&'a str>,

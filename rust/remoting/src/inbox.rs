@@ -7,9 +7,9 @@ use crate::owned_command::OwnedCommand;
 use std::io;
 use std::ops::Range;
 
-/// Bytes that one read may bring; memory that an idle connection keeps.
+// Bytes that one read may bring; memory that an idle connection keeps.
 const USUAL: usize = 64 << 10;
-/// Memory that a connection keeps between two requests.
+// Memory that a connection keeps between two requests.
 const KEPT: usize = 1 << 20;
 
 /// Bytes that came and were not taken: those of `bytes` from `start` to `end`.

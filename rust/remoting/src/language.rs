@@ -2,7 +2,7 @@
 //!
 //! Source: `LanguageCode`.
 
-/// Names in the order of their codes.
+// Names in the order of their codes.
 const NAMES: [&str; 14] = [
     "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST",
     "NODE_JS",

@@ -16,15 +16,15 @@ pub enum Event {
     Warning(String),
 }
 
-/// Bytes of the requests that wait, at most: a single one may have 16 MiB.
+// Bytes of the requests that wait, at most: a single one may have 16 MiB.
 const MAX_BYTES: usize = 256 << 20;
 
-/// A request with a longer body takes time: those have one thread.
+// A request with a longer body takes time: those have one thread.
 const LARGE: usize = 16 << 10;
-/// Of the requests that may wait, a single connection has one in so many.
+// Of the requests that may wait, a single connection has one in so many.
 const SHARE: usize = 4;
 
-/// Between two warnings of dropped requests.
+// Between two warnings of dropped requests.
 const WARNINGS: Duration = Duration::from_secs(1);
 
 /// Events, as many as a limit allows. Connections take turns, each with its own in order, so that one that asks for much keeps
@@ -133,6 +133,7 @@ impl Mailbox {
         let mut events = self.lock();
         let bytes = events.bytes + command.body.len();
         let own = events.small.of(connection) + events.large.of(connection);
+        // by connection as well: one that floods the mailbox is refused before the others are
         let is_full = events.len() >= self.capacity || own >= self.capacity.div_ceil(SHARE) || bytes > MAX_BYTES;
         if events.is_closed || is_full {
             events.dropped += u64::from(command.is_oneway());

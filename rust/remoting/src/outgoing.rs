@@ -8,10 +8,10 @@ use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Bytes that are gathered for one write. Measured with pulls of 1.2 MiB: half as many cost more calls, twice as many more cache.
+// Bytes that are gathered for one write. Measured with pulls of 1.2 MiB: half as many cost more calls, twice as many more cache.
 const CHUNK: usize = 96 << 10;
-/// A slice of so many bytes is written from where it stands. To gather shorter ones is cheaper than to name each of them to the
-/// operating system, as in one `writev` of a thousand.
+// A slice of so many bytes is written from where it stands. To gather shorter ones is cheaper than to name each of them to the
+// operating system, as in one `writev` of a thousand.
 const DIRECT: usize = 32 << 10;
 
 thread_local! {
@@ -87,6 +87,7 @@ impl Outgoing {
     /// Those of the socket; a body that is not what it was.
     pub(crate) async fn write(&self, io: &mut (impl AsyncWrite + Unpin), written: &AtomicU64) -> io::Result<()> {
         if self.bodies.is_empty() {
+            // the usual case: the frames are in one buffer already
             return write_both(io, &self.frames, &[], written).await;
         }
         let mut gathered = GATHERED.take();

@@ -14,7 +14,6 @@ pub struct OwnedCommand {
     pub version: i32,
     /// Which response belongs to which request.
     pub opaque: i32,
-    /// Bits: see [`Command::flag`].
     pub flag: i32,
     /// Text for people, such as an error message.
     pub remark: Option<String>,

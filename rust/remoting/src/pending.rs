@@ -67,6 +67,7 @@ impl Pending {
         let opaque = self.opaque();
         let completions = ticket.completions.clone();
         self.lock().as_mut()?.insert(opaque, Waiter::Ticket(ticket));
+        // after the insertion: the task that this wakes looks for requests to expire
         completions.note_asked();
         Some(opaque)
     }

@@ -3,7 +3,7 @@ use crate::error::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 
-/// More would only hand the same work around.
+// More would only hand the same work around.
 const MAX_THREADS: usize = 4;
 
 /// A runtime, and the process whose threads it has.

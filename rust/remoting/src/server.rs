@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// [`Server::close`] waits this long for the listener and all connections to end.
+// [`Server::close`] waits this long for the listener and all connections to end.
 const LAST_ACCEPT: Duration = Duration::from_secs(10);
 
 /// A server; dropped, it closes.

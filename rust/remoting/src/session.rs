@@ -19,15 +19,15 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-/// Bytes that one read may bring.
+// Bytes that one read may bring.
 const SCRATCH: usize = 256 << 10;
-/// Answers beyond this are written before the next frame is handled.
+// Answers beyond this are written before the next frame is handled.
 const HIGH_WATER: usize = 1 << 20;
-/// A body of so many bytes is read whatever it is for.
+// A body of so many bytes is read whatever it is for.
 const SMALL: usize = 64 << 10;
-/// Memory that an idle connection may keep.
+// Memory that an idle connection may keep.
 const KEPT: usize = 16 << 10;
-/// Memory for answers that a thread may keep: as much as a large pull takes.
+// Memory for answers that a thread may keep: as much as a large pull takes.
 const SPARE: usize = 8 << 20;
 
 thread_local! {
@@ -75,6 +75,7 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     };
     loop {
         if session.is_behind {
+            // whole frames wait since the last round: no read is to come before them
             session.handle_inbox()?;
         } else {
             // biased: a connection that is to end does so however much its peer has to say
@@ -150,6 +151,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
                 used += self.skip(rest);
                 continue;
             }
+            // the rest of a frame that is not whole waits in the inbox
             let Some((frame, length)) = frame::first(rest, self.limits)? else { break };
             let command = Command::decode(&frame, self.limits)?;
             match command.is_response() {
@@ -181,6 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         }
         let request = Command::decode(&frame, self.limits)?;
         let refusal = if request.is_response() { None } else { self.handler.refusal(&request, body) };
+        // the handler is asked once for a body, not again with each read that brings a part of it
         self.is_admitted = refusal.is_none();
         let Some((code, remark)) = refusal else { return Ok(false) };
         // the whole frame: of its head, nothing was taken yet

@@ -19,11 +19,9 @@ const AUTHORITIES: &str = "certificates of authorities";
 /// Which connections a server takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Plain connections only.
     Disabled,
     /// Plain ones and those with TLS.
     Permissive,
-    /// TLS connections only.
     Enforcing,
 }
 

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that are read from the socket at a time: some records of TLS, which have 16 KiB at most.
+// Bytes that are read from the socket at a time: some records of TLS, which have 16 KiB at most.
 const SEALED_LEN: usize = 64 << 10;
 
 /// A socket after its handshake. What it waits for at most is set at the [`socket`](Self::socket) below, after the handshake.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The connection ends after this silence; a master sends a keep-alive each 5 seconds.
 pub const SILENCE: Duration = Duration::from_secs(20);
-/// Time to send a report.
+// Time to send a report.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// After all that had come was read, the next read is a moment later: a master that sends single messages wakes this side some
-/// hundred times a second, not for each of them. A slave reads at once, as sends may wait for its report.
+// After all that had come was read, the next read is a moment later: a master that sends single messages wakes this side some
+// hundred times a second, not for each of them. A slave reads at once, as sends may wait for its report.
 const MOMENT: Duration = Duration::from_millis(2);
 
 /// Limits the reading of old parts of the log: a master reads them from its disk, and its consumers lose their cache.
@@ -270,6 +270,7 @@ impl Shared {
             if connection.has_heard() {
                 self.keeper.has_read();
             }
+            // the keeper measures how long the write takes: a slow disk must not hold old files back at the master
             self.keeper.writes(true);
             let outcome = log.take(count, listing);
             self.keeper.writes(false);
@@ -280,6 +281,7 @@ impl Shared {
                 // before all was compared, the copy may have other bytes than its master
                 self.keeper.has_copied(if progress.is_compared { progress.position } else { progress.compared_to })?;
             }
+            // no send waits for a reader that is no replica, so that it may be woken less often
             if !follow.counts && connection.is_drained() {
                 self.pause(MOMENT);
             }

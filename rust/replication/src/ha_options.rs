@@ -25,13 +25,13 @@ pub struct HaOptions {
 pub enum Peers {
     /// Processes of this machine.
     Machine,
-    /// These addresses; see [`listed`](Self::listed).
+    /// These addresses; see [`of_addresses`](Self::of_addresses).
     Listed(Vec<IpAddr>),
 }
 
 impl Peers {
     /// Those of a list.
-    pub fn listed(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+    pub fn of_addresses(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         Self::Listed(addresses.into_iter().map(|address| address.to_canonical()).collect())
     }
 
@@ -63,7 +63,7 @@ mod tests {
         ] {
             assert_eq!(Peers::Machine.has(ip(peer), ip(own)), expected, "{peer} {own}");
         }
-        let listed = Peers::listed([ip("::ffff:10.0.0.2")]);
+        let listed = Peers::of_addresses([ip("::ffff:10.0.0.2")]);
         assert!(listed.has(ip("10.0.0.2"), ip("10.0.0.1")));
         assert!(!listed.has(ip("127.0.0.1"), ip("127.0.0.1")), "a list is all");
     }

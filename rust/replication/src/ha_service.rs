@@ -17,11 +17,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Connections at the same time, at most: each has two threads.
+// Connections at the same time, at most: each has two threads.
 const MAX_SLAVES: usize = 64;
-/// Between two lines that tell of connections.
+// Between two lines that tell of connections.
 const LINE_EVERY: Duration = Duration::from_secs(1);
-/// After an error of the operating system, as where the process has no file left.
+// After an error of the operating system, as where the process has no file left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Is told what an administrator should know.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Between two reports: a master closes a connection over which it hears nothing for 20 seconds.
 pub const REPORT_EVERY: Duration = Duration::from_secs(5);
-/// Time without reads while this side writes: a master keeps old files that it still has to send.
+// Time without reads while this side writes: a master keeps old files that it still has to send.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Blocks that wait at most.
+// Blocks that wait at most.
 const MOST: usize = 2;
 
 /// Bytes of the log, with the records in them that were appended.
 #[derive(Debug, Default)]
-pub struct Appended {
+pub struct RecordBlock {
     /// The bytes; more may stand behind the last record.
     pub bytes: Vec<u8>,
     pub records: Vec<RecordAt>,
@@ -39,9 +39,9 @@ impl Drop for Failing<'_> {
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<Appended>,
+    waiting: VecDeque<RecordBlock>,
     /// Blocks that were listed: their memory is used again.
-    spare: Vec<Appended>,
+    spare: Vec<RecordBlock>,
     is_over: bool,
     /// The listing thread has failed.
     has_failed: bool,
@@ -59,7 +59,7 @@ impl Listing {
     }
 
     /// A block that was listed, or an empty one: its memory may be used again.
-    pub fn spare(&self) -> Appended {
+    pub fn spare(&self) -> RecordBlock {
         let mut spare = self.state().spare.pop().unwrap_or_default();
         spare.records.clear();
         spare
@@ -69,7 +69,7 @@ impl Listing {
     ///
     /// # Errors
     /// [`End::Stopped`] where listing has failed: its own error tells why.
-    pub fn put(&self, block: Appended) -> Result<(), End> {
+    pub fn put(&self, block: RecordBlock) -> Result<(), End> {
         let is_full = |state: &mut State| state.waiting.len() >= MOST && !state.has_failed;
         let mut state = self.changed.wait_while(self.state(), is_full).unwrap_or_else(PoisonError::into_inner);
         if state.has_failed {
@@ -103,7 +103,7 @@ impl Listing {
         Ok(())
     }
 
-    fn take(&self, listed: Option<Appended>) -> Option<Appended> {
+    fn take(&self, listed: Option<RecordBlock>) -> Option<RecordBlock> {
         let mut state = self.state();
         state.spare.extend(listed);
         let waits = |state: &mut State| state.waiting.is_empty() && !state.is_over;

@@ -1,6 +1,6 @@
 //! Compares what a copy has of the log, then checks and appends what it has not.
 use crate::end::End;
-use crate::listing::{Appended, Listing};
+use crate::listing::{Listing, RecordBlock};
 use crate::log_sink::make_room;
 use crate::log_sink::{CopyProgress, LogSink};
 use rmqfast_store::Error;
@@ -19,7 +19,7 @@ pub const BUFFER_LEN: usize = 1 << 20;
 #[derive(Debug)]
 pub struct LogCopy {
     copy: Arc<Appender>,
-    known: CommitLog,
+    copied_log: CommitLog,
     file_size: u64,
     max_record: usize,
     /// Offset behind the last record of the copy.
@@ -30,7 +30,7 @@ pub struct LogCopy {
     last_store_ms: i64,
     /// Position of the block's first `len` bytes.
     start: u64,
-    block: Appended,
+    block: RecordBlock,
     len: usize,
 }
 
@@ -45,18 +45,18 @@ impl LogCopy {
             let expected = format!("at most {position}, where the copy ends");
             return Err(End::Store(Error::invalid("start", expected, from)));
         }
-        let known = CommitLog::list(root, &[root.join("commitlog")], Io::Pread).map_err(End::Store)?;
+        let copied_log = CommitLog::list(root, &[root.join("commitlog")], Io::Pread).map_err(End::Store)?;
         Ok(Self {
             file_size: copy.live().log_file_size(),
             copy,
-            known,
+            copied_log,
             max_record,
             position,
             compared_to: from,
             is_compared: from == position,
             last_store_ms: 0,
             start: from,
-            block: Appended { bytes: vec![0; BUFFER_LEN], ..Appended::default() },
+            block: RecordBlock { bytes: vec![0; BUFFER_LEN], ..RecordBlock::default() },
             len: 0,
         })
     }
@@ -102,10 +102,11 @@ impl LogCopy {
         let mut at = 0;
         while at < overlap {
             let bytes = &self.block.bytes[at..overlap];
-            let copied = self.known.record_head(self.start + at as u64, bytes.len()).map_err(End::Store)?;
+            let copied = self.copied_log.record_head(self.start + at as u64, bytes.len()).map_err(End::Store)?;
             let same = copied.iter().zip(bytes).take_while(|(a, b)| a == b).count();
             at += same;
             self.compared_to = self.start + at as u64;
+            // at least one byte: a copy that cannot be read there differs, too
             if same < copied.len().max(1) {
                 return Err(End::Diverged { at: self.compared_to });
             }

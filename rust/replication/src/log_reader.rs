@@ -11,12 +11,12 @@ use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use rmqfast_store::store::log_walk::RecordAt;
 use std::time::{Duration, Instant};
 
-/// Bytes of a block: what is still in the processor's cache when it is parsed.
+// Bytes of a block: what is still in the processor's cache when it is parsed.
 const BLOCK_LEN: usize = 1 << 20;
-/// A read waits this long for bytes, between two checks of its deadline.
+// A read waits this long for bytes, between two checks of its deadline.
 const LOOK: Duration = Duration::from_millis(50);
-/// Keep-alives alone end a read after this time. A master sends one each 5 seconds, and one before the first bytes: the second one
-/// ends it.
+// Keep-alives alone end a read after this time. A master sends one each 5 seconds, and one before the first bytes: the second one
+// ends it.
 const KEEP_ALIVES: Duration = Duration::from_secs(6);
 
 /// A stretch of a log, and where it is served.

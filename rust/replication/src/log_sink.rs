@@ -42,7 +42,7 @@ pub struct CopyProgress {
 /// [`End::Broken`] for a record of more than `max_record` bytes.
 pub fn make_room(buffer: &mut Vec<u8>, len: usize, needed: usize, max_record: usize, at: u64) -> Result<(), End> {
     check_size(needed, max_record, at)?;
-    // by what came, not by what a size claims
+    // by what came, not by what a size claims: a master that claims a large record cannot make a copy take memory for it
     if len == buffer.len() {
         buffer.resize(needed.min(2 * len), 0);
     }

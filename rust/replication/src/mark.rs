@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Name of the file.
+// Name of the file.
 const NAME: &str = "mirror-position.json";
 
 /// A place of the master's log, and the one of the copy's that belongs to it.

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Bytes of reports that are read at once. A slave sends one for each frame.
+// Bytes of reports that are read at once. A slave sends one for each frame.
 const REPORTS_LEN: usize = 4096;
-/// Before anything was asked for.
+// Before anything was asked for.
 const NOTHING: u64 = u64::MAX;
 
 /// Why a connection is ended, in words for a person.
@@ -111,6 +111,7 @@ impl Slave {
             let from = self.start(report)?;
             self.sent_to.store(from, Ordering::Release);
             self.asked.store(from, Ordering::Release);
+            // the sending thread waits for the log to grow, and now for this as well
             self.live.growth().tell();
             return Ok(());
         }

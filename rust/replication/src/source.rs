@@ -3,17 +3,17 @@
 //! Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.handleHA` (5.x), `BrokerConfig`, `MessageStoreConfig`.
 use std::collections::HashMap;
 
-/// Settings of a 5.x broker that has its log elsewhere, or serves it in another protocol.
+// Settings of a 5.x broker that has its log elsewhere, or serves it in another protocol.
 const OTHER_PROTOCOLS: [(&str, &str); 3] = [
     ("enableControllerMode", "controller mode: its replicas speak another protocol"),
     ("enableDLegerCommitLog", "a DLedger commit log: its HA port is not open"),
     ("duplicationEnable", "duplicationEnable: its HA port is not open"),
 ];
-/// Settings that give accounts rights: of 4.9 and 5.x, and of 5.3 and newer.
+// Settings that give accounts rights: of 4.9 and 5.x, and of 5.3 and newer.
 const ACLS: [&str; 3] = ["aclEnable", "authenticationEnabled", "authorizationEnabled"];
-/// Room for what a record has besides its body: a topic, properties, and fields of fixed length.
+// Room for what a record has besides its body: a topic, properties, and fields of fixed length.
 const AROUND_BODY: u64 = 128 << 10;
-/// Bytes of a body at least: a broker may have taken larger ones than it takes now.
+// Bytes of a body at least: a broker may have taken larger ones than it takes now.
 const MAX_BODY: u64 = 64 << 20;
 
 /// Replicas that sends at the broker wait for.

@@ -17,7 +17,7 @@ use rmqfast_store::scan::row::Row;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullStatus {
     Found,
-    /// Nothing new arrived while the broker held the pull.
+    /// The queue had no new message while the broker held the pull.
     NoNewMsg,
     /// No message matches the filter.
     NoMatchedMsg,
@@ -51,12 +51,12 @@ impl PullStatus {
     }
 }
 
-/// Position of a record's queue offset.
+// Position of a record's queue offset.
 const QUEUE_OFFSET_AT: usize = 20;
 
-/// Field of a static topic's answers, whose messages are numbered otherwise.
-///
-/// Source: `PullMessageProcessor.rewriteResponseForStaticTopic`.
+// Field of a static topic's answers, whose messages are numbered otherwise.
+//
+// Source: `PullMessageProcessor.rewriteResponseForStaticTopic`.
 const OFFSET_DELTA: &str = "offsetDelta";
 
 /// Queue offset of the row `index` of a body: what its record says, or counted from that of the first row.
@@ -97,7 +97,7 @@ pub struct Answer {
 
 impl Answer {
     /// Stands for an answer that did not come or cannot be used.
-    pub fn failed(code: i32, remark: impl Into<String>) -> Self {
+    pub fn failure(code: i32, remark: impl Into<String>) -> Self {
         let (status, remark) = (PullStatus::Failed, remark.into());
         let (body, rows) = (Body::default(), Vec::new());
         Self { status, code, remark, next: 0, bounds: (0, 0), suggested_broker_id: 0, body, rows, counted_from: None }
@@ -121,7 +121,7 @@ impl Answer {
     ) -> Self {
         let status = PullStatus::of_code(code);
         if status == PullStatus::Failed {
-            return Self::failed(code, remark);
+            return Self::failure(code, remark);
         }
         let number = |name: &str| {
             let value = field(name).and_then(|value| value.parse::<i64>().ok());
@@ -145,7 +145,7 @@ impl Answer {
             };
             answer.check(queue, asked, field(OFFSET_DELTA).is_some())
         };
-        read().unwrap_or_else(|reason: String| Self::failed(-1, reason))
+        read().unwrap_or_else(|reason: String| Self::failure(-1, reason))
     }
 
     /// The answer, if its messages are what was asked for: of the queue, in their order, between the offsets. A queue of a static

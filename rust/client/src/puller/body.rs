@@ -3,13 +3,13 @@ use std::collections::VecDeque;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Buffers kept at most.
+// Buffers kept at most.
 const BUFFERS: usize = 32;
-/// Bytes kept at most.
+// Bytes kept at most.
 const BYTES: usize = 32 << 20;
-/// Smaller ones are not worth keeping.
+// Smaller ones are not worth keeping.
 const SMALLEST: usize = 16 << 10;
-/// Buffers are multiples of this: an answer that is a few bytes larger than the last one fits.
+// Buffers are multiples of this: an answer that is a few bytes larger than the last one fits.
 const STEP: usize = 64 << 10;
 
 /// The bytes of an answer: a part of a buffer.
@@ -23,7 +23,7 @@ pub struct Body {
 /// Buffers that nobody uses.
 #[derive(Debug, Default)]
 pub struct Pool {
-    /// Buffers, oldest first.
+    /// Buffers without a user, oldest first.
     free: Mutex<VecDeque<Vec<u8>>>,
 }
 

@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that one read may bring, unless a frame has more.
+// Bytes that one read may bring, unless a frame has more.
 const READ: usize = 256 << 10;
-/// A frame of so many bytes is read up to its end, so that its body can be handed over without a copy.
+// A frame of so many bytes is read up to its end, so that its body can be handed over without a copy.
 const LARGE: usize = 512 << 10;
-/// Reads before others get their turn.
+// Reads before others get their turn.
 const READS: usize = 16;
 
 #[derive(Debug)]

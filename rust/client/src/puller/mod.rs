@@ -5,6 +5,7 @@
 mod answer;
 mod body;
 mod handle;
+mod illegal_offset;
 mod link;
 mod options;
 mod pull_queue;
@@ -18,6 +19,7 @@ mod worker;
 pub use answer::{Answer, PullStatus};
 pub use body::{Body, Pool};
 pub use handle::Puller;
+pub use illegal_offset::IllegalOffset;
 pub use options::{Assignment, Broker, Gather, PullerOptions, Queue, Sign, Subscription, Threshold};
 pub use pull_queue::{Pull, Volume};
 pub use pulled_answer::{FlowControl, Item, PulledAnswer};

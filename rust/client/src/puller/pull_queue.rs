@@ -20,15 +20,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Whole answers in a row after which a longer stretch is tried.
+// Whole answers in a row after which a longer stretch is tried.
 const PATIENCE: u32 = 16;
-/// Between two pulls at the queue's end, at least.
+// Between two pulls at the queue's end, at least.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Offsets of a stretch at most: as far as a broker looks for what matches.
+// Offsets of a stretch at most: as far as a broker looks for what matches.
 const MAX_STRIDE: i64 = 16_000;
-/// Code of a 5.x broker that is overloaded, and the time until the next try.
-///
-/// Source: `ResponseCode.FLOW_CONTROL`, `DefaultMQPushConsumerImpl.PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
+// Code of a 5.x broker that is overloaded, and the time until the next try.
+//
+// Source: `ResponseCode.FLOW_CONTROL`, `DefaultMQPushConsumerImpl.PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
 const FLOW_CONTROL: i32 = 215;
 const FLOW_CONTROL_RETRY: Duration = Duration::from_millis(20);
 
@@ -341,7 +341,7 @@ impl PullQueue {
         let end = self.assignment.end.filter(|end| self.assignment.start >= *end && !self.was_told_end)?;
         self.was_told_end = true;
         let start = self.assignment.start;
-        let answer = Answer { status: PullStatus::NoNewMsg, code: 19, next: start, ..Answer::failed(19, "") };
+        let answer = Answer { status: PullStatus::NoNewMsg, code: 19, next: start, ..Answer::failure(19, "") };
         Some(PulledAnswer { is_end: start >= end, ..self.pulled_answer(answer, start) })
     }
 
@@ -378,7 +378,7 @@ impl PullQueue {
     }
 
     fn on_offset_illegal(&mut self, index: usize, answer: Answer) {
-        // the consumer decides where to go on: nothing behind this may be handed out before
+        // the consumer decides where to go on (see `illegal_offset`): nothing behind this may be handed out before
         while self.stretches.len() > index + 1 {
             let gone = self.stretches.pop_back().map(|stretch| stretch.there).unwrap_or_default();
             gone.iter().for_each(|fetched| self.waiting.subtract(Volume::of(fetched)));

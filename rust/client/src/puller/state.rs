@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of so many flow controls one is handed out, the first of them at once.
-///
-/// Source: `DefaultMQPushConsumerImpl.pullMessage`, its `queueFlowControlTimes++ % 1000`.
+// Of so many flow controls one is handed out, the first of them at once.
+//
+// Source: `DefaultMQPushConsumerImpl.pullMessage`, its `queueFlowControlTimes++ % 1000`.
 const FLOW_CONTROL_TOLD: u64 = 1000;
 
 /// The queues, the requests that are in flight, and what is ready.
@@ -36,7 +36,7 @@ pub struct State {
     /// Whether queues wait until there is less of all queues together.
     is_full: bool,
     full_times: u64,
-    /// Threads in `take`.
+    /// The threads that wait in `take`.
     pub takers: usize,
 }
 
@@ -312,7 +312,7 @@ impl State {
             self.in_flight.iter().filter(|(_, request)| is_over(request)).map(|(n, a)| (*n, a.sent)).collect();
         for (opaque, _) in &expired {
             let waited = timeout.as_millis();
-            self.answer(*opaque, Answer::failed(-1, format!("no answer to a pull in {waited} ms")), now);
+            self.answer(*opaque, Answer::failure(-1, format!("no answer to a pull in {waited} ms")), now);
         }
         expired.last().map(|(_, sent)| *sent)
     }
@@ -337,10 +337,11 @@ impl State {
 
     /// When something is to be done for a broker though nothing happens.
     pub fn deadline(&self, broker: usize, now: Instant) -> Option<Duration> {
-        let sent = self.in_flight.values().filter(|request| request.broker == broker).map(|request| request.sent).min();
+        let oldest =
+            self.in_flight.values().filter(|request| request.broker == broker).map(|request| request.sent).min();
         let queues = self.queues.values().filter(|queue| queue.broker == broker);
         let retries = queues.filter_map(|queue| queue.not_before.filter(|at| *at > now));
-        let expires = sent.map(|sent| sent + self.options.timeout);
+        let expires = oldest.map(|sent| sent + self.options.timeout);
         retries.chain(expires).min().map(|at| at.saturating_duration_since(now))
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two tries to connect: at first, and at most.
+// Between two tries to connect: at first, and at most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
 /// State that the threads and their owner share.
@@ -126,7 +126,7 @@ impl Worker {
         for request in requests {
             if let Err(reason) = wire::write(request, &self.shared.options, &mut out) {
                 // one that cannot be signed must not keep the others from being sent
-                let refused = Answer::failed(-1, format!("signing a pull failed: {reason}"));
+                let refused = Answer::failure(-1, format!("signing a pull failed: {reason}"));
                 self.shared.lock().answer(request.opaque, refused, Instant::now());
                 self.shared.notify();
             }

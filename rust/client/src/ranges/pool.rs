@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pullers pool at most.
+// Pullers pool at most.
 const MOST: usize = 64;
-/// An unused puller is kept for this time.
+// An unused puller is kept for this time.
 const IDLE: Duration = Duration::from_secs(60);
-/// Pullers pool at most that read ahead, each of which may hold as much as its thresholds allow.
+// Pullers pool at most that read ahead, each of which may hold as much as its thresholds allow.
 const MOST_AHEAD: usize = 8;
 
 /// Pullers for whoever reaches the same cluster in the same way: without a queue, or with some that they read ahead.

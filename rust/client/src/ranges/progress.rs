@@ -6,26 +6,25 @@
 //!  messages, next offset         as many as offsets, or a loss  the broker left out what it left out
 //!  nothing new, before the end   the queue ends too early: it is asked until patience ends, then that is a loss; of a range
 //!                                without end it is how things are
-//!  illegal, below the first      expired: a loss, goes on at the first that is there
-//!  illegal, above the last       the queue ends too early, as above
+//!  illegal offset                see `puller/illegal_offset.rs`: a loss, or the queue ends too early, as above
 //!  refused                       asked again until patience ends; at once an error where that will not change
 //! ```
 //!
 //! Source: `PullMessageProcessor.processRequest`, `DefaultMessageStore.getMessage`, `PullStatus`.
 use super::range::QueueRange;
-use crate::puller::{PullStatus, PulledAnswer};
+use crate::puller::{IllegalOffset, PullStatus, PulledAnswer};
 use rmqfast_remoting::code::response;
 use std::fmt;
 use std::time::Duration;
 
-/// Refusals that no time will change: what the account, the topic or the group may, and how the broker is configured.
+// Refusals that no time will change: what the account, the topic or the group may, and how the broker is configured.
 const FINAL_CODES: [i32; 4] = [
     response::NO_PERMISSION,
     response::SUBSCRIPTION_PARSE_FAILED,
     response::SUBSCRIPTION_GROUP_NOT_EXIST,
     response::FILTER_DATA_NOT_EXIST,
 ];
-/// The same among those that all have the code 1.
+// The same among those that all have the code 1.
 const FINAL_REMARKS: [&str; 3] = ["AclException", "is illegal, topic", "filter message by SQL92"];
 
 /// The consequence of an answer.
@@ -165,8 +164,8 @@ impl Progress {
     }
 
     fn on_offset_illegal(&mut self, answer: &PulledAnswer, now: Duration) -> Verdict {
-        // not expired, so the queue ends before it; a broker that recovers may list the rest yet
-        if self.next >= answer.min_offset {
+        // a broker that recovers may list the rest yet
+        if IllegalOffset::of(self.next, answer.min_offset) == IllegalOffset::BehindEnd {
             self.trouble = Some(Trouble::EndsAt(answer.max_offset));
             return Verdict { seek: Some(self.next), is_late: true, ..Verdict::default() };
         }
@@ -202,7 +201,7 @@ mod tests {
     fn answer(status: PullStatus, begin: i64, next: i64, bounds: (i64, i64), count: usize) -> PulledAnswer {
         let layout = Layout { total: 0, sys_flag: 0, body: 0, body_len: 0, topic: 0, topic_len: 0, properties_len: 0 };
         let rows = vec![Row::new(0, layout); count];
-        let answer = Answer { status, next, bounds, rows, code: 0, ..Answer::failed(0, "") };
+        let answer = Answer { status, next, bounds, rows, code: 0, ..Answer::failure(0, "") };
         PulledAnswer::new(progress(false).range.queue.into(), begin, answer, None)
     }
 
@@ -211,7 +210,7 @@ mod tests {
     }
 
     fn failed(code: i32, remark: &str) -> PulledAnswer {
-        PulledAnswer::new(progress(false).range.queue.into(), 10, Answer::failed(code, remark), None)
+        PulledAnswer::new(progress(false).range.queue.into(), 10, Answer::failure(code, remark), None)
     }
 
     fn rows() -> Verdict {

@@ -14,16 +14,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Answers that become one batch: one of 32 messages, which is what brokers give unless their limits were raised, costs more to
-/// hand on alone than to pull.
+// Answers that become one batch: one of 32 messages, which is what brokers give unless their limits were raised, costs more to
+// hand on alone than to pull.
 const GATHER: Gather = Gather { bytes: 1 << 20, pause: Duration::from_millis(20) };
-/// Answers that become batches together, however little they have.
+// Answers that become batches together, however little they have.
 const MOST: usize = 1024;
-/// Messages in flight or ready at most, however small they are.
+// Messages in flight or ready at most, however small they are.
 const MOST_MESSAGES: i64 = 1 << 18;
-/// Limit of a puller that reads ahead.
+// Limit of a puller that reads ahead.
 const AHEAD: Threshold = Threshold { messages: MOST_MESSAGES, bytes: 32 << 20 };
-/// Between two looks at the route while the broker does not answer, and two at a queue that ends early.
+// Between two looks at the route while the broker does not answer, and two at a queue that ends early.
 const PAUSE: Duration = Duration::from_secs(1);
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
 

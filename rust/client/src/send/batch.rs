@@ -4,7 +4,7 @@
 use super::batch_body::{BatchMessage, write_batch_message};
 use super::properties::{Properties, Unstorable};
 use super::unique_id::UniqueIds;
-use rmqfast_store::format::properties::DELAY;
+use rmqfast_store::format::properties::{DELAY, MAX_LEN};
 use std::fmt;
 
 /// The fixed part of a message in a batch.
@@ -104,7 +104,7 @@ impl Batch {
             return Ok(false);
         }
         if !write_batch_message(&BatchMessage { flag, body, properties: &properties }, &mut self.body) {
-            return Err(expected("properties of 32767 bytes at most"));
+            return Err(expected(format!("properties of {MAX_LEN} bytes at most")));
         }
         if self.rows > 0 {
             self.ids.push(',');

@@ -18,16 +18,16 @@ use libc::__errno_location as errno_place;
 use libc::__error as errno_place;
 
 const CHUNK: usize = 1024;
-/// More maps than a process may have (`vm.max_map_count`).
+// More maps than a process may have (`vm.max_map_count`).
 const CHUNKS: usize = 64;
-/// No byte is lost.
+// No byte is lost.
 const NONE: usize = usize::MAX;
 
 static TABLE: [OnceLock<Box<[Slot]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static OWNER: Mutex<Owner> = Mutex::new(Owner { free: Vec::new(), used: 0, earlier: Vec::new() });
-/// Receives the faults of others: the handler that was there when ours was put on top.
+// Receives the faults of others: the handler that was there when ours was put on top.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
-/// Receives signals that somebody sent: the handler that was there before ours was installed for the first time.
+// Receives signals that somebody sent: the handler that was there before ours was installed for the first time.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
 /// A range of addresses that is mapped. Its version is odd while it changes, so that the handler never sees half of a change.

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks for Ctrl-C.
+// Between two looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Pulls many queues, over one connection to each broker.

@@ -10,6 +10,7 @@ use crate::pairs::Pairs;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use rmqfast_client::send::{self, BatchMessage, Properties};
+use rmqfast_store::format::properties::MAX_LEN;
 use std::sync::Arc;
 
 /// Bytes of the properties and the id of most messages.
@@ -97,7 +98,7 @@ impl MessageEncoder {
             let message = BatchMessage { flag: fields.flag, body: &fields.body, properties: &properties };
             if !send::write_batch_message(&message, &mut body) {
                 return Err(ArgumentError::new_err(format!(
-                    "message {index}: its properties are longer than 32767 bytes"
+                    "message {index}: its properties are longer than {MAX_LEN} bytes"
                 )));
             }
             if index > 0 {

@@ -54,7 +54,7 @@ pub fn seconds(timeout: f64) -> Duration {
     Duration::try_from_secs_f64(timeout).unwrap_or_default().clamp(Duration::from_millis(1), LONGEST)
 }
 
-/// Longer than anybody waits, and short enough to be added to any time.
+// Longer than anybody waits, and short enough to be added to any time.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A request whose wait Ctrl-C ends.

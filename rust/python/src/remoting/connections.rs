@@ -11,7 +11,7 @@ use rmqfast_remoting::{Ask, Completions, ConnectionsOptions, OwnedCommand};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A oneway request waits this long for room behind others.
+// A oneway request waits this long for room behind others.
 const ONEWAY: Duration = Duration::from_secs(3);
 
 /// All connections of a client, by address; what peers ask by themselves goes to a mailbox.

@@ -8,7 +8,7 @@ use rmqfast_remoting::{Answer, Command, Connection, Error, Event, Handler, Heade
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Java's remark with `SYSTEM_BUSY`.
+// Java's remark with `SYSTEM_BUSY`.
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
 /// Requests that Python answers, and connections that ended.

@@ -12,7 +12,7 @@ use rmqfast_spark::origin::reader::PieceReader;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Between two looks for Ctrl-C.
+// Between two looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 const LOGGER: &str = "rmqfast.client.ranges";
 

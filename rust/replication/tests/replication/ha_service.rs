@@ -339,7 +339,7 @@ fn a_slave_that_takes_nothing_is_closed_and_holds_up_nobody() {
 #[test]
 fn only_who_may_connects() {
     for (listed, is_in) in [([10, 0, 0, 1], false), ([127, 0, 0, 1], true)] {
-        let peers = Peers::listed([IpAddr::from(listed)]);
+        let peers = Peers::of_addresses([IpAddr::from(listed)]);
         let master = Master::with(options(), HaOptions { peers, ..usual() });
         let end = master.send(10);
         if is_in {

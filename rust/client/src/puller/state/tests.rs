@@ -52,7 +52,7 @@ fn serve(log: &Log, request: &Request, whim: u32) -> Option<Answer> {
         return reply(if asked == log.max() { 19 } else { 21 }, log.max(), b"");
     }
     match whim % 16 {
-        0 => return Some(Answer::failed(2, "system busy")),
+        0 => return Some(Answer::failure(2, "system busy")),
         1 => return reply(20, asked, b""),
         2 => return reply(0, asked + 1, b"no record"),
         3 => return None,
@@ -585,7 +585,7 @@ fn with_an_interval_a_queue_has_one_request_and_a_pause_behind_each_answer_with_
 fn a_broker_with_too_much_to_do_is_asked_again_soon() {
     let (mut state, now) = pulled_queue(4, Assignment::default());
     let first = state.requests(0, now);
-    state.answer(first[0].opaque, Answer::failed(215, "flow control"), now);
+    state.answer(first[0].opaque, Answer::failure(215, "flow control"), now);
     assert_eq!(state.deadline(0, now), Some(Duration::from_millis(20)));
 }
 
@@ -623,7 +623,7 @@ fn a_refusal_is_told_once_and_asked_again_after_a_while() {
     whole(&mut state, &first, 1000, now);
     let four = state.requests(0, now);
     for request in &four {
-        state.answer(request.opaque, Answer::failed(17, "topic[t] not exist"), now);
+        state.answer(request.opaque, Answer::failure(17, "topic[t] not exist"), now);
     }
     assert!(state.requests(0, now).is_empty());
     let items = state.take(9).0;
