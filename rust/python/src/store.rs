@@ -46,6 +46,7 @@ impl Store {
     fn refreshed(&self, py: Python<'_>) -> PyResult<Self> {
         let store = self.store()?;
         let now = py.detach(|| store.as_of_now()?.pinned()).map_err(to_python)?;
+        // one flag for both: closing a reader ends its scans of before a refresh as well
         Ok(Self { store: now, is_closed: self.is_closed.clone() })
     }
 

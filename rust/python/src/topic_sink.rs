@@ -61,6 +61,7 @@ impl TopicSink {
     fn check(&self, py: Python<'_>, month: Month) -> PyResult<()> {
         let ids = unique_ids(&self.options, month);
         let mut options = self.options.clone();
+        // for this call alone: the lanes of a writer are threads that get no signals, and must not take the GIL
         options.cluster.interrupt = Arc::new(signals::check);
         py.detach(|| check_topic(options, &self.columns, ids)).map_err(spark)
     }

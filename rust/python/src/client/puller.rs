@@ -70,6 +70,7 @@ impl Puller {
         let options = PullerOptions {
             tls: tls.map(PyTlsOptions::into_client).transpose()?,
             consumer_group,
+            // with a depth, a burst or a batch of 0 nothing would ever be asked for
             depth: depth.max(1),
             burst: burst.clamp(1, depth.max(1)),
             gather: Gather { bytes: gather.0.max(0), pause: seconds(gather.1) },

@@ -52,6 +52,7 @@ impl TopicRead {
         if let Some(config) = &config {
             read = read.at(cluster_options(config)?);
         }
+        // here, as each process that unpickles the read comes by
         read.cluster.interrupt = Arc::new(signals::check);
         let (options, config, filters) = (options.unbind(), config.map(Bound::unbind), Vec::new());
         Ok(Self { read, arguments: Arguments { kind, options, columns, config, filters } })
