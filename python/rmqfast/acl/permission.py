@@ -21,12 +21,7 @@ _BLANK = "".join(map(chr, range(0x21)))
 
 
 def is_permitted(needed: int, owned: int) -> bool:
-    """Whether permissions `owned` include one of `needed`.
-
-    Example:
-        >>> is_permitted(PUB, PUB | SUB), is_permitted(PUB, PUB | DENY), is_permitted(ANY, SUB)
-        (True, False, True)
-    """
+    """Whether permissions `owned` include one of `needed`."""
     # DENY beside another permission wins
     if owned & DENY:
         return False
@@ -34,12 +29,7 @@ def is_permitted(needed: int, owned: int) -> bool:
 
 
 def parse_permission(text: str | None) -> int:
-    """The permission of a text in `plain_acl.yml`; DENY for a missing or unknown text.
-
-    Example:
-        >>> parse_permission(" SUB|PUB "), parse_permission("pub"), parse_permission(None)
-        (12, 1, 1)
-    """
+    """The permission of a text in `plain_acl.yml`; DENY for a missing or unknown text."""
     # "pub" in small letters is unknown, too: Java's switch compares exactly
     return DENY if text is None else _PERMISSIONS.get(text.strip(_BLANK), DENY)
 

@@ -170,10 +170,5 @@ def unless(code: int, request: Callable[[], T], default: T) -> T:
 
 
 def select_address(broker: BrokerData) -> str | None:
-    """Chooses a broker's address: the master's, else that of the slave with the lowest id.
-
-    Example:
-        >>> select_address(BrokerData("c", "b", {2: "s:2", 1: "s:1"})), select_address(BrokerData("c", "b"))
-        ('s:1', None)
-    """
+    """Chooses a broker's address: the master's, else that of the slave with the lowest id."""
     return broker.addresses[min(broker.addresses)] if broker.addresses else None

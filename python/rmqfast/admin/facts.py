@@ -216,22 +216,12 @@ class CopyFacts:
 
 
 def tag_hash(tag: str) -> int:
-    """The hash of a tag in consume queues: that of a Java `String`.
-
-    Example:
-        >>> tag_hash("TagA"), tag_hash("returned")
-        (2598919, -306987569)
-    """
+    """The hash of a tag in consume queues: that of a Java `String`."""
     value = java_hash(tag)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def names_in(expression: str) -> list[str]:
-    """The properties that an SQL92 expression names, in their order, each once.
-
-    Example:
-        >>> names_in("a > 1 AND (region IN ('a b', 'it''s') OR a IS NULL) -- of 10L")
-        ['a', 'region']
-    """
+    """The properties that an SQL92 expression names, in their order, each once."""
     names = (match[1] for match in _TOKEN.finditer(expression))
     return list(dict.fromkeys(name for name in names if name is not None and name.upper() not in _KEYWORDS))

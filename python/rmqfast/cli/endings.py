@@ -28,6 +28,7 @@ from rmqfast.extras import is_missing
 __all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "describe", "end_on_errors", "exit_code"]
 
 PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
+#: The first match counts, so subclasses stand before their bases.
 CODES: tuple[tuple[type[RmqError], int], ...] = (
     (CorruptError, PROBLEM),
     (StoreError, UNREACHABLE),

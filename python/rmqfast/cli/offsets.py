@@ -39,6 +39,7 @@ def reset(
         if yes:
             _write(output, admin.offsets.reset_by_time(group, topic, when))
             return
+        # nothing records the old offsets: show the backlog before it is gone
         behind = admin.groups.progress(group, topic).diff_total
     time = to if position is not None else time_text(when)
     say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")

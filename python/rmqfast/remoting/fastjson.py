@@ -186,12 +186,7 @@ def java_text(text: str | None) -> str:
 
 
 def java_double(number: float) -> str:
-    """A number as Java prints it; `null` as fastjson writes those that are none.
-
-    Example:
-        >>> [java_double(number) for number in (0.0, 0.001, 12345.678, 1e7, 2.5e-4, float("nan"))]
-        ['0.0', '0.001', '12345.678', '1.0E7', '2.5E-4', 'null']
-    """
+    """A number as Java prints it; `null` as fastjson writes those that are none."""
     if not math.isfinite(number):
         return "null"
     if number == 0 or 1e-3 <= abs(number) < 1e7:

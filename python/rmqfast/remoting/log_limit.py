@@ -18,13 +18,7 @@ _BURST, _INTERVAL = 20, 1.0
 
 
 def limited(logger: logging.Logger) -> logging.Logger:
-    """Limits a logger to 20 lines per text, and then one per second.
-
-    Example:
-        >>> logger = limited(logging.getLogger("example"))
-        >>> [type(one).__name__ for one in limited(logger).filters]
-        ['LogLimit']
-    """
+    """Limits a logger to 20 lines per text, and then one per second."""
     if not any(isinstance(each, LogLimit) for each in logger.filters):
         logger.addFilter(LogLimit())
     return logger

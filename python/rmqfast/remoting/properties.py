@@ -49,12 +49,7 @@ def loads_body(body: bytes) -> dict[str, str]:
 
 
 def dumps(properties: Mapping[str, str]) -> str:
-    r"""Writes properties, `key=value\n` each and unescaped.
-
-    Example:
-        >>> dumps({"clusterTest": "false", "listenPort": "9876"})
-        'clusterTest=false\nlistenPort=9876\n'
-    """
+    r"""Writes properties, `key=value\n` each and unescaped."""
     for key, value in properties.items():
         if any(end in key or end in value for end in "\r\n"):
             raise ArgumentError(f"a property is one line: {key[:40]!r} = {value[:40]!r}")

@@ -58,12 +58,7 @@ class ConsumerConnection:
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerConnection:
-        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type.
-
-        Example:
-            >>> ConsumerConnection.of_body(b'{"connectionSet":[{"clientId":"c"}]}').client_ids
-            ['c']
-        """
+        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type."""
         members = JsonObject.of_body(body, most=_MOST_BYTES)
         table = members.object("subscriptionTable")
         names = [] if table is None else table.names()

@@ -62,12 +62,7 @@ class ConsumerRunningInfo:
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerRunningInfo:
-        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type.
-
-        Example:
-            >>> list(ConsumerRunningInfo.of_body(b'{"subscriptionSet":[{"topic":"t","subString":"A"}]}').subscriptions)
-            ['t']
-        """
+        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type."""
         members = JsonObject.of_body(body, most=_MOST_BYTES)
         # one without a version is older than all others
         subscriptions = [

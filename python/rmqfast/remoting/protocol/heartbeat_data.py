@@ -81,14 +81,7 @@ class HeartbeatData:
 
     @classmethod
     def of_body(cls, body: bytes, *, now: int) -> HeartbeatData:
-        """Parses a heartbeat; `ResponseError` if it is no JSON, has illegal names or exceeds a limit.
-
-        Example:
-            >>> body = b'{"clientID":"c","consumerDataSet":[{"groupName":"g"}],"producerDataSet":[{"groupName":"p"}]}'
-            >>> heartbeat = HeartbeatData.of_body(body, now=0)
-            >>> heartbeat.consumers[0].group_name, heartbeat.producers
-            ('g', ('p',))
-        """
+        """Parses a heartbeat; `ResponseError` if it is no JSON, has illegal names or exceeds a limit."""
         members = JsonObject.of_body(body)
         client_id = members.text("clientID")
         if len(client_id) > MAX_CLIENT_ID:
