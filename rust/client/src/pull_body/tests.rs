@@ -75,7 +75,8 @@ fn a_client_compares_whole_tags_and_drops_what_has_none() {
     };
     assert_eq!(offsets(&["TagA"]), [10]);
     assert_eq!(offsets(&["TagB", "Tag"]), [12]);
-    assert_eq!(offsets(&[]), [10, 11, 12]);
+    // as an expression of blanks: it matches nothing
+    assert!(offsets(&[]).is_empty());
 }
 
 #[test]
@@ -127,7 +128,7 @@ proptest! {
             body[at] = byte;
         }
         body.truncate(body.len() - cut % body.len() / 3);
-        if let Ok(rows) = messages(&body, Some(&tags(&[]))) {
+        if let Ok(rows) = messages(&body, None) {
             for row in &rows {
                 let message = Message::new(&body, row).expect("within the body");
                 let _ = (message.topic(), message.msg_id(), message.offset_msg_id(), message.tags(), message.keys());
