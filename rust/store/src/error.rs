@@ -14,7 +14,6 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// A disk that has no room for a file of the commit log, which is allocated as a whole.
@@ -30,7 +29,6 @@ pub enum Error {
     /// Bytes that contradict the format.
     #[error("{path} at offset {offset}: {reason}", path = path.display())]
     Corrupt {
-        /// The file.
         path: PathBuf,
         /// Byte position in the file.
         offset: u64,
@@ -48,7 +46,6 @@ pub enum Error {
     /// A name that does not exist; `near` holds those that look alike.
     #[error("unknown {what} '{name}'{}", did_you_mean(near))]
     Unknown {
-        /// `topic`, `column`, `queue`.
         what: &'static str,
         /// The name that was asked for.
         name: String,
@@ -58,7 +55,6 @@ pub enum Error {
     /// A filter expression that does not parse.
     #[error("{reason} at position {position} of {expression:?}")]
     Expression {
-        /// The whole expression.
         expression: String,
         /// Where, in characters from 0.
         position: usize,
@@ -68,11 +64,9 @@ pub enum Error {
     /// An argument out of range.
     #[error("{what}: expected {expected}, got {got}")]
     Invalid {
-        /// The argument.
         what: &'static str,
         /// What it may be.
         expected: String,
-        /// What it was.
         got: String,
     },
     /// A store that somebody else owns.
@@ -86,29 +80,21 @@ pub enum Error {
     /// A store that takes no messages: it is closed, its disk is too full, or a write or a flush has failed.
     #[error("{path}: {reason}", path = path.display())]
     NotWritable {
-        /// The store.
         path: PathBuf,
         /// Why, and the next step.
         reason: String,
     },
     /// A store that was closed is asked for something.
     #[error("{path}: the store is closed", path = path.display())]
-    Closed {
-        /// The store.
-        path: PathBuf,
-    },
+    Closed { path: PathBuf },
     /// A scan or a tail is asked by the thread that works at it, from the handler of a signal.
     #[error(
         "{what} is at work in this thread, which a signal interrupted; have the handler set a flag, and ask afterwards"
     )]
-    InUse {
-        /// What.
-        what: &'static str,
-    },
+    InUse { what: &'static str },
     /// Messages that are stored, but that the disk did not take in time: to append them again would store them twice.
     #[error("{path}: stored before offset {position}, but not on the disk in time", path = path.display())]
     FlushTimeout {
-        /// The store.
         path: PathBuf,
         /// Offset behind the messages.
         position: u64,
@@ -173,7 +159,6 @@ impl Error {
         }
     }
 
-    /// An argument error.
     pub fn invalid(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Self {
         Self::Invalid { what, expected: expected.into(), got: got.to_string() }
     }

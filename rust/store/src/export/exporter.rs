@@ -25,10 +25,8 @@ const PIECE: u64 = 64 << 20;
 /// Bytes that are written before they are waited for.
 const SYNC_EVERY: u64 = 128 << 20;
 
-/// What was exported.
 #[derive(Clone, Debug, Default)]
 pub struct ExportReport {
-    /// Messages.
     pub rows: u64,
     /// Bytes of their records.
     pub bytes: u64,
@@ -36,7 +34,6 @@ pub struct ExportReport {
     pub files: u64,
     /// Records that have a place in a queue, but that no queue lists.
     pub unlisted: u64,
-    /// Index entries.
     pub index_entries: u64,
     /// What could not be read, and is not there.
     pub damage: DamageLog,

@@ -22,7 +22,6 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Queues and index.
 #[derive(Debug)]
 pub struct Lists {
     directory: PathBuf,

@@ -41,7 +41,6 @@ impl Partial {
         Ok(Self { out: out.to_path_buf(), path, lock: Some(lock), is_finished: false })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

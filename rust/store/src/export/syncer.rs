@@ -12,7 +12,6 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// Starts it.
     pub fn start() -> Self {
         // one is waited for, one waits: files stay open until then
         let (sender, receiver) = sync_channel::<Unsynced>(1);

@@ -19,7 +19,6 @@ const ZEROES: usize = 1 << 20;
 /// Blocks of a file that grows end at these positions, then at multiples of the last one.
 const STEPS: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// The open file.
 #[derive(Debug)]
 pub struct Allocated {
     path: PathBuf,
@@ -61,7 +60,6 @@ impl Allocated {
         Ok(Self { path: path.to_path_buf(), file })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

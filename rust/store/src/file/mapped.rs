@@ -33,7 +33,6 @@ impl Mapped {
         Self { file: file.into(), map: None }
     }
 
-    /// The file.
     pub fn file(&self) -> &Arc<Allocated> {
         &self.file
     }

@@ -24,7 +24,6 @@ pub enum Io {
     Mmap,
 }
 
-/// An open segment.
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
@@ -59,7 +58,6 @@ impl Segment {
         Self { path: self.path.clone(), file: self.file.clone(), map: self.map.clone(), buffer: Vec::new() }
     }
 
-    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }

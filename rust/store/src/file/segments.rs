@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 /// One file: where it is, the offset of its first byte, its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentFile {
-    /// Where it is.
     pub path: PathBuf,
     /// Offset of its first byte.
     pub base: u64,

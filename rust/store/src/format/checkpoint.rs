@@ -84,7 +84,6 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// A new file.
     pub fn encode(&self) -> [u8; FILE_SIZE] {
         let mut page = [0; FILE_SIZE];
         let (fields, _) = page[..LEN].as_chunks_mut::<8>();

@@ -33,9 +33,7 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 pub enum Compression {
     /// RFC 1950, what the client does by default.
     Zlib,
-    /// LZ4 frames.
     Lz4,
-    /// Zstandard frames.
     Zstd,
 }
 

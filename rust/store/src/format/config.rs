@@ -40,17 +40,14 @@ pub const MAX_LEN: usize = i32::MAX as usize;
 /// Why a text is not a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// More than [`MAX_LEN`].
     #[error("expected a configuration of at most {MAX_LEN} bytes, got {0}")]
     TooLong(usize),
     /// No JSON, not even with bare integer keys; or nested deeper than 127 levels.
     #[error("line {line} column {column}: {reason}")]
     Syntax {
-        /// From 1.
         line: usize,
         /// From 1, in bytes; 0 for the end of the line before.
         column: usize,
-        /// In words.
         reason: String,
     },
 }

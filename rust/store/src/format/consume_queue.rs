@@ -31,7 +31,6 @@ pub fn is_no_message(size: i32, tags_code: i64) -> bool {
     size == PRE_BLANK_SIZE || tags_code == LEFT_OUT
 }
 
-/// One unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     /// Byte offset of the record in the commit log.
@@ -67,7 +66,6 @@ impl Unit {
         Some(Self { physical_offset: i64_at(bytes, 0)?, size: i32_at(bytes, 8)?, tags_code: i64_at(bytes, 12)? })
     }
 
-    /// The 20 bytes.
     #[inline]
     pub fn encode(&self) -> [u8; UNIT_SIZE] {
         let mut out = [0; UNIT_SIZE];

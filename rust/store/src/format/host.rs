@@ -8,7 +8,6 @@ use std::net::{IpAddr, SocketAddr};
 /// An address and a port; the port keeps its 32 bits, as a damaged or hostile record may hold any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// IPv4 or IPv6.
     pub ip: IpAddr,
     /// 0 to 65535 in a sound record.
     pub port: i32,

@@ -51,7 +51,6 @@ pub struct IndexHeader {
     pub begin_phy_offset: i64,
     /// Physical offset of the last entry.
     pub end_phy_offset: i64,
-    /// Slots in use.
     pub hash_slot_count: i32,
     /// Number of the next entry: 1 if there is none yet.
     pub index_count: i32,
@@ -106,7 +105,6 @@ impl IndexHeader {
     }
 }
 
-/// One entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
     /// [`index_hash`] of topic and key.
@@ -132,7 +130,6 @@ impl IndexEntry {
         })
     }
 
-    /// The 20 bytes.
     #[inline]
     pub fn encode(&self) -> [u8; ENTRY_SIZE] {
         let mut out = [0; ENTRY_SIZE];

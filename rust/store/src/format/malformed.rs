@@ -10,18 +10,14 @@ pub struct Malformed {
     pub at: usize,
     /// What the format demands.
     pub expected: Expected,
-    /// What was found.
     pub got: i64,
 }
 
 /// What a field should have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Exactly this.
     Value(i64),
-    /// This or more.
     AtLeast(i64),
-    /// This or less.
     AtMost(i64),
     /// Something that has no number.
     Words(&'static str),

@@ -63,7 +63,6 @@ impl<'a> Message<'a> {
         Some(Self { record: bytes.get(..layout.total as usize)?, layout })
     }
 
-    /// The whole record.
     pub fn record(&self) -> &'a [u8] {
         self.record
     }
@@ -76,7 +75,6 @@ impl<'a> Message<'a> {
     pub fn queue_id(&self) -> i32 {
         self.i32_at(12)
     }
-    /// The user's flag.
     #[inline]
     pub fn flag(&self) -> i32 {
         self.i32_at(16)

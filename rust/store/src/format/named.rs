@@ -4,11 +4,8 @@ use super::properties::{DELAY, KEYS, MULTI_DISPATCH, TAGS, UNIQ_KEY, iter};
 /// Values by name; of a repeated one the last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Named<'a> {
-    /// The tag.
     pub tags: Option<&'a [u8]>,
-    /// The keys.
     pub keys: Option<&'a [u8]>,
-    /// The producer's id.
     pub uniq_key: Option<&'a [u8]>,
     /// The delay level as text.
     pub delay: Option<&'a [u8]>,

@@ -43,7 +43,6 @@ const ALLOWED: &str = "allowing only ^[%|a-zA-Z0-9_-]+$";
 /// What a name is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// A group.
     Group,
     /// A topic that a client sends to or reads.
     Topic,

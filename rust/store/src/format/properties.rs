@@ -7,9 +7,7 @@
 //! Source: `MessageDecoder.messageProperties2String`, `string2messageProperties`, `createCrc32` (5.x).
 use memchr::memchr;
 
-/// Ends a name.
 pub const NAME_END: u8 = 1;
-/// Ends a property.
 pub const PROPERTY_END: u8 = 2;
 /// The most bytes that the record's `i16` length can tell.
 pub const MAX_LEN: usize = i16::MAX as usize;
@@ -19,7 +17,6 @@ const CRC_NAME: &[u8] = b"__CRC32#\x01";
 
 /// Index keys, separated by spaces.
 pub const KEYS: &str = "KEYS";
-/// The tag.
 pub const TAGS: &str = "TAGS";
 /// The id the producer gave.
 pub const UNIQ_KEY: &str = "UNIQ_KEY";

@@ -7,9 +7,7 @@ use arrow_array::ArrayRef;
 /// Rows of one block, to be appended.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
-    /// The block's bytes.
     pub bytes: &'a [u8],
-    /// The rows.
     pub rows: &'a [Row],
 }
 
@@ -25,7 +23,6 @@ impl<'a> Chunk<'a> {
 pub trait ColumnBuilder: Send {
     /// Appends a value for each row.
     fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>);
-    /// Bytes held, about.
     fn len_bytes(&self) -> usize;
     /// The values so far; the builder is empty again.
     fn finish(&mut self) -> ArrayRef;

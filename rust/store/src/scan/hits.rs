@@ -25,7 +25,6 @@ pub struct Hit {
     pub size: u32,
     /// Index of its queue.
     pub queue: u32,
-    /// Its queue offset.
     pub queue_offset: i64,
 }
 

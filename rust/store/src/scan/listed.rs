@@ -16,11 +16,9 @@ const UNITS: usize = 1 << 15;
 /// How many messages queues list, and the extremes of their queue offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Messages.
     pub messages: i64,
     /// The least queue offset; `None` where there are no messages.
     pub min_offset: Option<i64>,
-    /// The largest.
     pub max_offset: Option<i64>,
 }
 

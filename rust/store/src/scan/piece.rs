@@ -3,7 +3,6 @@
 /// How a piece is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Record after record.
     Log,
     /// By the units of consume queues.
     Queue,

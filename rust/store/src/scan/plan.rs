@@ -17,7 +17,6 @@ use std::sync::Arc;
 pub struct Plan {
     /// In the order of the log.
     pub pieces: Vec<Piece>,
-    /// Log and queues.
     pub sources: Sources,
     /// Messages that the queues list within the range, before filters; 0 where no queue was looked at.
     pub listed: u64,

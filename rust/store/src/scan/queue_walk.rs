@@ -86,7 +86,6 @@ impl QueueWalk {
         Ok(true)
     }
 
-    /// What [`advance`](Self::advance) fetched.
     pub fn block(&self) -> Block<'_> {
         let mapped = self.segment.as_ref().and_then(|(_, s)| s.mapped());
         Block { bytes: mapped.unwrap_or(&self.bytes), records: &self.records }

@@ -26,11 +26,9 @@ impl OffsetBound {
 /// A scan. The default gives every message with all columns.
 #[derive(Clone, Debug)]
 pub struct ScanRequest {
-    /// Only this topic.
     pub topic: Option<String>,
     /// Only these topics, where `topic` names none.
     pub among: Option<Vec<String>>,
-    /// Only these queues.
     pub queue_ids: Option<Vec<i32>>,
     /// Only these tags: hash first, then the string.
     pub tags: TagExpression,

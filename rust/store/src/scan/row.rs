@@ -8,7 +8,6 @@ use crate::format::properties::{NAME_END, PROPERTY_END};
 pub struct Span {
     /// Position in the block.
     pub at: u32,
-    /// Bytes.
     pub len: u32,
 }
 
@@ -25,13 +24,10 @@ impl Span {
 pub struct Row {
     /// Its position in the block.
     pub at: u32,
-    /// Its parts.
     pub layout: Layout,
     /// `TAGS`, where it was looked for.
     pub tags: Span,
-    /// `KEYS`.
     pub keys: Span,
-    /// `UNIQ_KEY`.
     pub uniq_key: Span,
     /// Whether the properties were looked at and are all ASCII, and so surely UTF-8.
     pub ascii: bool,

@@ -15,7 +15,6 @@ use std::sync::Arc;
 /// What a scan reads: a log, and the queues of the topic where the plan has use for them.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// The log.
     pub log: Arc<CommitLog>,
     /// The queues that the request asks for.
     pub queues: Arc<Vec<ConsumeQueue>>,

@@ -91,12 +91,10 @@ impl Text {
         self.ends.extend((1..=times).map(|n| (start + n * len) as i32));
     }
 
-    /// Bytes held, about.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len() + 4 * self.ends.len()
     }
 
-    /// Values so far.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

@@ -77,9 +77,7 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
 
 /// One value, or null, for every row.
 pub struct Constant {
-    /// The value.
     pub value: Option<String>,
-    /// Rows so far.
     pub rows: usize,
 }
 
@@ -101,9 +99,7 @@ impl ColumnBuilder for Constant {
 
 /// One of the properties that were looked for.
 pub struct Property<S> {
-    /// In the making.
     pub text: Text,
-    /// Which one.
     pub span: S,
 }
 

@@ -28,7 +28,6 @@ pub struct CommitLog {
 pub struct LostEnd {
     /// Up to where it was flushed.
     pub end: u64,
-    /// What says so.
     pub witness: String,
 }
 
@@ -62,7 +61,6 @@ impl CommitLog {
         &self.root
     }
 
-    /// Its files.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }

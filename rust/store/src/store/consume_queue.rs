@@ -36,11 +36,9 @@ impl ConsumeQueue {
         Ok(Self { topic: topic.to_owned(), queue_id, directory: directory.to_path_buf(), segments })
     }
 
-    /// Its topic.
     pub fn topic(&self) -> &str {
         &self.topic
     }
-    /// Its number.
     pub fn queue_id(&self) -> i32 {
         self.queue_id
     }
@@ -48,7 +46,6 @@ impl ConsumeQueue {
     pub fn directory(&self) -> &Path {
         &self.directory
     }
-    /// Its files.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }

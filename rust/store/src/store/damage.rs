@@ -12,7 +12,6 @@ pub struct Damage {
     pub length: u64,
     /// What was expected and what was found.
     pub reason: String,
-    /// The file.
     pub file: PathBuf,
 }
 
@@ -38,7 +37,6 @@ impl DamageLog {
     /// Damages kept in full.
     pub const LIMIT: usize = 10_000;
 
-    /// Notes one.
     pub fn push(&mut self, damage: Damage) {
         if self.entries.len() < Self::LIMIT {
             self.entries.push(damage);
@@ -47,7 +45,6 @@ impl DamageLog {
         }
     }
 
-    /// Notes several.
     pub fn extend(&mut self, damage: impl IntoIterator<Item = Damage>) {
         damage.into_iter().for_each(|damage| self.push(damage));
     }
@@ -58,7 +55,6 @@ impl DamageLog {
         self.more += other.more;
     }
 
-    /// The first [`LIMIT`](Self::LIMIT).
     pub fn entries(&self) -> &[Damage] {
         &self.entries
     }

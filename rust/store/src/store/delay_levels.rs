@@ -3,7 +3,6 @@
 //! Source: `MessageStoreConfig.messageDelayLevel`, `ScheduleMessageService.parseDelayLevel`.
 use crate::{Error, Result};
 
-/// Levels, at most.
 const MOST: usize = 32;
 /// `messageDelayLevel` as a broker ships it, in seconds.
 const SHIPPED: [u32; 18] = [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200];

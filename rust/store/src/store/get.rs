@@ -17,16 +17,13 @@ use crate::format::properties;
 /// Units before a hole among which its last message is looked for.
 const LOOK_BACK: usize = 1024;
 
-/// An answer.
 #[derive(Clone, Debug)]
 pub struct GetMessage {
     /// Before the tag strings are compared, as a broker says it.
     pub status: GetMessageStatus,
     /// Where to go on.
     pub next_begin_offset: i64,
-    /// The queue's.
     pub min_offset: i64,
-    /// The queue's.
     pub max_offset: i64,
     /// Whole records, those whose tag only shares a hash left out.
     pub records: Vec<Vec<u8>>,

@@ -15,7 +15,6 @@ pub enum GetMessageStatus {
 }
 
 impl GetMessageStatus {
-    /// RocketMQ's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Found => "FOUND",

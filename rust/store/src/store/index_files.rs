@@ -17,9 +17,7 @@ const MAX_GUESSED: u64 = 512 << 20;
 /// One file, as it was listed.
 #[derive(Clone, Debug)]
 pub struct IndexFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// Bytes.
     pub len: u64,
     /// What it says of itself.
     pub header: IndexHeader,

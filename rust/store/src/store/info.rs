@@ -18,7 +18,6 @@ use std::sync::Arc;
 /// Queues that a note names, and notes of one kind.
 const MOST_NAMED: usize = 5;
 
-/// The glance.
 #[derive(Clone, Debug)]
 pub struct StoreInfo {
     /// `4.x` or `5.x`, as far as what lies around tells; `None` for a store without messages or configuration.
@@ -37,11 +36,9 @@ pub struct StoreInfo {
     pub consume_queue_file_size: Option<u64>,
     /// Topics that the store knows.
     pub topics: usize,
-    /// Index files.
     pub index: Arc<Vec<IndexFile>>,
     /// Whether `abort` is there.
     pub aborted: bool,
-    /// The checkpoint.
     pub checkpoint: Option<Checkpoint>,
     /// Store timestamps of the first and the last message, ms.
     pub store_timestamps: Option<(i64, i64)>,

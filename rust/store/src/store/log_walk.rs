@@ -27,16 +27,13 @@ const TAIL_WAIT: Duration = Duration::from_millis(10);
 pub struct RecordAt {
     /// Its position in the block's bytes.
     pub at: u32,
-    /// Its parts.
     pub layout: Layout,
 }
 
 /// Bytes and the sound records in them.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    /// What was read.
     pub bytes: &'a [u8],
-    /// In order.
     pub records: &'a [RecordAt],
 }
 
@@ -147,7 +144,6 @@ impl LogWalk {
         std::mem::take(&mut self.blank_files)
     }
 
-    /// What [`advance`](Self::advance) read.
     pub fn block(&self) -> Block<'_> {
         let bytes = self.segment.as_ref().map_or(&[][..], |(_, s)| s.last_window(self.window.0, self.window.1));
         Block { bytes, records: &self.records }

@@ -27,7 +27,6 @@ pub struct LostMessages {
 /// Queue offsets of messages that are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The first one.
     pub begin: i64,
     /// The one behind the last.
     pub end: i64,

@@ -138,11 +138,9 @@ impl MessageStore {
         CommitLog::list(&self.root, &self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
     }
 
-    /// Its directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
-    /// Its commit log.
     pub fn log(&self) -> &Arc<CommitLog> {
         &self.log
     }
@@ -357,7 +355,6 @@ impl MessageStore {
         Ok(self.index_files.get_or_init(|| files).clone())
     }
 
-    /// `config/topics.json`; read once.
     pub fn topics_config(&self) -> &ConfigFile {
         self.topics_config.get_or_init(|| ConfigFile::load(&self.root, TOPICS))
     }

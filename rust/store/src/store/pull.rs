@@ -67,9 +67,7 @@ pub struct Pulled {
     pub status: GetMessageStatus,
     /// Where to go on.
     pub next_begin_offset: i64,
-    /// The queue's.
     pub min_offset: i64,
-    /// The queue's.
     pub max_offset: i64,
     /// Messages that were taken.
     pub messages: usize,

@@ -29,7 +29,6 @@ pub type Interrupt<'a> = &'a mut dyn FnMut() -> Result<()>;
 pub struct KeyQuery<'a> {
     /// Of one of these topics.
     pub topics: &'a [String],
-    /// With this key.
     pub key: &'a str,
     /// As `UNIQ_KEY` alone, or among `KEYS`, too.
     pub unique: bool,
@@ -41,7 +40,6 @@ pub struct KeyQuery<'a> {
     pub end: i64,
 }
 
-/// What was found.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Whole records by physical offset.

@@ -37,9 +37,7 @@ pub struct QueueEnds {
 /// A queue that ends at `end`, and gave the offsets before `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortQueue<'a> {
-    /// Its topic.
     pub topic: &'a str,
-    /// Its number.
     pub queue_id: i32,
     end: i64,
     next: i64,
@@ -89,7 +87,6 @@ impl QueueEnds {
         Ok(Some(Err(format!("{reason}; where queues ended is told by units and the log alone"))))
     }
 
-    /// Adds a queue.
     pub fn add(&mut self, topic: &str, queue_id: i32, next: i64) {
         self.queues.entry(topic.to_owned()).or_default().insert(queue_id, next);
     }

@@ -60,11 +60,9 @@ impl QueueView {
         Ok(Self { topic: topic.to_owned(), queue_id, disk, disk_end, tail, astray, min_offset, max_offset })
     }
 
-    /// Its topic.
     pub fn topic(&self) -> &str {
         &self.topic
     }
-    /// Its number.
     pub fn queue_id(&self) -> i32 {
         self.queue_id
     }

@@ -84,7 +84,6 @@ impl Unlisted {
         stretches.reduce(|(from, end), (start, behind)| (from.min(start), end.max(behind)))
     }
 
-    /// Lists a record.
     pub(super) fn push(&mut self, message: &Message<'_>) {
         let topic = String::from_utf8_lossy(message.topic()).into_owned();
         let unit = Unit {

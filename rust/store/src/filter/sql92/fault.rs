@@ -4,7 +4,6 @@ use crate::error::Error;
 /// Why an expression does not compile, before the expression itself is attached.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// Byte position.
     at: usize,
     pub(super) reason: String,
 }

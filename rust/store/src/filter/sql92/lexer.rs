@@ -48,7 +48,6 @@ pub(super) enum Kind<'t> {
     Open,
     Comma,
     Close,
-    /// A property's name.
     Name(&'t str),
     /// Digits, perhaps with an `L`.
     Integer(&'t str),

@@ -65,7 +65,6 @@ pub(super) enum Part {
     EndsWith,
 }
 
-/// One operation.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     Constant(Value<Box<str>>),
@@ -125,7 +124,6 @@ impl Node {
     }
 }
 
-/// A whole expression.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     /// The last one is the root.

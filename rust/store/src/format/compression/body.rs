@@ -17,7 +17,6 @@ impl<'a> Body<'a> {
         Self { start: out.len(), cap, out }
     }
 
-    /// Takes it back.
     pub(super) fn clear(&mut self) {
         self.out.truncate(self.start);
     }

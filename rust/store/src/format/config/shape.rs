@@ -9,9 +9,7 @@ use serde_json::{Map, Value};
 
 /// What a value is.
 enum Shape {
-    /// Java's `int`.
     Int,
-    /// Java's `long`.
     Long,
     Bool,
     Text,

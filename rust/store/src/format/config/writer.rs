@@ -7,7 +7,6 @@ use std::fmt::Write;
 pub enum Dialect {
     /// RocketMQ 4.9.4, and 5.x up to 5.3.3.
     Fastjson1,
-    /// RocketMQ 5.4.0.
     Fastjson2,
 }
 

@@ -10,7 +10,6 @@ use crate::format::properties;
 /// What stands at a position of the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A message.
     Message(Layout),
     /// The end of the file; the size it claims.
     Blank(usize),
@@ -25,7 +24,6 @@ pub enum Item {
 pub struct Layout {
     /// Bytes of the record.
     pub total: u32,
-    /// As stored.
     pub sys_flag: i32,
     /// Start of the body.
     pub body: u32,

@@ -9,7 +9,6 @@ use crate::format::properties;
 pub struct NewMessage<'a> {
     /// Queue number within the topic.
     pub queue_id: i32,
-    /// The user's flag.
     pub flag: i32,
     /// The message's number in its queue.
     pub queue_offset: i64,
@@ -19,11 +18,8 @@ pub struct NewMessage<'a> {
     pub sys_flag: i32,
     /// Milliseconds.
     pub born_timestamp: i64,
-    /// The producer.
     pub born_host: Host,
-    /// Milliseconds.
     pub store_timestamp: i64,
-    /// The broker.
     pub store_host: Host,
     /// How often it was consumed in vain.
     pub reconsume_times: i32,
@@ -33,7 +29,6 @@ pub struct NewMessage<'a> {
     pub body: &'a [u8],
     /// Up to 127 bytes make a V1 record, more a V2 record.
     pub topic: &'a str,
-    /// The property string.
     pub properties: &'a [u8],
 }
 

@@ -280,7 +280,6 @@ impl Appender {
         self.store.harm.take_lines()
     }
 
-    /// Who stores.
     pub fn store_host(&self) -> Host {
         self.store.options.store_host
     }

@@ -43,7 +43,6 @@ impl FileWatch {
         }
     }
 
-    /// Looks.
     pub(super) fn look_now(&mut self, store: &OwnedStore) {
         self.next = Some(Instant::now() + INTERVAL);
         // another library may have put its handler of SIGBUS on top

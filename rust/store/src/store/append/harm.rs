@@ -9,7 +9,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Lines that wait to be taken, at most.
 const MAX_LINES: usize = 1000;
 
-/// What was found.
 #[derive(Debug, Default)]
 pub struct Harm {
     first: OnceLock<(PathBuf, String)>,

@@ -20,7 +20,6 @@ const PREFETCH: usize = 16;
 /// Slots and entries of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Slots.
     pub slots: u32,
     /// Entries; number 0 is never used.
     pub entries: u32,

@@ -5,15 +5,11 @@ use crate::format::host::Host;
 /// A message to be stored.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedMessage {
-    /// Its topic.
     pub topic: String,
-    /// Its body.
     pub body: Vec<u8>,
-    /// Its tag.
     pub tags: Option<String>,
     /// Its keys, separated by spaces.
     pub keys: Option<String>,
-    /// Further properties.
     pub properties: Vec<(String, String)>,
     /// Queue of the topic.
     pub queue_id: i64,

@@ -40,7 +40,6 @@ pub struct Planned {
 /// A batch that was checked: all that is to be written, but the bodies and where.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Its rows.
     pub rows: Vec<Planned>,
     /// Property strings, one behind the other.
     properties: Vec<u8>,
@@ -62,7 +61,6 @@ struct Further<'a> {
 /// What of the lists is a row's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
-    /// Its property string.
     pub properties: &'a [u8],
     /// Index hashes of its keys.
     pub keys: &'a [i32],

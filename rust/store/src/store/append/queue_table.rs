@@ -39,7 +39,6 @@ pub struct QueueTable {
 /// A topic and its queues.
 #[derive(Debug)]
 pub struct Topic {
-    /// Its name.
     pub name: Box<str>,
     /// Java's hash of the name and `#`, with which the index hash of each of its keys begins.
     pub key_hash: i32,

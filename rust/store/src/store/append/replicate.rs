@@ -116,7 +116,6 @@ impl Open {
     }
 }
 
-/// Why [`whole_records`] ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// The bytes did, or the file.

@@ -2,10 +2,8 @@
 use crate::format::host::Host;
 use std::ops::Range;
 
-/// One message.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
-    /// Its topic.
     pub topic: Option<&'a [u8]>,
     /// Its body, stored as it is.
     pub body: Option<&'a [u8]>,
@@ -38,9 +36,7 @@ pub type Pair<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// A batch of messages.
 pub trait Rows {
-    /// How many.
     fn len(&self) -> usize;
-    /// One of them.
     fn row(&self, index: usize) -> Row<'_>;
     /// A property of one of them.
     fn pair(&self, index: usize) -> Pair<'_>;

@@ -39,7 +39,6 @@ impl PutMessageStatus {
         matches!(self, Self::PutOk | Self::FlushDiskTimeout)
     }
 
-    /// RocketMQ's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::PutOk => "PUT_OK",

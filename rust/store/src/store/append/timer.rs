@@ -53,7 +53,6 @@ impl Timer {
 }
 
 impl Signal {
-    /// Wakes the thread.
     pub fn call(&self) {
         if !std::mem::replace(&mut self.lock().is_called, true) {
             self.changed.notify_one();

@@ -14,9 +14,7 @@ const MANY: usize = 256;
 /// A file that is held open for writing, and the length that it has as long as nobody else changes it.
 #[derive(Clone, Debug)]
 pub struct HeldFile {
-    /// The file.
     pub file: Arc<Allocated>,
-    /// Bytes.
     pub len: u64,
 }
 

@@ -18,7 +18,6 @@ pub enum Bytes {
     Small(BinaryArray),
     /// Offsets of 64 bits.
     Large(LargeBinaryArray),
-    /// Views.
     View(BinaryViewArray),
     /// All of one length.
     Fixed(FixedSizeBinaryArray),

@@ -32,11 +32,8 @@ pub struct Place {
 /// All that is written to.
 #[derive(Debug)]
 pub struct Writers {
-    /// The commit log.
     pub log: LogWriter,
-    /// The consume queues.
     pub queues: QueueTable,
-    /// The index.
     pub index: IndexWriter,
     /// Store time of the last message.
     pub last_store_ms: i64,

@@ -31,7 +31,6 @@ impl Bound {
         Self { to: 0, by_queues: false, consume_queue_dir: store.consume_queue_dir(), queues: HashMap::new() }
     }
 
-    /// The offset.
     pub fn to(&self) -> u64 {
         self.to
     }

@@ -87,7 +87,6 @@ impl LogFollow {
         self
     }
 
-    /// Waits as long.
     #[must_use]
     pub fn with_waits(mut self, waits: Waits) -> Self {
         self.place.waits = waits;
@@ -104,7 +103,6 @@ impl LogFollow {
         self.place.position >= self.end
     }
 
-    /// Where it ends.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -134,7 +132,6 @@ impl LogFollow {
         Ok(!self.records.is_empty())
     }
 
-    /// What [`advance`](Self::advance) read.
     pub fn block(&self) -> Block<'_> {
         let bytes = self.place.open.as_ref().map_or(&[][..], |(_, s)| s.last_window(self.window.0, self.window.1));
         Block { bytes, records: &self.records }

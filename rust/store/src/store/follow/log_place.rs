@@ -25,9 +25,7 @@ struct Standstill {
 /// Bytes of the log that retention removed before they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retained {
-    /// Where they began.
     pub offset: u64,
-    /// How many.
     pub length: u64,
 }
 

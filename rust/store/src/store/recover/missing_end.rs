@@ -28,19 +28,15 @@ const BLANK: &str = "the blank that ends a file";
 /// An end of the log that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingEnd {
-    /// The store.
     pub root: PathBuf,
     /// Where the log ends.
     pub log_end: u64,
     /// Where it ended, or behind.
     pub expected: u64,
-    /// What says so.
     pub witness: String,
     /// The file that ends too early, or should be there.
     pub file: PathBuf,
-    /// Position in it.
     pub position: u64,
-    /// What stands there.
     pub got: String,
 }
 

@@ -19,9 +19,7 @@ const WINDOW: u64 = 1024;
 /// A file that goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removable {
-    /// Where it is.
     pub path: PathBuf,
-    /// Bytes of it.
     pub bytes: u64,
 }
 
@@ -70,7 +68,6 @@ impl CleanPlan {
         Ok(plan)
     }
 
-    /// Whether nothing goes.
     pub fn is_empty(&self) -> bool {
         self.log.is_empty() && self.queues.is_empty() && self.index.is_empty()
     }

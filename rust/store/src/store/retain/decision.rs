@@ -10,7 +10,6 @@ pub const MAX_FILES: usize = 10;
 /// What is around a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Situation {
-    /// The time.
     pub clock: Clock,
     /// How full the disk is, in percent; `None` where nobody knows.
     pub used_percent: Option<u8>,

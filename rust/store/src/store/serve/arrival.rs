@@ -36,7 +36,6 @@ pub struct Arrival<'a> {
     pub properties: &'a [u8],
 }
 
-/// Holds the listener.
 #[derive(Default)]
 pub struct Arrivals {
     is_listening: AtomicBool,

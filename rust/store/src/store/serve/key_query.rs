@@ -15,10 +15,8 @@ const MAX_MESSAGES: usize = 64;
 /// How often a broker looks for earlier messages where it could read none.
 const ROUNDS: usize = 3;
 
-/// What was found.
 #[derive(Debug, Default)]
 pub struct KeyFound {
-    /// By physical offset.
     pub records: Vec<LiveRecord>,
     /// Store time of the last entry of the index, ms.
     pub index_last_update_timestamp: i64,

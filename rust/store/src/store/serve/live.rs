@@ -33,7 +33,6 @@ struct Parts {
 }
 
 impl Live {
-    /// Of these parts.
     pub(crate) fn new(log: Arc<LiveLog>, queues: Arc<LiveQueues>, index: LiveIndex) -> Self {
         let (arrivals, growth) = (Arrivals::default(), LogGrowth::default());
         Self { parts: Arc::new(Parts { log, queues, index, arrivals, growth }) }

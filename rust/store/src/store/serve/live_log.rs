@@ -138,7 +138,6 @@ fn store_timestamp(record: &[u8]) -> Option<i64> {
 }
 
 impl LiveRecord {
-    /// Its parts.
     pub fn message(&self) -> Option<Message<'_>> {
         Message::decode(self)
     }

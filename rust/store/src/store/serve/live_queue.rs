@@ -42,12 +42,10 @@ impl LiveQueue {
         }
     }
 
-    /// Its topic.
     pub fn topic(&self) -> &str {
         &self.topic
     }
 
-    /// Its number.
     pub fn queue_id(&self) -> i32 {
         self.queue_id
     }

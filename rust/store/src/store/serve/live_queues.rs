@@ -74,7 +74,6 @@ impl LiveQueues {
         self.read().get(topic).into_iter().flat_map(|queues| queues.values().cloned()).collect()
     }
 
-    /// All queues.
     pub fn all(&self) -> Vec<Arc<LiveQueue>> {
         self.read().values().flat_map(|queues| queues.values().cloned()).collect()
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Who waits.
 #[derive(Debug, Default)]
 pub struct LogGrowth {
     waiting: AtomicUsize,

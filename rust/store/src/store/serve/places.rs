@@ -38,7 +38,6 @@ pub struct Places {
 struct Place {
     /// Which of the files.
     file: usize,
-    /// Physical offset.
     offset: u64,
     len: usize,
 }

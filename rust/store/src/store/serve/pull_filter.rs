@@ -31,7 +31,6 @@ pub trait PullFilter {
     }
 }
 
-/// Takes every message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Every;
 

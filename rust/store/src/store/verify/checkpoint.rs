@@ -82,7 +82,6 @@ fn notes(path: &Path, checkpoint: Checkpoint, (limit, words): &(i64, String), in
     notes
 }
 
-/// Milliseconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

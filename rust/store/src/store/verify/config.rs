@@ -21,7 +21,6 @@ const UNCONFIGURED: [&str; 2] = ["%LMQ%", "RMQ_SYS_TRANS_OP_HALF_TOPIC"];
 /// Names that a note lists, at most.
 const LISTED: usize = 10;
 
-/// Checks them.
 pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<()> {
     let mut files = BTreeMap::new();
     for name in config_names(store)? {

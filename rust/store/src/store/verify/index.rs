@@ -22,7 +22,6 @@ pub(super) fn bytes_of(file: &IndexFile) -> u64 {
     u64::from(file.entries()) * ENTRY_SIZE as u64
 }
 
-/// Checks one file.
 pub(super) fn verify(
     store: &MessageStore,
     file: &IndexFile,

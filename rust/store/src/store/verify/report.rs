@@ -4,11 +4,9 @@ use crate::store::damage::{Damage, DamageLog};
 /// What was counted, and what is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
-    /// Sound records.
     pub messages: u64,
     /// Bytes of the log up to its end.
     pub log_bytes: u64,
-    /// Consume queues.
     pub queues: u64,
     /// Units that lead to their record.
     pub units: u64,
@@ -16,7 +14,6 @@ pub struct VerifyReport {
     pub unlisted: u64,
     /// Records of a topic that was deleted, or deleted and made again: no queue lists them any more.
     pub forgotten: u64,
-    /// Index files.
     pub index_files: u64,
     /// Index entries that lead to a message with their key.
     pub index_entries: u64,
@@ -24,7 +21,6 @@ pub struct VerifyReport {
     pub config_files: u64,
     /// Whether `abort` is there.
     pub aborted: bool,
-    /// What is wrong.
     pub damage: DamageLog,
     /// What a person should know.
     pub notes: Vec<String>,
