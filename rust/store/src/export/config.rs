@@ -17,9 +17,6 @@ const DELAY_QUEUES: i32 = 18;
 
 /// Writes `config/topics.json` with the topics that were asked for, or all; entries of the store's own where it has them.
 /// With the delay topic goes how far it was delivered, or a broker would deliver all of it once more. Returns the files.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn write(store: &MessageStore, lists: &Lists, asked: Option<&[String]>, root: &Path) -> Result<Vec<PathBuf>> {
     let directory = root.join("config");
     fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;

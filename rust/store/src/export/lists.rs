@@ -41,9 +41,6 @@ pub struct Lists {
 
 impl Lists {
     /// Lists below `root` what is taken from `store`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn new(store: &MessageStore, root: &Path, options: AppendOptions) -> Result<Self> {
         let geometry = Geometry { slots: options.index_slots, entries: options.index_entries };
         let directory = root.join("consumequeue");
@@ -83,9 +80,6 @@ impl Lists {
     }
 
     /// Lists a record that stands at `physical_offset` now, in the file of the log that begins at `log_file`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn dispatch(&mut self, message: &Message<'_>, physical_offset: i64, log_file: i64) -> Result<()> {
         self.index(message, physical_offset)?;
         if !message.layout().is_dispatched() {
@@ -185,9 +179,6 @@ impl Lists {
     }
 
     /// Hands all that is gathered to the operating system.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn write(&mut self) -> Result<()> {
         self.queues.write()?;
         self.write_index()
@@ -201,9 +192,6 @@ impl Lists {
 
     /// Gives the queues' files the times of their last messages: by those 4.9 looks for the messages of a time
     /// (`MappedFileQueue.getMappedFileByTime`).
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn set_times(&self) -> Result<()> {
         for (number, times) in self.times.iter().enumerate() {
             let number = number as u32;

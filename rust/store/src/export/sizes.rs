@@ -4,9 +4,6 @@ use crate::store::MessageStore;
 use crate::store::append::AppendOptions;
 
 /// The sizes that the files of `store` have; RocketMQ's own where there are no files to tell.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn sizes_of(store: &MessageStore) -> Result<AppendOptions> {
     let mut sizes = AppendOptions::default();
     sizes.file_size = store.log_file_size()?.unwrap_or(sizes.file_size);

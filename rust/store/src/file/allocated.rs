@@ -52,9 +52,6 @@ impl Allocated {
     }
 
     /// Opens a file that is there.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| Error::io(path, e))?;
         Ok(Self { path: path.to_path_buf(), file })
@@ -92,17 +89,11 @@ impl Allocated {
     }
 
     /// What the operating system says of the file, whatever its name leads to by now.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn facts(&self) -> Result<Facts> {
         facts_of(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
     /// Makes a file that is shorter or longer `len` bytes long: with zeroes that have no blocks, or without what stands behind.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn set_len(&self, len: u64) -> Result<()> {
         disk::call(Call::Create, &self.path, || self.file.set_len(len))
     }
@@ -117,9 +108,6 @@ impl Allocated {
 
     /// As [`allocate`](Self::allocate) for a file of `len` bytes that grows: some more bytes, so that the next call is not needed
     /// soon, or as few as may be where the disk is almost full. Returns where those that have room end.
-    ///
-    /// # Errors
-    /// As [`allocate`](Self::allocate).
     pub fn grow(&self, range: Range<u64>, len: u64) -> Result<u64> {
         let to = step_behind(range.end).min(len);
         match self.allocate(range.start..to) {
@@ -149,34 +137,22 @@ impl Allocated {
     }
 
     /// Maps the whole file for writing.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn map(&self) -> Result<OwnedMap> {
         OwnedMap::new(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
     /// Maps the file to be appended to; `None` where the file system does not promise room for allocated blocks.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn write_map(&self) -> Result<Option<WriteMap>> {
         let map = self.keeps_blocks()?.then(|| WriteMap::new(&self.file)).transpose();
         map.map_err(|e| Error::io(&self.path, e))
     }
 
     /// Whether the file system writes to the blocks that were allocated, and to no others.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn keeps_blocks(&self) -> Result<bool> {
         blocks::keeps_blocks(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
     /// Moves the file.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn rename(self, path: &Path) -> Result<Self> {
         disk::rename(&self.path, path)?;
         Ok(Self { path: path.to_path_buf(), file: self.file })

@@ -87,9 +87,6 @@ impl Drop for Watch {
 }
 
 /// Does what changes the file at `path`.
-///
-/// # Errors
-/// [`Error::Io`] with the path.
 #[inline]
 pub fn call<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> Result<T> {
     let done = if COUNT.load(Ordering::Relaxed) > 0 { watched(call, path, action) } else { action() };
@@ -113,9 +110,6 @@ fn watchers_of(path: &Path) -> Vec<Arc<dyn Watcher>> {
 }
 
 /// Asks something of what is at `path`.
-///
-/// # Errors
-/// What the operating system says.
 #[inline]
 pub fn look<T>(look: Look, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if COUNT.load(Ordering::Relaxed) > 0 {
@@ -125,41 +119,26 @@ pub fn look<T>(look: Look, path: &Path, action: impl FnOnce() -> io::Result<T>) 
 }
 
 /// Waits until the names in `directory` are on the disk.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn sync_directory(directory: &Path) -> Result<()> {
     call(Call::SyncDirectory, directory, || rmqfast_os::disk::sync_directory(directory))
 }
 
 /// Waits until all that was written to the file system that `directory` is on is on the disk.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn sync_all(directory: &Path) -> Result<()> {
     call(Call::SyncAll, directory, || rmqfast_os::disk::sync_file_system(directory))
 }
 
 /// Removes a file.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn remove_file(path: &Path) -> Result<()> {
     call(Call::Remove, path, || fs::remove_file(path))
 }
 
 /// Removes an empty directory.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn remove_directory(path: &Path) -> Result<()> {
     call(Call::Remove, path, || fs::remove_dir(path))
 }
 
 /// Gives a file another name.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     call(Call::Rename, to, || fs::rename(from, to))
 }

@@ -66,9 +66,6 @@ impl StoreLock {
     }
 
     /// Writes the four letters that RocketMQ leaves in the file.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn mark(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         file.write_all_at(b"lock", 0).map_err(|e| Error::io(&self.path, e))

@@ -21,9 +21,6 @@ pub struct Mapped {
 
 impl Mapped {
     /// Maps `file` if it may be.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn new(file: Allocated) -> Result<Self> {
         Ok(Self { map: file.write_map()?, file: file.into() })
     }
@@ -54,9 +51,6 @@ impl Mapped {
     }
 
     /// Looks whether what was written before `end` is in the file, which was `len` bytes long: not where another process cut it off.
-    ///
-    /// # Errors
-    /// [`Error::NotWritable`], [`Error::Io`].
     #[inline]
     pub fn check(&self, end: u64, len: u64) -> Result<()> {
         match self.map.as_ref().and_then(|map| map.has(end)) {
@@ -75,9 +69,6 @@ impl Mapped {
     }
 
     /// As [`check`](Self::check), for what can be made anew: only whether a write fell on pages that are gone.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
     #[inline]
     pub fn check_lost(&self, len: u64) -> Result<()> {
         if self.is_lost() { self.check_len(len) } else { Ok(()) }

@@ -14,9 +14,6 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// Maps the whole of `file` for reading; an empty file gives `None`, as it cannot be mapped.
-///
-/// # Errors
-/// What the operating system says.
 pub fn map(file: &File) -> io::Result<Option<Mmap>> {
     if file.metadata()?.len() == 0 {
         return Ok(None);
@@ -36,9 +33,6 @@ pub struct OwnedMap {
 
 impl OwnedMap {
     /// Maps the whole of `file`.
-    ///
-    /// # Errors
-    /// What the operating system says.
     pub fn new(file: &File) -> io::Result<Self> {
         // SAFETY: only a store that this process has locked is written to, and its blocks were allocated before bytes come to
         // them. Nothing else of this process changes the bytes while the map is borrowed. Where another process cuts the file
@@ -77,9 +71,6 @@ pub struct ReadMap {
 
 impl ReadMap {
     /// Maps the whole of `file`, which need not be open any longer then.
-    ///
-    /// # Errors
-    /// What the operating system says.
     pub fn new(file: &File) -> io::Result<Self> {
         let map = MmapOptions::new().map_raw_read_only(file)?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
@@ -127,9 +118,6 @@ pub struct Pages {
 
 impl WriteMap {
     /// Maps the whole of `file`.
-    ///
-    /// # Errors
-    /// What the operating system says.
     pub fn new(file: &File) -> io::Result<Self> {
         let map = MmapRaw::map_raw(file)?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map: map.into() })

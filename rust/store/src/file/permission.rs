@@ -40,9 +40,6 @@ impl Drop for Permission {
 }
 
 /// Opens the file at `path` with `options`, which create it.
-///
-/// # Errors
-/// What the operating system says.
 pub fn open_new(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let mode = mode_of(path);
     let file = os_mode::open(options, path, mode)?;
@@ -53,17 +50,11 @@ pub fn open_new(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 }
 
 /// Creates an empty file, or empties the one that is there.
-///
-/// # Errors
-/// What the operating system says.
 pub fn create(path: &Path) -> io::Result<File> {
     open_new(OpenOptions::new().write(true).create(true).truncate(true), path)
 }
 
 /// Makes a directory and those above it that are not there.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn create_directories(path: &Path) -> Result<()> {
     let mode = mode_of(path);
     // who may read may enter

@@ -22,9 +22,6 @@ pub enum Place {
 
 impl Place {
     /// Looks at `path`.
-    ///
-    /// # Errors
-    /// [`Error::Io`] where it cannot be looked at.
     pub fn look(path: &Path) -> Result<Self> {
         let error = match disk::look(Look::Stat, path, || fs::metadata(path)) {
             Ok(meta) => return Ok(Self::There(meta)),
@@ -43,9 +40,6 @@ impl Place {
     }
 
     /// What the operating system says of what is there; `None` where there is nothing.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for a link that leads nowhere, [`Error::Io`].
     pub fn metadata(path: &Path) -> Result<Option<Metadata>> {
         match Self::look(path)? {
             Self::There(meta) => Ok(Some(meta)),
@@ -56,25 +50,16 @@ impl Place {
 }
 
 /// Whether anything has this name, be it a link that leads nowhere.
-///
-/// # Errors
-/// [`Error::Io`] where it cannot be looked at.
 pub fn exists(path: &Path) -> Result<bool> {
     Place::look(path).map(|place| !matches!(place, Place::Absent))
 }
 
 /// Whether there is a file at `path`.
-///
-/// # Errors
-/// As [`Place::metadata`].
 pub fn is_file(path: &Path) -> Result<bool> {
     Place::metadata(path).map(|meta| meta.is_some_and(|meta| meta.is_file()))
 }
 
 /// Whether there is a directory at `path`.
-///
-/// # Errors
-/// As [`Place::metadata`].
 pub fn is_directory(path: &Path) -> Result<bool> {
     Place::metadata(path).map(|meta| meta.is_some_and(|meta| meta.is_dir()))
 }
@@ -92,9 +77,6 @@ pub fn require_directory(path: &Path) -> Result<()> {
 }
 
 /// The paths that a directory lists, in no order; none where it is not there.
-///
-/// # Errors
-/// [`Error::Corrupt`] for a link that leads nowhere, [`Error::Io`].
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let paths = disk::look(Look::List, directory, || {
         fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
@@ -106,18 +88,12 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// As [`list`]: the names alone, without those that are no UTF-8, which no file of a store has.
-///
-/// # Errors
-/// As [`list`].
 pub fn names(directory: &Path) -> Result<Vec<String>> {
     let paths = list(directory)?;
     Ok(paths.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
 }
 
 /// Opens with `open` what is at `path`. An error that it is not there means just that: a link that leads nowhere is another one.
-///
-/// # Errors
-/// [`Error::Corrupt`] for a link that leads nowhere, [`Error::Io`].
 pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
     let opened = disk::look(Look::Open, path, open);
     if opened.as_ref().is_err_and(is_absence) {

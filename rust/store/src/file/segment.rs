@@ -35,9 +35,6 @@ pub struct Segment {
 
 impl Segment {
     /// Opens the file for reading only; its access time stays as it is, where this user may ask for that.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path, [`Error::Corrupt`] for a link that leads nowhere.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
         let file = place::open(path, || open_unseen(path))?;
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -63,9 +60,6 @@ impl Segment {
     }
 
     /// Bytes that the file has now.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path.
     pub fn file_len(&self) -> Result<u64> {
         self.file.metadata().map(|meta| meta.len()).map_err(|e| Error::io(&self.path, e))
     }
@@ -81,9 +75,6 @@ impl Segment {
     }
 
     /// The bytes from `at`, up to `len` of them; fewer only at the end of the file.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path.
     pub fn window(&mut self, at: u64, len: usize) -> Result<&[u8]> {
         if let Some(map) = &self.map {
             return Ok(slice_of(map, at, len));
@@ -114,9 +105,6 @@ impl Segment {
 
     /// Position of the first byte from `from` to `end` that is not zero. Holes of a sparse file are not read, nor are blocks that were
     /// allocated and never written.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
         for stored in blocks::stored_ranges(&self.file, from, end) {
             if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {

@@ -40,9 +40,6 @@ pub struct Segments {
 
 impl Segments {
     /// Lists the segments of `directories`; those that do not exist hold none.
-    ///
-    /// # Errors
-    /// [`Error::Io`] for a directory that cannot be read.
     pub fn list(directories: &[PathBuf]) -> Result<Self> {
         let mut files = BTreeMap::new();
         let mut strays = Vec::new();

@@ -12,9 +12,6 @@ const MAX_PARTS: u64 = 1 << 14;
 impl Plan {
     /// Cuts the pieces at records, so that each has the same number of bytes to read, about, and no more than `bytes`; into a
     /// multiple of `readers`, who then end together, unless they are so many that pieces would be much smaller.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn cut(&mut self, bytes: u64, readers: u64) -> Result<()> {
         let mut pieces = Vec::new();
         let parts = |cost: u64| match cost.div_ceil(bytes.max(1)) {

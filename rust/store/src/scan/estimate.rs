@@ -26,9 +26,6 @@ pub struct Estimate {
 
 impl Estimate {
     /// Looks at samples of `queues` within a range of the log.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn of(queues: &[ConsumeQueue], request: &ScanRequest, (from, end): (u64, u64)) -> Result<Self> {
         let mut all = Self::default();
         for queue in queues {

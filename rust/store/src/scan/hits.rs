@@ -54,9 +54,6 @@ struct Cursor {
 
 impl HitCollector {
     /// Collects from the units of `queues` whose records start in `[from, end)` of the log.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn new(
         queues: Arc<Vec<ConsumeQueue>>,
         request: Arc<ScanRequest>,
@@ -72,9 +69,6 @@ impl HitCollector {
     }
 
     /// Replaces `hits` with those of the next stretch, in the order of the log; `false` behind the last.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn next_stretch(&mut self, hits: &mut Vec<Hit>, damage: &mut DamageLog) -> Result<bool> {
         hits.clear();
         if self.position >= self.end || self.cursors.iter().all(|c| c.next >= c.end) {

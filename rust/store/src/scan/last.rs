@@ -16,9 +16,6 @@ const MAX_STRETCH: u64 = 256 << 20;
 
 /// Physical offset of the last message but `count - 1` that `request` asks for before `end`; of the first one where they are
 /// fewer. The log is read backwards, stretch by stretch, by the way that a plan takes.
-///
-/// # Errors
-/// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`], or what `interrupt` returns.
 pub fn start_of_last(
     store: &MessageStore,
     request: &ScanRequest,

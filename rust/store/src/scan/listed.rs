@@ -25,9 +25,6 @@ pub struct Listed {
 impl Listed {
     /// What is listed of `request` before `end` of the log, without a look at a record. `None` where it takes one: for other
     /// filters than queues and offsets, for an end of the log that no queue is known to list, for queues that are damaged.
-    ///
-    /// # Errors
-    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`].
     pub fn of(store: &MessageStore, request: &ScanRequest, end: u64) -> Result<Option<Self>> {
         if !is_told_by_queues(request) {
             return Ok(None);

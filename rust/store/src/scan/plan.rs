@@ -31,9 +31,6 @@ const CLOCK_SLACK_MS: i64 = 3_600_000;
 
 impl Plan {
     /// Plans `request` on `store`; `way` overrules the estimate where queues are usable.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`].
     pub fn new(store: &MessageStore, request: &ScanRequest, way: Option<Way>) -> Result<Self> {
         let sources = Self::sources(store, request)?;
         let (from, end) = time_range(store, request)?;
@@ -86,9 +83,6 @@ impl Plan {
     }
 
     /// The log, and the queues that `request` asks for.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn sources(store: &MessageStore, request: &ScanRequest) -> Result<Sources> {
         store.look_at_end()?;
         let mut queues = request.topic.as_deref().map(|t| store.queues(t)).transpose()?.unwrap_or_default();

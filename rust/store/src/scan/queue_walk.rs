@@ -37,9 +37,6 @@ pub struct QueueWalk {
 
 impl QueueWalk {
     /// Walks the messages of `queues` whose records start in a range of the log.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn new(
         log: Arc<CommitLog>,
         queues: Arc<Vec<ConsumeQueue>>,

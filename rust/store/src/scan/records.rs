@@ -8,9 +8,6 @@ use crate::store::Damage;
 use arrow_array::RecordBatch;
 
 /// Batches of whole records, in their order; what is no record is left out. Bodies that do not decompress are damage.
-///
-/// # Errors
-/// As [`BatchBuilder::finish`].
 pub fn batches_of<'a>(
     records: impl IntoIterator<Item = &'a [u8]>,
     request: &ScanRequest,

@@ -87,9 +87,6 @@ impl RowSource {
 
     /// Brings the next block that has rows; `false` at the end. `interrupt` is asked between blocks and stops this with its
     /// error; then it can be called again.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`], or what `interrupt` returns.
     pub fn advance(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         self.rows.clear();
         loop {

@@ -23,9 +23,6 @@ impl Scanner {
     }
 
     /// The next batch, or `None` at the end. `interrupt` is asked between blocks and stops the scan with its error.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`], or what `interrupt` returns.
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
             if self.next_row == self.source.rows().len() {

@@ -39,9 +39,6 @@ pub struct Tail {
 
 impl Tail {
     /// Follows `store` from `start` on, also where files were added since it was opened.
-    ///
-    /// # Errors
-    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`Error::Io`].
     pub fn new(store: &MessageStore, request: &ScanRequest, start: Start) -> Result<Self> {
         let store = store.reopened(Io::Pread)?;
         check_topic(&store, request)?;

@@ -38,9 +38,6 @@ impl Scan {
     }
 
     /// The next batch, or `None` at the end.
-    ///
-    /// # Errors
-    /// As [`Scanner::next_batch`].
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         match self {
             Self::Single(scanner) => scanner.next_batch(interrupt),

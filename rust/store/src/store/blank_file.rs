@@ -9,9 +9,6 @@ use super::message_store::{MessageStore, OpenOptions, QueueKind};
 use crate::Result;
 
 /// The damage of a blank file of `log` in which a queue lists a message; `None` where none does.
-///
-/// # Errors
-/// [`crate::Error::Io`], [`crate::Error::Corrupt`].
 pub fn damage_of_blank(log: &CommitLog, index: usize) -> Result<Option<Damage>> {
     let store = MessageStore::open(log.root(), &OpenOptions::default())?;
     if store.queue_kind() != QueueKind::Files {

@@ -33,9 +33,6 @@ pub struct LostEnd {
 
 impl CommitLog {
     /// Lists the files of all its directories; the store is the one below `root`.
-    ///
-    /// # Errors
-    /// [`Error::Io`] for a directory that cannot be read.
     pub fn list(root: &Path, directories: &[PathBuf], io: Io) -> Result<Self> {
         let (segments, mapped) = (Segments::list(directories)?, Mutex::default());
         Ok(Self { root: root.to_path_buf(), segments, io, mapped, lost_end: OnceLock::new() })
@@ -71,9 +68,6 @@ impl CommitLog {
     }
 
     /// Opens the file that `index` names.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path.
     pub fn open(&self, index: usize) -> Result<Segment> {
         if self.io == Io::Pread {
             return self.segments.open(index, self.io);
@@ -91,9 +85,6 @@ impl CommitLog {
     ///
     /// Where there is none, and nobody writes there (`is_still`), the look leaves no pages behind. The system reads ahead of it, into
     /// blocks that were allocated and never written: the next look would find those stored, and read them.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path.
     pub fn first_written(&self, index: usize, segment: &Segment, from: u64, is_still: bool) -> Result<Option<u64>> {
         let len = self.segments.files()[index].len;
         let written = segment.first_written(from, len)?;
@@ -104,9 +95,6 @@ impl CommitLog {
     }
 
     /// Whether a file behind the one at `index` holds something: then the log does not end before it.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path.
     pub fn continues_behind(&self, index: usize) -> Result<bool> {
         for index in index + 1..self.segments.files().len() {
             if self.holds_data(index)? {
@@ -239,9 +227,6 @@ impl<'a> RecordReader<'a> {
     }
 
     /// The record at `offset`, or in words why there is none; a file that retention removed meanwhile is one reason.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn try_record(&mut self, offset: u64) -> Result<std::result::Result<Vec<u8>, String>> {
         match self.record_at(offset) {
             Ok(record) => Ok(Ok(record)),

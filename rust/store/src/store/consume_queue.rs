@@ -28,9 +28,6 @@ pub struct ConsumeQueue {
 
 impl ConsumeQueue {
     /// Lists the files in `directory`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn list(topic: &str, queue_id: i32, directory: &Path) -> Result<Self> {
         let segments = Segments::list(&[directory.to_path_buf()])?;
         Ok(Self { topic: topic.to_owned(), queue_id, directory: directory.to_path_buf(), segments })
@@ -56,9 +53,6 @@ impl ConsumeQueue {
     }
 
     /// Queue offset behind the last unit that was written.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn max_offset(&self) -> Result<i64> {
         for (index, file) in self.segments.files().iter().enumerate().rev() {
             let segment = match self.segments.open(index, Io::Pread) {
@@ -79,17 +73,11 @@ impl ConsumeQueue {
     }
 
     /// Offset of the commit log behind the record of the last unit that lists one.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn max_physical_offset(&self) -> Result<u64> {
         Ok(self.last_message()?.map_or(0, |(_, unit)| unit.end()))
     }
 
     /// Queue offset and unit of the last message that is listed.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn last_message(&self) -> Result<Option<(i64, Unit)>> {
         self.find_back(self.max_offset()?, |offset, unit| Some((offset, unit)))
     }
@@ -123,9 +111,6 @@ impl ConsumeQueue {
     }
 
     /// Whether a unit at `offset` leads to a message that says itself that it is there.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
         if !unit.is_message() {
             return Ok(false);
@@ -148,9 +133,6 @@ impl ConsumeQueue {
 
     /// The first byte that holds something behind the unit before `max_offset`: that was found by bisection, which a hole of
     /// zeroes misleads.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn written_behind(&self, max_offset: i64) -> Result<Option<u64>> {
         let end = max_offset as u64 * UNIT;
         for (index, file) in self.segments.files().iter().enumerate().filter(|(_, file)| file.end() > end) {
@@ -163,9 +145,6 @@ impl ConsumeQueue {
     }
 
     /// Queue offset of the first unit before `end` whose record is still in a log that begins at `log_begin`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn first_live(&self, log_begin: u64, end: i64) -> Result<i64> {
         let first = self.first_offset();
         // mostly nothing was removed, and then a missing file misleads no bisection
@@ -176,9 +155,6 @@ impl ConsumeQueue {
 
     /// Queue offset behind the last unit whose record starts before `physical_offset`, and what is left out there. Read from the end on: a
     /// damaged unit would mislead a bisection, and hide what stands behind it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn listed_before(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut end = max_offset;
         self.find_back(max_offset, |offset, unit| {
@@ -190,9 +166,6 @@ impl ConsumeQueue {
     }
 
     /// Queue offset of the first unit whose record starts at `physical_offset` or behind; pre-blank units are none.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn lower_bound(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut reader = UnitReader::new(self);
         let (mut low, mut high) = (self.first_offset(), max_offset);
@@ -242,17 +215,11 @@ impl<'a> UnitReader<'a> {
     }
 
     /// The unit at a queue offset, or `None` where no file reaches it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         Ok(Unit::decode(self.units(offset, 1)?))
     }
 
     /// The first offset from `offset` on, up to `end`, whose unit is not a blank one.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn behind_blanks(&mut self, offset: i64, end: i64) -> Result<i64> {
         let (mut at, mut count) = (offset, 1);
         while at < end {
@@ -269,9 +236,6 @@ impl<'a> UnitReader<'a> {
     }
 
     /// The bytes of up to `count` units from a queue offset, to the end of its file at most.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn units(&mut self, offset: i64, count: usize) -> Result<&[u8]> {
         let at = u64::try_from(offset).unwrap_or(u64::MAX).saturating_mul(UNIT);
         let Some(index) = self.queue.segments.find(at) else { return Ok(&[]) };
@@ -299,9 +263,6 @@ pub fn is_directory_name(topic: &str) -> bool {
 /// The topics and queues that have a directory below `consumequeue/`; those that are not ours are passed over.
 ///
 /// Source: `DefaultMessageStore.loadConsumeQueue`.
-///
-/// # Errors
-/// [`Error::Io`] for a directory that cannot be read.
 pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQueue>> {
     let directory = consume_queue_dir.join(topic);
     let mut queues = Vec::new();
@@ -315,9 +276,6 @@ pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQ
 }
 
 /// Names of the directories in `path`, sorted; none where it does not exist.
-///
-/// # Errors
-/// [`Error::Io`], [`Error::Corrupt`] for a link that leads nowhere.
 pub fn directory_names(path: &Path) -> Result<Vec<String>> {
     let entries = match place::list(path) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => return Ok(Vec::new()),

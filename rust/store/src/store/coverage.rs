@@ -39,9 +39,6 @@ pub struct Coverage<'a> {
 
 impl<'a> Coverage<'a> {
     /// That of the queues that `store` has now.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::Corrupt`].
     pub fn new(store: &'a MessageStore) -> Result<Self> {
         let mut queues = store.all_queues()?;
         // a light queue lists records that their own topics' queues list, too
@@ -50,9 +47,6 @@ impl<'a> Coverage<'a> {
     }
 
     /// Adds to `missing` what stands in `[from, end)` of the log and is in no queue. A record begins at `from`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn find(&mut self, (from, end): (u64, u64), missing: &mut Unlisted) -> Result<()> {
         missing.note(self.gaps((from, end)));
         for (index, sum) in self.sums((from, end))? {
@@ -201,25 +195,16 @@ impl<'a> Coverage<'a> {
 
 impl MessageStore {
     /// Records of all queues that stand before [`dispatched_to`](Self::dispatched_to), and that the queue does not list.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn missing(&self) -> Result<Arc<Unlisted>> {
         self.missing_from(self.log().min_offset())
     }
 
     /// The same for a topic, or some of its queues: others are among them only as far as they had to be looked at.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<Unlisted>> {
         self.missing_from(self.doubted_from(topic, queue_ids)?)
     }
 
     /// Whether there is such a record from an offset of the log on, at which one begins.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn misses_behind(&self, offset: u64) -> Result<bool> {
         Ok(self.missing_from(offset.max(self.log().min_offset()))?.topics().next().is_some())
     }

@@ -28,9 +28,6 @@ pub struct Generations {
 
 impl QueueBegin {
     /// That of a queue; `None` where it has no unit that surely is its own.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn of(queue: &ConsumeQueue, log: &CommitLog) -> Result<Option<Self>> {
         let offset = queue.first_live(log.min_offset(), queue.max_offset()?)?;
         let Some(unit) = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message) else { return Ok(None) };

@@ -35,9 +35,6 @@ pub struct GetMessage {
 
 impl MessageStore {
     /// Messages of a queue from `offset` on, as many as are asked for.
-    ///
-    /// # Errors
-    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`].
     pub fn get(
         &self,
         topic: &str,
@@ -50,9 +47,6 @@ impl MessageStore {
     }
 
     /// Messages of a queue from an offset on, within the limits of a broker.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
     pub fn get_within(
         &self,
         (topic, queue_id, offset): (&str, i32, i64),

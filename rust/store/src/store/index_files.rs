@@ -29,9 +29,6 @@ pub struct IndexFile {
 
 impl IndexFile {
     /// The files in `directory`, oldest first; names that are no number are passed over.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`] for a directory or a file that cannot be read.
     pub fn list(directory: &Path) -> Result<Vec<Self>> {
         let mut paths = place::list(directory)?;
         paths.retain(|path| is_numbered(path));
@@ -84,9 +81,6 @@ impl IndexFile {
     }
 
     /// The file opened to be asked, if its geometry is known.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn open(&self) -> Result<Option<IndexReader<'_>>> {
         let Some((slot_count, entry_count)) = self.geometry else { return Ok(None) };
         let segment = Segment::open(&self.path, Io::Pread)?;
@@ -114,27 +108,18 @@ impl IndexReader<'_> {
     }
 
     /// Number of the newest entry of a chain; 0 for none.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn newest(&mut self, slot: u32) -> Result<i32> {
         let bytes = self.segment.window(slot_position(slot) as u64, SLOT_SIZE)?;
         Ok(bytes.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes)))
     }
 
     /// Bytes of up to `count` entries from number `n` on.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn entries(&mut self, n: u32, count: u32) -> Result<&[u8]> {
         let count = count.min(self.entry_count.saturating_sub(n)) as usize;
         self.segment.window(entry_position(self.slot_count, n) as u64, count * ENTRY_SIZE)
     }
 
     /// Bytes of up to `count` slots from `slot` on.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn slots(&mut self, slot: u32, count: u32) -> Result<&[u8]> {
         let count = count.min(self.slot_count.saturating_sub(slot)) as usize;
         self.segment.window(slot_position(slot) as u64, count * SLOT_SIZE)
@@ -142,9 +127,6 @@ impl IndexReader<'_> {
 
     /// Gives `visit` the physical offsets under `hash` stored from `begin_ms` to `end_ms`, newest first, until it
     /// returns false. Other keys of the hash are among them; times are good to a second. Damage ends the chain.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`], or what `visit` returns.
     pub fn query(
         &mut self,
         hash: i32,

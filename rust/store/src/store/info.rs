@@ -48,9 +48,6 @@ pub struct StoreInfo {
 
 impl MessageStore {
     /// What this store is.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn info(&self) -> Result<StoreInfo> {
         let tail = self.unlisted()?;
         let index = self.index_files()?;
@@ -159,9 +156,6 @@ impl MessageStore {
 
     /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`). Units of 20 bytes decide: a file of another size is a
     /// damaged one.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn queue_file_size(&self) -> Result<Option<u64>> {
         for topic in self.queue_topics()? {
             for queue in self.queues(&topic)? {

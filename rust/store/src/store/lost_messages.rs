@@ -36,9 +36,6 @@ pub struct Loss {
 
 impl LostMessages {
     /// Those of the store below `root`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Corrupt`] for a file that cannot be read.
     pub fn load(root: &Path) -> Result<Self> {
         let mut lost = Self::default();
         for (topic, losses) in ConfigFile::load(root, FILE).required_entries(TABLE, losses_of)? {
@@ -69,9 +66,6 @@ impl LostMessages {
     }
 
     /// Saves them in the store below `root`. They are on the disk when this returns.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn save(&self, root: &Path) -> Result<()> {
         let mut table = Map::new();
         for (topic, queues) in &self.queues {

@@ -95,26 +95,17 @@ impl MessageStore {
     }
 
     /// The store as it is by now: its files are listed anew.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn reopened(&self, io: Io) -> Result<Self> {
         Self::open(&self.root, &OpenOptions { io, ..self.options.clone() })
     }
 
     /// The store as it is by now, opened with the same options.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn as_of_now(&self) -> Result<Self> {
         self.reopened(self.options.io)
     }
 
     /// The store as it is at this moment, whatever is added to its files: a record that comes later is not read. What is removed
     /// meanwhile is gone all the same. What was there up to `lost` is of it, too.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub(super) fn pinned_behind(self, lost: u64) -> Result<Self> {
         let from = match self.kind {
             QueueKind::Files => self.last_listed_offset()?,
@@ -131,9 +122,6 @@ impl MessageStore {
     }
 
     /// The commit log as it is by now.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn log_now(&self) -> Result<Arc<CommitLog>> {
         CommitLog::list(&self.root, &self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
     }
@@ -154,34 +142,22 @@ impl MessageStore {
     }
 
     /// Whether `abort` is there: a broker is running, or one crashed. `abort.bak` of 5.x says nothing.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn has_abort(&self) -> Result<bool> {
         place::exists(&self.root.join("abort"))
     }
 
     /// The checkpoint, if there is one that says something.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
         Ok(self.checkpoint_page()?.and_then(|page| Checkpoint::decode(&page).ok()))
     }
 
     /// Up to where the log was flushed, where the checkpoint says that.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn flushed_end(&self) -> Result<Option<FlushedEnd>> {
         let page = self.checkpoint_page()?;
         Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
     }
 
     /// Bytes of a file of the log, where the checkpoint or the files tell.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn log_file_size(&self) -> Result<Option<u64>> {
         let written = self.flushed_end()?.map(|end| u64::from(end.file_size));
         // a file that was cut off to less than a record tells nothing
@@ -198,9 +174,6 @@ impl MessageStore {
     }
 
     /// Topics that have consume queues, sorted.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn queue_topics(&self) -> Result<Vec<String>> {
         match self.kind {
             QueueKind::Files => directory_names(&self.consume_queue_dir()),
@@ -210,9 +183,6 @@ impl MessageStore {
 
     /// Topics that have consume queues or that `config/topics.json` names, sorted. Only where there are no consume
     /// queues is the log asked, too: that reads all of it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn topic_names(&self) -> Result<Vec<String>> {
         let mut names = self.queue_topics()?;
         if self.end < u64::MAX && self.kind == QueueKind::Files {
@@ -236,9 +206,6 @@ impl MessageStore {
     }
 
     /// The consume queues of a topic; none where the store has no usable ones.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn queues(&self, topic: &str) -> Result<Vec<ConsumeQueue>> {
         if self.kind != QueueKind::Files || !is_directory_name(topic) {
             return Ok(Vec::new());
@@ -288,9 +255,6 @@ impl MessageStore {
     }
 
     /// All consume queues.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn all_queues(&self) -> Result<Vec<ConsumeQueue>> {
         let mut queues = Vec::new();
         for topic in self.queue_topics()? {
@@ -303,9 +267,6 @@ impl MessageStore {
     ///
     /// After a clean stop that is behind the last record that any queue lists. With `abort` it is the start of the
     /// newest file that the checkpoint says was listed in full (`CommitLog.isMappedFileMatchedRecover`).
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn dispatched_to(&self) -> Result<u64> {
         if let Some(offset) = self.dispatched_to.get() {
             return Ok(*offset);
@@ -319,9 +280,6 @@ impl MessageStore {
     }
 
     /// The end of the log that no consume queue lists; read once.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn unlisted(&self) -> Result<Arc<Unlisted>> {
         if let Some(unlisted) = self.unlisted.get() {
             return Ok(unlisted.clone());
@@ -344,9 +302,6 @@ impl MessageStore {
     }
 
     /// The index files, oldest first; listed once.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn index_files(&self) -> Result<Arc<Vec<IndexFile>>> {
         if let Some(files) = self.index_files.get() {
             return Ok(files.clone());
@@ -401,9 +356,6 @@ impl MessageStore {
     }
 
     /// Store timestamp of the first record of a commit-log file, if one stands there.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn first_store_timestamp(&self, index: usize) -> Result<Option<i64>> {
         let base = self.log.segments().files()[index].base;
         match self.log.record_at(base) {

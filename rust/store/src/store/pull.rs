@@ -17,9 +17,6 @@ pub trait PullSource {
     /// Units of a file of the queue, where there are files.
     fn units_per_file(&self) -> Option<i64>;
     /// The unit at a queue offset, or `None` in a hole.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
     /// Where to go on behind a hole at `offset`.
     fn behind_hole(&mut self, offset: i64) -> i64;
@@ -32,9 +29,6 @@ pub trait PullSource {
     /// Told of a unit that is none, or whose message is passed over with others of its file.
     fn skip(&mut self, _queue_offset: i64, _unit: Unit) {}
     /// Takes the message of a unit along.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken>;
 }
 
@@ -79,9 +73,6 @@ pub struct Pulled {
 
 impl Pull {
     /// Takes messages from `offset` on.
-    ///
-    /// # Errors
-    /// What `source` returns.
     pub fn run(&self, source: &mut impl PullSource, offset: i64) -> Result<Pulled> {
         let (min_offset, max_offset) = source.bounds();
         let refused = refusal(source, offset)?;

@@ -84,9 +84,6 @@ impl MessageStore {
 
     /// The record that an id names: an offset message id, else the producer's, of `topic` or of any. Of several with one
     /// id the first stored.
-    ///
-    /// # Errors
-    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`], what `interrupt` returns.
     pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<Found> {
         let is_ours = |m: &Message<'_>| topic.is_none_or(|topic| topic.as_bytes() == m.topic());
         let mut found = self.by_offset_id(id)?;

@@ -57,17 +57,11 @@ impl QueueEnds {
     }
 
     /// Those of the store below `root`; nothing of all queues where the file is not there, or is damaged, as [`fault`](Self::fault) tells.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn load(root: &Path) -> Result<Self> {
         Ok(Self::read(root)?.and_then(|ends| ends.ok()).unwrap_or_default())
     }
 
     /// Why the file of the store below `root` tells nothing, though it is there.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn fault(root: &Path) -> Result<Option<String>> {
         Ok(Self::read(root)?.and_then(|ends| ends.err()))
     }
@@ -92,18 +86,12 @@ impl QueueEnds {
     }
 
     /// Saves them in the store below `root`. They are on the disk when this returns.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn save(&self, root: &Path) -> Result<()> {
         replace(&root.join(FILE), &self.encode())?;
         disk::sync_directory(root)
     }
 
     /// Forgets those of the store below `root`: its log is cut where somebody said.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn remove(root: &Path) -> Result<()> {
         if place::exists(&root.join(FILE))? {
             disk::remove_file(&root.join(FILE))?;
@@ -131,9 +119,6 @@ impl QueueEnds {
     }
 
     /// Whether a queue of the store is shorter, or lacks a message that came later.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`], [`crate::Error::Corrupt`].
     pub fn are_missed(store: &MessageStore) -> Result<bool> {
         let ends = Self::load(store.root())?;
         let removed = RemovedTopics::load(store.root())?;

@@ -163,9 +163,6 @@ pub struct ViewReader<'a> {
 
 impl ViewReader<'_> {
     /// The unit at a queue offset, or `None` in a hole and outside.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         let tail = &self.view.tail;
         if let Ok(at) = tail.binary_search_by_key(&offset, |(offset, _)| *offset) {
@@ -180,9 +177,6 @@ impl ViewReader<'_> {
 
 impl MessageStore {
     /// Every queue that exists on disk, or of which the log has records that no queue lists, with its bounds.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn topics(&self) -> Result<Topics> {
         let (missing, tail) = (self.missing()?, self.unlisted()?);
         let mut topics = Topics::new();
@@ -208,9 +202,6 @@ impl MessageStore {
     }
 
     /// One queue; of a known topic any number is a queue, maybe an empty one.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`].
     pub fn queue_view(&self, topic: &str, queue_id: i32) -> Result<QueueView> {
         let mut queues = self.queues(topic)?;
         if queues.is_empty() {
@@ -223,9 +214,6 @@ impl MessageStore {
     }
 
     /// Refuses a topic that neither a queue, nor `config/topics.json`, nor a record that no queue lists knows.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] with names like it, [`Error::Io`].
     pub fn check_topic(&self, topic: &str) -> Result<()> {
         let mut names = self.topic_names()?;
         if names.iter().any(|name| name == topic) {

@@ -38,9 +38,6 @@ pub struct Removal {
 
 impl RemovedTopics {
     /// Those of the store below `root`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Corrupt`] for a file that cannot be read.
     pub fn load(root: &Path) -> Result<Self> {
         let entry = |name: &str, value: &Value| Some((name.to_owned(), Removal::from_json(value)?));
         let topics = ConfigFile::load(root, FILE).required_entries(TABLE, entry)?;
@@ -49,9 +46,6 @@ impl RemovedTopics {
 
     /// Adds topics to those of the store below `root`, which begins at `log_begin`; what stands before is forgotten. It is on the
     /// disk when this returns.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load); [`crate::Error::Io`].
     pub fn add<'a>(
         root: &Path,
         names: impl IntoIterator<Item = &'a str>,

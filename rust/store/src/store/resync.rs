@@ -25,9 +25,6 @@ pub enum Resync {
 }
 
 /// Searches the file at `index` from position `from`.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -> Result<Resync> {
     let file = &log.segments().files()[index];
     let (mut written, mut other_places) = (from, OtherPlaces::default());
@@ -72,9 +69,6 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
 
 /// Whether a sound record, or the blank that ends the file, starts at position `at`. `len` is the file's length when it was
 /// listed; bytes behind it are not read, as a walk does not read them either.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
     Ok(matches!(Start::read(segment, at, base, len)?, Start::Record | Start::Blank))
 }
@@ -140,9 +134,6 @@ fn is_at(head: &[u8], offset: u64) -> bool {
 }
 
 /// Offset of the first sound record of the file at `index` that starts at `wanted` or behind.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Option<u64>> {
     let base = log.segments().files()[index].base;
     let mut segment = log.open(index)?;

@@ -29,9 +29,6 @@ pub enum TimeRule {
 
 impl MessageStore {
     /// The offset in a queue for a store time in milliseconds. Store times are taken to rise.
-    ///
-    /// # Errors
-    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`].
     pub fn offset_for_time(&self, topic: &str, queue_id: i32, when: i64, rule: TimeRule) -> Result<i64> {
         let view = self.queue_view(topic, queue_id)?;
         let units = view.reader();
@@ -45,9 +42,6 @@ impl MessageStore {
 
 impl MessageStore {
     /// Store time in milliseconds of the first message of a queue that is still there and can be read; `None` without one.
-    ///
-    /// # Errors
-    /// As [`offset_for_time`](Self::offset_for_time).
     pub fn earliest_in_queue(&self, topic: &str, queue_id: i32) -> Result<Option<i64>> {
         let view = self.queue_view(topic, queue_id)?;
         let mut search = Search { view: &view, units: view.reader(), log: RecordReader::new(self.log()) };
@@ -57,9 +51,6 @@ impl MessageStore {
     /// Store time in milliseconds of the first message of a topic, or of the whole log, that is still there and can be read.
     ///
     /// 4.9.4 finds none in the log unless 8 MiB stand behind it (`DefaultMessageStore.getEarliestMessageTime`); 5.x does.
-    ///
-    /// # Errors
-    /// As [`offset_for_time`](Self::offset_for_time).
     pub fn earliest_time(&self, topic: Option<&str>) -> Result<Option<i64>> {
         let Some(topic) = topic else { return self.earliest_in_log() };
         self.check_topic(topic)?;
@@ -83,9 +74,6 @@ impl MessageStore {
 
     /// Whether a broker would take the message at a queue offset to be on the disk alone, far behind the log's end; `false` where
     /// there is none (`DefaultMessageStore.checkInDiskByConsumeOffset`).
-    ///
-    /// # Errors
-    /// As [`offset_for_time`](Self::offset_for_time).
     pub fn check_in_disk(&self, topic: &str, queue_id: i32, offset: i64, limits: &GetLimits) -> Result<bool> {
         let view = self.queue_view(topic, queue_id)?;
         if !(view.min_offset()..view.max_offset()).contains(&offset) {
@@ -108,19 +96,10 @@ pub trait TimedQueue {
     /// Min and max offset.
     fn bounds(&self) -> (i64, i64);
     /// The unit at a queue offset, or `None` in a hole.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
     /// Store time of a unit's message in milliseconds; `None` where it cannot be read (`CommitLog.pickupStoreTimestamp`).
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     fn store_time(&mut self, unit: Unit) -> Result<Option<i64>>;
     /// Offsets of the file that a time points at, as [`file_by_time`] finds it.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>>;
 }
 
@@ -189,9 +168,6 @@ impl Search<'_> {
 }
 
 /// Java's search, its oddities included: where nothing is found, the unit before the file; 0 at damage.
-///
-/// # Errors
-/// What `queue` returns.
 pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result<i64> {
     let Some((first, end)) = queue.file_by_time(when)? else { return Ok(0) };
     let (min_offset, max_offset) = queue.bounds();
@@ -229,9 +205,6 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
 
 /// Offsets of the first file that was written to at `when` or later, else of what `unlisted` knows behind the files, else of the
 /// last file.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn file_by_time(
     files: &[SegmentFile],
     when: i64,

@@ -26,9 +26,6 @@ pub struct Unlisted {
 
 impl Unlisted {
     /// Lists the records of `log` that start in `[dispatched_to, end)`, but for those of topics that were `removed` since.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn read(log: &Arc<CommitLog>, dispatched_to: u64, end: u64, removed: &RemovedTopics) -> Result<Self> {
         let mut unlisted = Self { log_end: dispatched_to, ..Self::default() };
         let mut walk = LogWalk::new(log.clone(), dispatched_to, end, 0);

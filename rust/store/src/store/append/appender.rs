@@ -66,9 +66,6 @@ impl Appender {
     }
 
     /// As [`open`](Self::open); `watch` is called with the progress of a recovery, and may end it.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); what `watch` returns.
     pub fn open_watched(root: &Path, options: AppendOptions, watch: Watch<'_>) -> Result<Self> {
         let options = options.checked()?;
         let permission = Permission::hold(root, options.file_permission);
@@ -113,9 +110,6 @@ impl Appender {
 
     /// Stores a batch as a producer sends one: its messages are of one queue and stand one behind the other in one file of the
     /// log. Returns where each is.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append).
     pub fn append_batch<R: Rows>(&self, rows: &R, store_ms: Option<i64>) -> Result<Vec<Place>> {
         let mut places = Vec::with_capacity(rows.len());
         self.put(rows, store_ms, 0, true, |place| places.push(place))?;
@@ -235,9 +229,6 @@ impl Appender {
     }
 
     /// As [`clean`](Self::clean), in a situation that need not be the real one.
-    ///
-    /// # Errors
-    /// As [`clean`](Self::clean).
     pub fn clean_in(&self, situation: Situation) -> Result<Cleaned> {
         self.store.retention.run(&*self.store, situation)
     }
@@ -263,9 +254,6 @@ impl Appender {
 
     /// Removes the queues of topics that are not among those `configured` (`cleanUnusedTopic`), but those of the broker itself.
     /// Returns them. Their next offsets are forgotten. Their messages stay in the log until they are old, and are not listed again.
-    ///
-    /// # Errors
-    /// As [`clean_expired_queues`](Self::clean_expired_queues).
     pub fn clean_unused_topics(&self, configured: &BTreeSet<String>) -> Result<Vec<QueueName>> {
         self.store.remove_topics(&|topic| whole_queues::is_unused(topic, configured))
     }
@@ -312,9 +300,6 @@ pub fn missing_end(root: &Path) -> Result<Option<MissingEnd>> {
 /// comes then; queues and index follow. Returns where the log ends now.
 ///
 /// Source: `MappedFileQueue.truncateDirtyFiles`, `AutoSwitchHAService.truncateInvalidMsg`.
-///
-/// # Errors
-/// As [`Appender::open`].
 pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Result<u64> {
     let options = options.checked()?;
     let _lock = StoreLock::acquire(root)?;

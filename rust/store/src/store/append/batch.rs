@@ -32,9 +32,6 @@ impl Batch<'_> {
     }
 
     /// Refuses what a producer could not send as a batch.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`].
     pub fn check<R: Rows>(&self, rows: &R, plan: &Plan, queues: &QueueTable, file_size: u64) -> Result<()> {
         let Some(first) = plan.rows.first().filter(|_| self.is_whole) else { return Ok(()) };
         if let Some(row) = plan.rows.iter().position(|row| row.queue != first.queue) {

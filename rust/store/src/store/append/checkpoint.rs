@@ -32,9 +32,6 @@ pub struct CheckpointWriter {
 
 impl CheckpointWriter {
     /// Opens the checkpoint of the store below `root`, or creates it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
         let is_new = Place::metadata(&path)?.is_none();
@@ -47,9 +44,6 @@ impl CheckpointWriter {
     }
 
     /// Writes what is on the disk by now.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn write(&mut self, flushed: Flushed) -> Result<()> {
         let values = &mut self.values;
         // never back: an earlier flush has vouched for more
@@ -61,9 +55,6 @@ impl CheckpointWriter {
     }
 
     /// Writes this whatever was there before.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn reset(&mut self, flushed: Flushed) -> Result<()> {
         let values = &mut self.values;
         (values.physic_msg_timestamp, values.logics_msg_timestamp) = (flushed.stored_until, flushed.stored_until);
@@ -73,9 +64,6 @@ impl CheckpointWriter {
     }
 
     /// Writes that the log was flushed up to `offset` at most: its end is about to be cut there, as somebody decided.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn lower_end(&mut self, offset: u64) -> Result<()> {
         self.end = self.end.map(|end| FlushedEnd { offset: end.offset.min(offset), ..end });
         self.save()

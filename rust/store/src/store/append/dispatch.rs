@@ -191,9 +191,6 @@ fn place(
 
 impl Writers {
     /// Lists the records that were read, which stand in the log. `failed` is told of an error: part of them may be listed then.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn list_all(&mut self, dispatch: &mut Dispatch, local_ms: i64, failed: impl Fn(&crate::Error)) -> Result<()> {
         let mut from = 0;
         loop {

@@ -37,9 +37,6 @@ struct Waiter {
 
 impl Flusher {
     /// Flushes the store below `root`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn new(root: &Path) -> Result<Self> {
         let checkpoint = Mutex::new(CheckpointWriter::open(root)?);
         Ok(Self { root: root.to_path_buf(), progress: Mutex::default(), checkpoint })
@@ -66,9 +63,6 @@ impl Flusher {
     }
 
     /// Waits until everything is on the disk, and notes that in the checkpoint.
-    ///
-    /// # Errors
-    /// As [`commit`](Self::commit).
     pub fn flush(&self, take: &dyn Fn() -> Result<Written>) -> Result<()> {
         // no flush of others serves this one: it waits for its turn
         self.is_served(u64::MAX, None)?;
@@ -105,9 +99,6 @@ impl Flusher {
     }
 
     /// Fails once a flush or a write has failed.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with that failure.
     pub fn check_failure(&self) -> Result<()> {
         self.check(&self.progress())
     }

@@ -52,9 +52,6 @@ struct IndexFile {
 
 impl IndexWriter {
     /// Goes on in `newest`, name and file, or in a new file.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, Allocated)>) -> Result<Self> {
         let (last_name, file) = newest.unzip();
         let current = file.map(IndexFile::new).transpose()?;
@@ -135,9 +132,6 @@ impl IndexWriter {
     }
 
     /// Puts the entries into the map, as of messages stored at `store_ms`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn write(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         for (n, (hash, physical_offset)) in pending.iter().enumerate() {

@@ -97,9 +97,6 @@ pub struct WantedFile {
 
 impl WantedFile {
     /// Creates it below the store's directory, as whatever stands beside the log's files keeps a broker from starting.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn create(self, root: &Path) -> Result<Allocated> {
         Self::remove_left_over(root);
         Allocated::create(&root.join(NEXT_FILE), self.size)
@@ -114,9 +111,6 @@ impl WantedFile {
 impl LogWriter {
     /// Goes on at `position`, in the file that starts at the offset of `current` or in a new one. Where each append waits for the
     /// disk maps do not pay: each wait takes their pages away.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn new(
         directory: PathBuf,
         file_size: u64,
@@ -182,9 +176,6 @@ impl LogWriter {
     }
 
     /// As [`reserve`](Self::reserve), for so many bytes that are [copied](Self::copy).
-    ///
-    /// # Errors
-    /// As [`reserve`](Self::reserve).
     pub fn reserve_copy(&mut self, bytes: u64) -> Result<()> {
         self.reserved_from = self.ahead.len();
         self.allocate_found()?;
@@ -232,9 +223,6 @@ impl LogWriter {
     }
 
     /// Refuses a new log that the disk has no room for. One that has files can be read, and waits for room.
-    ///
-    /// # Errors
-    /// [`Error::NoRoom`].
     pub fn check_room(&self) -> Result<()> {
         let is_new = self.current.is_none() && self.position == 0;
         match free_bytes(&self.directory).filter(|(_, all)| is_new && *all < self.file_size) {
@@ -267,9 +255,6 @@ impl LogWriter {
     }
 
     /// Takes a file that was created meanwhile, or discards it where it is no longer wanted.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn take_ahead(&mut self, next: WantedFile, file: Allocated) -> Result<()> {
         if self.wanted() != Some(next) {
             file.discard();
@@ -304,18 +289,12 @@ impl LogWriter {
     }
 
     /// Goes on in the next file unless this one has room for so many bytes.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn begin(&mut self, size: u64) -> Result<()> {
         let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         if has_room(end.saturating_sub(self.position), size) { Ok(()) } else { self.roll(end) }
     }
 
     /// Makes room for a record and gives its offset, and the buffer that it is to be appended to.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     #[inline]
     pub fn place(&mut self, size: u32) -> Result<(u64, &mut Vec<u8>)> {
         self.begin(size.into())?;
@@ -379,9 +358,6 @@ impl LogWriter {
 
     /// Takes records of another log as they are, at the same offset and within one file; `last` is that of the last one. The blank
     /// that ends a file may follow it, whole.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
     pub fn copy(&mut self, bytes: &[u8], last: Option<u64>) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());

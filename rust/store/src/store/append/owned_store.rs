@@ -45,9 +45,6 @@ pub(super) struct Open {
 
 impl OwnedStore {
     /// The store below `root`, which this process has locked.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub(super) fn new(root: &Path, options: AppendOptions, open: Open) -> Result<Self> {
         Ok(Self {
             root: root.to_path_buf(),

@@ -193,9 +193,6 @@ impl QueueTable {
     }
 
     /// Creates the files for what was planned.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn reserve(&mut self) -> Result<()> {
         let planned = std::mem::take(&mut self.planned);
         let reserved = planned.iter().try_for_each(|number| self.queues[*number as usize].reserve());
@@ -213,9 +210,6 @@ impl QueueTable {
     }
 
     /// Adds the unit of the next message of the queue of that number, whose file need not be there.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn append(&mut self, number: u32, unit: Unit) -> Result<()> {
         self.queues[number as usize].plan();
         self.queues[number as usize].reserve()?;
@@ -224,9 +218,6 @@ impl QueueTable {
     }
 
     /// Begins a queue anew, as that of a topic that was deleted and made again: its next message gets offset 0.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn restart(&mut self, number: u32) -> Result<()> {
         self.cut(number, 0)?;
         let (topic, queue_id) =
@@ -237,36 +228,24 @@ impl QueueTable {
     }
 
     /// Forgets the units of a queue from `offset` on.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn cut(&mut self, number: u32, offset: i64) -> Result<()> {
         self.unsynced.push(number);
         self.queues[number as usize].cut(offset)
     }
 
     /// Goes to `offset` in a queue, over messages that are gone, as [`QueueWriter::fill`] does.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn fill(&mut self, number: u32, offset: i64, log_file: i64) -> Result<()> {
         self.unsynced.push(number);
         self.queues[number as usize].fill(offset, log_file)
     }
 
     /// Goes to `offset` in a queue, over messages that are gone and were its last ones, as [`QueueWriter::leave_out`] does.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn leave_out(&mut self, number: u32, offset: i64, log_file: i64, tail: Unit) -> Result<()> {
         self.unsynced.push(number);
         self.queues[number as usize].leave_out(offset, log_file, tail)
     }
 
     /// Hands all units to the operating system, and shows them to those who read.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn write(&mut self) -> Result<()> {
         for number in self.pending.drain(..) {
             let queue = &mut self.queues[number as usize];

@@ -91,9 +91,6 @@ impl QueueWriter {
     }
 
     /// Finds room for the planned messages. What stays unused is all zero, which means empty.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn reserve(&mut self) -> Result<()> {
         let needed = (self.next_offset as u64 + std::mem::take(&mut self.planned)) * UNIT;
         while self.allocated_to < needed {
@@ -136,9 +133,6 @@ impl QueueWriter {
     }
 
     /// Forgets the units from `offset` on: zeroes are behind what remains, later files are removed.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn cut(&mut self, offset: i64) -> Result<()> {
         self.write()?;
         self.close_file();
@@ -173,17 +167,11 @@ impl QueueWriter {
     /// in the file of the log that begins at `log_file`.
     ///
     /// A broker removes a file of a queue by what its last unit says, so that one must not lead before the log.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn fill(&mut self, offset: i64, log_file: i64) -> Result<()> {
         self.fill_up(offset, log_file, None)
     }
 
     /// As [`fill`](Self::fill), where the messages before `offset` are the queue's last ones: `tail` is the last unit.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn leave_out(&mut self, offset: i64, log_file: i64, tail: Unit) -> Result<()> {
         self.fill_up(offset, log_file, Some(tail))
     }

@@ -27,9 +27,6 @@ impl Appender {
 
     /// Where to compare the copy with its log from, up to `end`: at a record, so that two logs differ in the first bytes if they
     /// differ before it; `most` bytes at most, unless the record is longer.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn compare_from(&self, end: u64, most: u64) -> Result<u64> {
         let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
         last_records(&log, end, most).map(|from| from.max(log.min_offset().min(end)))
@@ -94,9 +91,6 @@ impl Appender {
 impl Appender {
     /// Removes queues that the master has no more, each with the offset that its next message would have: one that went on is left.
     /// Returns them.
-    ///
-    /// # Errors
-    /// As [`list`](Self::list).
     pub fn remove_ended_queues(&self, ended: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
         self.store.remove_ended(ended)
     }

@@ -62,9 +62,6 @@ pub fn create_root(root: &Path) -> Result<()> {
 }
 
 /// Opens the files of the store below `root`, which this process has locked.
-///
-/// # Errors
-/// As [`Appender::open`](super::Appender::open).
 pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     for name in DIRECTORIES {
         create_directories(&root.join(name))?;
@@ -88,9 +85,6 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
 }
 
 /// Refuses a store that is kept in files, too, that would be left behind, before a byte of it is written.
-///
-/// # Errors
-/// [`Error::Unsupported`].
 pub fn refuse_other_kinds(root: &Path) -> Result<()> {
     if place::is_file(&root.join("consumequeue").join("CURRENT"))? {
         return Err(unsupported(

@@ -30,9 +30,6 @@ impl Appender {
     }
 
     /// As [`append_batch`](Self::append_batch), but never waits for the disk: see [`append_unsynced`](Self::append_unsynced).
-    ///
-    /// # Errors
-    /// As [`append_unsynced`](Self::append_unsynced).
     pub fn append_batch_unsynced<R: Rows>(
         &self,
         rows: &R,

@@ -42,9 +42,6 @@ impl Bound {
 
     /// Asks all queues of the store: behind the record that any of them lists last. Where there are no queues, a file is
     /// whole once the next one has begun.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn refresh(&mut self, store: &MessageStore) -> Result<()> {
         let store = store.reopened(Io::Pread)?;
         self.by_queues = store.queue_kind() == QueueKind::Files;
@@ -75,9 +72,6 @@ impl Bound {
     }
 
     /// Asks the queues of `records`, the first of which stands at `start`: those before one that its queue lists are whole.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn raise(&mut self, bytes: &[u8], records: &[RecordAt], start: u64) -> Result<()> {
         let end = |record: &RecordAt| start + u64::from(record.at) + u64::from(record.layout.total);
         let to = self.to;

@@ -35,9 +35,6 @@ enum Found {
 
 impl LogFollow {
     /// Follows the log of `store` from its first record.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn new(store: &MessageStore) -> Result<Self> {
         Ok(Self {
             place: LogPlace::at_start_of(store)?,
@@ -61,9 +58,6 @@ impl LogFollow {
     }
 
     /// Starts behind the last whole record.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn from_end(mut self) -> Result<Self> {
         const LOOKS: usize = 3;
         self.place.position = self.place.position.max(self.place.bound.to());
@@ -118,9 +112,6 @@ impl LogFollow {
     }
 
     /// Reads the next block; `false` where there is nothing new by now.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.is_settling = false;

@@ -62,9 +62,6 @@ pub struct LogPlace {
 
 impl LogPlace {
     /// Before the first record of the log of `store`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub(super) fn at_start_of(store: &MessageStore) -> Result<Self> {
         let store = store.reopened(Io::Pread)?;
         let mut bound = Bound::new(&store);

@@ -43,9 +43,6 @@ pub struct IndexRepair {
 impl IndexRepair {
     /// Keeps the files that were flushed, unless all is to be made anew; the new ones are named after `local_ms`, and take the
     /// places of the others at the end.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn open(store: &MessageStore, options: &AppendOptions, extent: Extent, local_ms: i64) -> Result<Self> {
         let (directory, rebuilt) = (store.root().join("index"), store.root().join(REBUILT));
         let _ = fs::remove_dir_all(&rebuilt); // of a recovery that was ended
@@ -77,9 +74,6 @@ impl IndexRepair {
     }
 
     /// Puts the keys of a record.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let offset = message.physical_offset();
         // a broker indexes half messages, but none that were rolled back
@@ -118,17 +112,11 @@ impl IndexRepair {
     }
 
     /// Puts what was gathered into the file.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn write(&mut self) -> Result<()> {
         self.writer.write(self.store_ms, self.local_ms)
     }
 
     /// Waits until all is on the disk, and puts the new files in place. Returns the store time up to which full files hold it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn finish(&mut self) -> Result<i64> {
         self.write()?;
         let mut unsynced = Unsynced::default();
@@ -149,9 +137,6 @@ impl IndexRepair {
 }
 
 /// Gives the room of files that are built again back before they are: where the disk has none for both.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn give_back(store: &MessageStore, extent: Extent) -> Result<()> {
     let _ = fs::remove_dir_all(store.root().join(REBUILT));
     let files = IndexFile::list(&store.root().join("index"))?;

@@ -33,9 +33,6 @@ pub fn damaged(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
 }
 
 /// Where the last record ends that ends at `at` or before; the start of the file that holds `at` where none does.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
     let Some(index) = log.segments().find(at.min(log.segments().end().saturating_sub(1))) else { return Ok(at) };
     let base = log.segments().files()[index].base;
@@ -52,9 +49,6 @@ pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
 
 /// Where a record begins that stands before `end` of a log: the first one of the last `most` bytes, or the last one if it is longer;
 /// where there is none in its file, or these reach over that, the start of a file.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     let files = log.segments().files();
     let Some(index) = end.checked_sub(1).and_then(|last| log.segments().find(last)) else { return Ok(end) };
@@ -72,9 +66,6 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
 
 /// Has the log go on in a file behind its first one, whose end RocketMQ takes for the place of what is lost; `end` is where it ends, and its
 /// files have `size` bytes. Blank records fill what stands between. Returns where it goes on.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     if end > size {
         return Ok(end);
@@ -124,9 +115,6 @@ pub fn remove_in_place_of_files(directory: &Path, end: u64) -> Result<()> {
 }
 
 /// Makes `end` the end of the log: zeroes behind it, later files removed. Returns how many bytes had been written there.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
     let files = log.segments().files();
     let mut cut = 0;

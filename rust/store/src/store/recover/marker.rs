@@ -8,17 +8,11 @@ use std::path::Path;
 const BEGUN: &str = "recovery.begun";
 
 /// Whether a recovery began and did not end.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn is_begun(root: &Path) -> Result<bool> {
     place::exists(&root.join(BEGUN))
 }
 
 /// Notes that the next start is to recover all of the store.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn begin(root: &Path) -> Result<()> {
     let path = root.join(BEGUN);
     disk::call(Call::Create, &path, || permission::create(&path))?;
@@ -26,9 +20,6 @@ pub fn begin(root: &Path) -> Result<()> {
 }
 
 /// Notes that it has ended.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn remove(root: &Path) -> Result<()> {
     if is_begun(root)? {
         disk::remove_file(&root.join(BEGUN))?;

@@ -112,9 +112,6 @@ impl Display for MissingEnd {
 
 impl MessageStore {
     /// Has whoever walks the log hear of an end that was flushed and is not there. Looks once.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn look_at_end(&self) -> Result<()> {
         if self.log().lost_end().is_some() {
             return Ok(());
@@ -129,9 +126,6 @@ impl MessageStore {
     }
 
     /// As [`pinned_behind`](Self::pinned_behind), with the queues of an end that is lost.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn pinned(self) -> Result<Self> {
         self.look_at_end()?;
         let lost = self.log().lost_end().flatten().map_or(0, |lost| lost.end);

@@ -64,9 +64,6 @@ struct State {
 impl QueueRepair {
     /// Compares `queues`, all there are; `table` is empty and knows where they belong. A queue whose files are not of
     /// `file_size` lags.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn new(log: Arc<CommitLog>, mut table: QueueTable, queues: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
         let mut states = Vec::with_capacity(queues.len());
         for queue in queues {
@@ -84,9 +81,6 @@ impl QueueRepair {
     }
 
     /// Lists `lagging` queues anew, and no other; their files are removed. The walk must begin with the log.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn anew(log: Arc<CommitLog>, table: QueueTable, directory: &Path, lagging: HashSet<QueueName>) -> Result<Self> {
         for (topic, queue_id) in &lagging {
             let path = directory.join(topic).join(queue_id.to_string());
@@ -129,9 +123,6 @@ impl QueueRepair {
     }
 
     /// Whether a record may be of its queue: its unit leads to it, or is none yet. A half message is in none.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
         if !message.layout().is_dispatched() {
             return Ok(true);
@@ -147,9 +138,6 @@ impl QueueRepair {
     }
 
     /// Compares the record's unit with what is there, and lists it in the further queues that it names.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let Some(topic) = topic_with_place(message) else {
             // one bit of a number that no checksum guards makes it negative
@@ -323,17 +311,11 @@ impl QueueRepair {
     }
 
     /// Hands what was written to the operating system.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn write(&mut self) -> Result<()> {
         self.table.write()
     }
 
     /// Cuts units that lead behind `end` of the log, and waits until all is on the disk. Returns the queues that lag.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn finish(&mut self, end: u64) -> Result<HashSet<QueueName>> {
         self.table.write()?;
         let mut lagging = HashSet::new();

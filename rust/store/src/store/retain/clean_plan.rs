@@ -48,9 +48,6 @@ pub struct InUse {
 impl CleanPlan {
     /// Plans a run over the store below `root`, with so many files of the log at most. What lists them is looked at where the
     /// log begins behind `cleaned_to` then.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn new(root: &Path, in_use: &InUse, cleaned_to: u64, mut log: impl FnMut(&[i64]) -> usize) -> Result<Self> {
         let segments = Segments::list(&[root.join("commitlog")])?;
         let written = segments.files().partition_point(|file| file.base < in_use.position);

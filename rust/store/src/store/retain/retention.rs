@@ -71,18 +71,12 @@ pub trait Owner {
     /// [`Error::NotWritable`] where the store is closed, or nothing may be written any more.
     fn in_use(&self) -> Result<InUse>;
     /// Waits until all that was written is on the disk.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     fn flush(&self) -> Result<()>;
     /// Called for each file before it goes: whoever asks from now on does not find it any more.
     fn removing(&self, _path: &Path) {}
     /// Called between two files.
     fn pause(&self) {}
     /// Called once files are gone.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     fn cleaned(&self) -> Result<()> {
         Ok(())
     }
@@ -111,9 +105,6 @@ impl Retention {
     }
 
     /// Refuses messages while the disk is too full.
-    ///
-    /// # Errors
-    /// [`Error::NotWritable`].
     #[inline]
     pub fn check_writable(&self) -> Result<()> {
         match self.too_full.load(Ordering::Relaxed) {
@@ -172,9 +163,6 @@ impl Retention {
     }
 
     /// Does what is due at `clock`; nothing while another run is on its way.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
     pub fn tick(&self, owner: &dyn Owner, clock: Clock) -> Result<()> {
         let Some(options) = &self.options else { return Ok(()) };
         let Ok(mut runner) = self.runner.try_lock() else { return Ok(()) };

@@ -18,9 +18,6 @@ pub type QueueName = (String, i32);
 const OPERATION_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
 
 /// Whether all messages of a queue are gone from a log that begins at `min_offset`. One without a message was made just now.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn is_expired(queue: &ConsumeQueue, min_offset: u64) -> Result<bool> {
     // `delayOffset.json` has offsets in these queues, which must not begin anew
     if queue.topic() == DELAY_TOPIC {
@@ -44,9 +41,6 @@ pub fn remove_files(queue: &ConsumeQueue) -> Result<()> {
 }
 
 /// Removes the directory of a queue whose files are gone, and that of its topic where it was the last one.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn remove_directory(queue: &ConsumeQueue) -> Result<()> {
     for directory in queue.directory().ancestors().take(2) {
         // what a stray file keeps stays

@@ -17,9 +17,6 @@ use crate::store::pull::{Pull, PullSource, Taken, behind_file};
 use std::sync::Arc;
 
 /// Pulls from `queue`; records go to `out`.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn get_message<F: PullFilter + ?Sized>(
     (log, queue): (&LiveLog, &LiveQueue),
     offset: i64,

@@ -45,9 +45,6 @@ impl LiveIndex {
     }
 
     /// Messages of a topic with a key, the newest, stored from `begin` to `end` in milliseconds.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn query(
         &self,
         log: &LiveLog,

@@ -72,9 +72,6 @@ impl Live {
     }
 
     /// The record at an offset of the log, or `None` where none stands there.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn record(&self, physical_offset: u64) -> Result<Option<LiveRecord>> {
         self.parts.log.record(physical_offset)
     }
@@ -86,9 +83,6 @@ impl Live {
     }
 
     /// The file that holds the log's byte at `offset`, for who sends its bytes as they are; `None` where it is gone.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn log_file(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         self.parts.log.file_of(offset)
     }
@@ -104,25 +98,16 @@ impl Live {
     }
 
     /// Store time of a message in milliseconds; -1 where there is none.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn store_time(&self, queue: &LiveQueue, offset: i64) -> Result<i64> {
         time::store_time(&self.parts.log, queue, offset)
     }
 
     /// Store time of the message at the min offset of a queue, in milliseconds; -1 where there is none.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn earliest_in_queue(&self, queue: &LiveQueue) -> Result<i64> {
         self.store_time(queue, queue.min_offset())
     }
 
     /// Store time of the earliest of these messages over all queues of a topic, in milliseconds; -1 without one.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn earliest_in_topic(&self, topic: &str) -> Result<i64> {
         let times =
             self.queues_of(topic).iter().map(|queue| self.earliest_in_queue(queue)).collect::<Result<Vec<_>>>()?;
@@ -130,9 +115,6 @@ impl Live {
     }
 
     /// The offset in a queue for a store time in milliseconds, by the rule of 4.9.4.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn offset_for_time(&self, queue: &LiveQueue, when: i64) -> Result<i64> {
         time::offset_for_time(&self.parts.log, queue, when)
     }
@@ -140,17 +122,11 @@ impl Live {
     /// Store time of the first message of the log that is still there, in milliseconds; -1 without one.
     ///
     /// 4.9.4 finds none unless 8 MiB stand behind it; 5.x does.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn earliest_store_time(&self) -> Result<i64> {
         time::earliest_in_log(&self.parts.log)
     }
 
     /// Messages of a topic under the hash of a key, the newest, stored from `begin` to `end` in milliseconds: 64 at most.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn query(&self, topic: &str, key: &str, max_messages: usize, begin: i64, end: i64) -> Result<KeyFound> {
         self.parts.index.query(&self.parts.log, (topic, key), max_messages, begin, end)
     }
@@ -186,9 +162,6 @@ impl Live {
     }
 
     /// Moves the min offsets of all queues on to where the log begins.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub(crate) fn correct_min_offsets(&self) -> Result<()> {
         let log_start = self.parts.log.min_offset();
         self.parts.queues.all().iter().try_for_each(|queue| queue.begin_at(log_start))

@@ -81,17 +81,11 @@ impl LiveLog {
     }
 
     /// The file that holds the byte at `offset`, or `None` where it is gone.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset)
     }
 
     /// The record at `offset`, or `None` where none is published.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn record(&self, offset: u64) -> Result<Option<LiveRecord>> {
         let end = self.end();
         if offset.saturating_add(MIN_LEN as u64) > end {
@@ -107,9 +101,6 @@ impl LiveLog {
     }
 
     /// Store time of the record of `len` bytes at `offset`, -1 where there is none.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn store_time(&self, offset: i64, len: i32) -> Result<i64> {
         let (Ok(offset), Ok(len)) = (u64::try_from(offset), usize::try_from(len)) else { return Ok(-1) };
         if offset.saturating_add(len as u64) > self.end() {

@@ -84,9 +84,6 @@ impl LiveQueue {
     }
 
     /// The unit at a queue offset, or `None` outside of the queue and in a hole.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn unit(&self, offset: i64) -> Result<Option<Unit>> {
         let (min, max) = self.bounds();
         if !(min..max).contains(&offset) {
@@ -97,9 +94,6 @@ impl LiveQueue {
     }
 
     /// The file that holds the unit at a queue offset of 0 or more, or `None` where it is gone.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     #[inline]
     pub fn file_of(&self, offset: i64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset as u64 * UNIT)
@@ -116,9 +110,6 @@ impl LiveQueue {
     }
 
     /// Its files as they are listed now.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn listed(&self) -> Result<ConsumeQueue> {
         ConsumeQueue::list(&self.topic, self.queue_id, self.files.directory())
     }
@@ -133,17 +124,11 @@ impl LiveQueue {
     }
 
     /// Moves the min offset on to the first unit whose record stands at `log_start` or behind; lets go what was removed.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn begin_at(&self, log_start: u64) -> Result<()> {
         self.begin_in(&self.listed()?, log_start)
     }
 
     /// As [`begin_at`](Self::begin_at), in files that were listed.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
     pub fn begin_in(&self, listed: &ConsumeQueue, log_start: u64) -> Result<()> {
         let max_offset = self.max_offset();
         let first = listed.lower_bound(log_start, max_offset)?;

@@ -63,9 +63,6 @@ impl MapCache {
     }
 
     /// The file that holds the byte at `offset`, or `None` where it is gone.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     #[inline]
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         let base = offset - offset % self.file_size;

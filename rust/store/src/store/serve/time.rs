@@ -8,9 +8,6 @@ use crate::format::consume_queue::Unit;
 use crate::store::time_search::{TimedQueue, file_by_time, nearest};
 
 /// Milliseconds; -1 where there is no such message.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> {
     match queue.unit(offset)?.filter(Unit::is_message) {
         Some(unit) => log.store_time(unit.physical_offset, unit.size),
@@ -19,17 +16,11 @@ pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> 
 }
 
 /// The offset of the message nearest to a time in milliseconds, within the file that its modification time points at.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn offset_for_time(log: &LiveLog, queue: &LiveQueue, when: i64) -> Result<i64> {
     nearest(&mut Timed { log, queue, bounds: queue.bounds() }, when, log.min_offset() as i64)
 }
 
 /// Store time of the first message of the log that is still there, in milliseconds; -1 without one.
-///
-/// # Errors
-/// [`crate::Error::Io`].
 pub fn earliest_in_log(log: &LiveLog) -> Result<i64> {
     let record = log.record(log.min_offset())?;
     Ok(record.as_ref().and_then(|record| record.message()).map_or(-1, |message| message.store_timestamp()))

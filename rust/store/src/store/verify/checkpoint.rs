@@ -19,9 +19,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) type Found = Option<Result<Checkpoint, String>>;
 
 /// Reads it: before the log is, as a broker that runs goes on with both.
-///
-/// # Errors
-/// [`Error::Io`].
 pub(super) fn find(store: &MessageStore) -> Result<Found> {
     match place::read(&store.root().join(NAME), FILE_SIZE as u64) {
         Ok(page) => Ok(page.map(|page| Checkpoint::decode(&page).map_err(|malformed| malformed.to_string()))),

@@ -24,9 +24,6 @@ pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
 
 impl MessageStore {
     /// Checks the store; `crc` with every body.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`], what `watch` returns.
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport { aborted: self.has_abort()?, notes: self.notes(), ..VerifyReport::default() };
         let index = self.index_files()?;
