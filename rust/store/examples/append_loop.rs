@@ -3,7 +3,7 @@
 //!
 //! `append_loop many|singly|bare DIR COUNT BODY` makes and removes a store below DIR and prints a JSON line: name, rows, seconds.
 //! Nothing waits for the disk.
-use rmqfast_store::file::{Allocated, Mapped};
+use rmqfast_store::file::{AllocatedFile, AppendFile};
 use rmqfast_store::format::message::MIN_LEN;
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_store::{Error, Result};
@@ -54,7 +54,7 @@ fn append(root: &Path, count: usize, body: usize, a_call: usize) -> Result<f64> 
 /// Copies as many bytes as an indexed store of the messages takes.
 fn bare(root: &Path, bytes: u64) -> Result<f64> {
     let mut files: Vec<_> = (0..bytes.div_ceil(FILE)).map(|n| file(root, n)).collect::<Result<_>>()?;
-    let pages: Vec<_> = files.iter().map(Mapped::pages).collect();
+    let pages: Vec<_> = files.iter().map(AppendFile::pages).collect();
     let (written, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -81,8 +81,8 @@ fn bare(root: &Path, bytes: u64) -> Result<f64> {
     })
 }
 
-fn file(root: &Path, number: u64) -> Result<Mapped> {
-    Mapped::new(Allocated::create(&root.join(format!("{:020}", number * FILE)), FILE)?)
+fn file(root: &Path, number: u64) -> Result<AppendFile> {
+    AppendFile::new(AllocatedFile::create(&root.join(format!("{:020}", number * FILE)), FILE)?)
 }
 
 /// A message as a producer sends it: its properties are TAGS, KEYS, UNIQ_KEY and WAIT.

@@ -87,7 +87,7 @@ fn copy(maps: &[Segment]) -> u64 {
     let mut out = vec![0_u8; 1 << 20];
     let mut bytes = 0;
     for segment in maps {
-        for block in segment.mapped().unwrap_or_default().chunks_exact(out.len()) {
+        for block in segment.map().unwrap_or_default().chunks_exact(out.len()) {
             out.copy_from_slice(block);
             bytes += black_box(&out).len() as u64;
         }
@@ -101,7 +101,7 @@ fn bare(maps: &[Segment], with_body: bool) -> u64 {
     let mut rows = 0;
     let mut out: Vec<u8> = Vec::with_capacity(KEPT + (1 << 16));
     for segment in maps {
-        let bytes = segment.mapped().unwrap_or_default();
+        let bytes = segment.map().unwrap_or_default();
         let mut at = 0;
         while let Ok(Item::Message(layout)) = Layout::decode(&bytes[at..]) {
             let next = at + layout.total as usize;

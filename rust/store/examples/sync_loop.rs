@@ -2,7 +2,7 @@
 //! as theirs were on average, and waits once for each.
 //!
 //! `sync_loop DIR THREADS MESSAGES BODY` makes and removes files below DIR and prints a JSON line for each: name, rows, seconds.
-use rmqfast_store::file::Allocated;
+use rmqfast_store::file::AllocatedFile;
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::{Error, Result};
@@ -55,7 +55,7 @@ fn report(name: &str, rows: usize, root: &Path, work: impl FnOnce(&Path) -> Resu
 
 fn bare(root: &Path, group: usize, messages: usize, body: usize) -> Result<()> {
     eprintln!("groups of {group}");
-    let file = Allocated::create(&root.join("log"), FILE)?;
+    let file = AllocatedFile::create(&root.join("log"), FILE)?;
     let bytes = vec![7; group * (body + OVERHEAD)];
     for n in 0..messages.div_ceil(group) {
         file.write(&bytes, (n * bytes.len()) as u64)?;

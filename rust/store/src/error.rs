@@ -2,10 +2,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the store crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong above the pure formats.
+/// The errors of this crate, but for those of the pure formats ([`crate::format::malformed`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -40,7 +39,6 @@ pub enum Error {
     Unsupported {
         /// The file or directory that shows the kind.
         path: PathBuf,
-        /// What it is and what to do instead.
         reason: String,
     },
     /// A name that does not exist; `near` holds those that look alike.
@@ -49,50 +47,42 @@ pub enum Error {
         what: &'static str,
         /// The name that was asked for.
         name: String,
-        /// Names like it that do exist.
         near: Vec<String>,
     },
     /// A filter expression that does not parse.
     #[error("{reason} at position {position} of {expression:?}")]
     Expression {
         expression: String,
-        /// Where, in characters from 0.
+        /// In characters, from 0.
         position: usize,
-        /// What was found and what was expected.
         reason: String,
     },
     /// An argument out of range.
     #[error("{what}: expected {expected}, got {got}")]
-    Invalid {
-        what: &'static str,
-        /// What it may be.
-        expected: String,
-        got: String,
-    },
+    Invalid { what: &'static str, expected: String, got: String },
     /// A store that somebody else owns.
     #[error("{path}: {reason}", path = path.display())]
     Busy {
-        /// The file that shows it.
         path: PathBuf,
-        /// Who or what, and the next step.
+        /// The owner, and the next step.
         reason: String,
     },
     /// A store that takes no messages: it is closed, its disk is too full, or a write or a flush has failed.
     #[error("{path}: {reason}", path = path.display())]
     NotWritable {
         path: PathBuf,
-        /// Why, and the next step.
+        /// The cause, and the next step.
         reason: String,
     },
     /// A store that was closed is asked for something.
     #[error("{path}: the store is closed", path = path.display())]
     Closed { path: PathBuf },
-    /// A scan or a tail is asked by the thread that works at it, from the handler of a signal.
+    /// The handler of a signal called a scan or tail that the same thread is already running.
     #[error(
         "{what} is at work in this thread, which a signal interrupted; have the handler set a flag, and ask afterwards"
     )]
     InUse { what: &'static str },
-    /// Messages that are stored, but that the disk did not take in time: to append them again would store them twice.
+    /// Messages are stored but were not flushed in time. Appending them again would store them twice.
     #[error("{path}: stored before offset {position}, but not on the disk in time", path = path.display())]
     FlushTimeout {
         path: PathBuf,
@@ -129,8 +119,8 @@ impl Error {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
 
-    /// A file of an open store that another process has changed: nothing may follow what stands there.
-    pub fn harmed(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Self {
+    /// The error for a file of an open store that another process has changed: no append may follow.
+    pub fn changed_by_another(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Self {
         let reason = format!(
             "another process has changed the file: {what}; nothing is appended any more. Close the store, and open it again: that \
              recovers what is left, or says what is lost"
@@ -138,17 +128,15 @@ impl Error {
         Self::NotWritable { path: path.as_ref().to_path_buf(), reason }
     }
 
-    /// Whether a file or a directory is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether the operating system has no such call.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
 
-    /// Whether a disk has no room left, or this user may take no more of it.
+    /// Whether the disk or the user's quota is full.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
@@ -169,7 +157,7 @@ impl Error {
     }
 }
 
-/// What [`Error::NoRoom`] says beside the path.
+/// The text of [`Error::NoRoom`] behind the path.
 pub fn no_room(needed: u64, free: u64) -> String {
     format!(
         "expected room for a file of the commit log, {needed} bytes, got {free} that are free; with a smaller \

@@ -8,7 +8,7 @@ use rmqfast_remoting::Command;
 use rmqfast_remoting::code::response;
 use rmqfast_store::format::cursor::i64_at;
 use rmqfast_store::format::message::Message;
-use rmqfast_store::format::named::Named;
+use rmqfast_store::format::properties::KnownProperties;
 use rmqfast_store::scan::row::Row;
 
 /// The status of a pull's answer.
@@ -71,7 +71,7 @@ pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index:
 ///
 /// Source: `MultiDispatch`.
 fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
-    let names = Named::of(message.properties()).multi_dispatch.unwrap_or_default();
+    let names = KnownProperties::of(message.properties()).multi_dispatch.unwrap_or_default();
     names.split(|byte| *byte == b',').any(|other| other == name.as_bytes())
 }
 

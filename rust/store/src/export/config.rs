@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How far the delay topic was delivered.
+/// The offsets up to which a broker has delivered the delay topic.
 const DELAY_OFFSETS: &str = "delayOffset.json";
 /// Queues of the delay topic, one for each level of a broker as it ships.
 const DELAY_QUEUES: i32 = 18;
 
-/// Writes `config/topics.json` with the topics that were asked for, or all; entries of the store's own where it has them.
-/// With the delay topic goes how far it was delivered, or a broker would deliver all of it once more. Returns the files.
+/// Writes `config/topics.json` with the topics in `asked`, or all of them, and returns the files written. Takes the store's own entries
+/// where there are any. Copies the delay topic's delivered offsets, too, or a broker would deliver all of it again.
 pub fn write(store: &MessageStore, lists: &Lists, asked: Option<&[String]>, root: &Path) -> Result<Vec<PathBuf>> {
     let directory = root.join("config");
     fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;
@@ -43,8 +43,7 @@ fn topics(store: &MessageStore, lists: &Lists, asked: Option<&[String]>) -> Valu
     let configured = config.get("topicConfigTable").and_then(Value::as_object).cloned().unwrap_or_default();
     let is_asked = |name: &str| asked.is_none_or(|asked| asked.iter().any(|topic| topic == name));
     let mut table: Map<String, Value> = configured.into_iter().filter(|(name, _)| is_asked(name)).collect();
-    let made = lists.topics().map(str::to_owned).chain(asked.into_iter().flatten().cloned());
-    for name in made {
+    for name in lists.topics().map(str::to_owned).chain(asked.into_iter().flatten().cloned()) {
         if !table.contains_key(&name) {
             let entry = entry(&name, lists);
             table.insert(name, entry);
@@ -57,7 +56,7 @@ fn topics(store: &MessageStore, lists: &Lists, asked: Option<&[String]>) -> Valu
     config
 }
 
-/// What a broker has for a topic that was made by hand, with as many queues as the store has.
+/// The entry that a broker writes for a topic created by hand, with as many queues as the store has.
 fn entry(name: &str, lists: &Lists) -> Value {
     let last = lists.bounds().get(name).and_then(|queues| queues.keys().max().copied()).unwrap_or(0);
     let least = if name == DELAY_TOPIC { DELAY_QUEUES } else { 1 };

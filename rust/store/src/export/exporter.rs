@@ -1,4 +1,4 @@
-//! Exports messages: walks over those that are asked for, and writes each into a new store.
+//! Exports messages: reads those that a request selects and writes each into a new store.
 use super::lists::Lists;
 use super::partial::{Partial, refuse_within};
 use super::syncer::Syncer;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// Bytes of the log that are read at a time.
 const BLOCK_LEN: usize = 512 << 10;
-/// Bytes of the log after which `watch` is called at the latest.
+/// Bytes of the log between two calls of `watch`, at most.
 const PIECE: u64 = 64 << 20;
-/// Bytes that are written before they are waited for.
+/// Bytes that are written between two flushes.
 const SYNC_EVERY: u64 = 128 << 20;
 
 #[derive(Clone, Debug, Default)]
@@ -32,19 +32,18 @@ pub struct ExportReport {
     pub bytes: u64,
     /// Files of the new store.
     pub files: u64,
-    /// Records that have a place in a queue, but that no queue lists.
+    /// Records of a queue that no consume queue lists.
     pub unlisted: u64,
     pub index_entries: u64,
-    /// What could not be read, and is not there.
+    /// The places that could not be read; their messages are missing from the export.
     pub damage: DamageLog,
 }
 
-/// Makes a store at `out` of what `request` asks for. Every body is checked against its CRC: with a damaged one a broker that
-/// recovers would cut the log. `watch` is called with how many bytes of the log were read.
+/// Writes the messages that `request` selects into a new store at `out`. Every body is checked against its CRC, since a recovering
+/// broker cuts its log at a damaged one. Calls `watch` with the bytes of the log read so far and in all.
 ///
 /// # Errors
-/// [`Error::Invalid`] for an `out` that is there, or sizes that a record does not fit; [`Error::Unknown`] for a topic;
-/// [`Error::Io`]; what `watch` returns. Then there is nothing at `out`.
+/// [`Error::Invalid`] for an `out` that exists, or file sizes smaller than a record. After any error nothing is left at `out`.
 pub fn export(
     store: &MessageStore,
     request: &ScanRequest,
@@ -53,11 +52,11 @@ pub fn export(
     watch: Watch<'_>,
 ) -> Result<ExportReport> {
     let options = options.checked()?;
-    // the columns say what else of a record is looked at: nothing
+    // No columns: the record is copied as it is, so nothing of it has to be parsed.
     let request = Arc::new(ScanRequest { columns: Vec::new(), verify_crc: true, ..request.clone() });
     let mut plan = Plan::new(store, &request, None)?;
     plan.cut(PIECE, 1)?;
-    // before anything is made
+    // Before anything is created.
     refuse_within(store, out)?;
     let partial = Partial::create(out)?;
     let mut exporter = Exporter::new(store, partial.path(), options)?;
@@ -67,10 +66,21 @@ pub fn export(
     Ok(report)
 }
 
+/// The file sizes of `store`, so that the same broker opens its export, and RocketMQ's defaults where it has no files.
+pub fn sizes_of(store: &MessageStore) -> Result<AppendOptions> {
+    let mut sizes = AppendOptions::default();
+    sizes.file_size = store.log_file_size()?.unwrap_or(sizes.file_size);
+    sizes.queue_file_size = store.queue_file_size()?.unwrap_or(sizes.queue_file_size);
+    if let Some((slots, entries)) = store.index_files()?.iter().find_map(|file| file.geometry) {
+        (sizes.index_slots, sizes.index_entries) = (slots, entries);
+    }
+    Ok(sizes)
+}
+
 struct Exporter {
     log: LogWriter,
     lists: Lists,
-    /// Where the log that is read ended when its queues were looked at: a broker may go on writing.
+    /// End of the source log when its queues were listed. A broker may still append; later messages are left out.
     end: u64,
     syncer: Syncer,
     since_sync: u64,
@@ -85,7 +95,7 @@ impl Exporter {
             fs::create_dir(&directory).map_err(|e| Error::io(&directory, e))?;
         }
         Ok(Self {
-            // not at 0: see the module
+            // Not at 0: the module `export` says why.
             log: LogWriter::new(root.join("commitlog"), options.file_size, options.file_size, None, true)?,
             lists: Lists::new(store, root, options)?,
             end: store.unlisted()?.log_end(),
@@ -100,16 +110,16 @@ impl Exporter {
         let end = self.end;
         let len = |piece: &Piece| piece.end.min(end).saturating_sub(piece.from);
         let total = plan.pieces.iter().map(len).sum();
-        let mut done = 0;
+        let mut done_before = 0;
         for piece in plan.pieces {
             let mut source = RowSource::new(plan.sources.clone(), request.clone(), [piece]).with_block_len(BLOCK_LEN);
             let mut read = 0;
-            while source.advance(&mut || watch(done + read, total))? {
+            while source.advance(&mut || watch(done_before + read, total))? {
                 let bytes = source.bytes();
                 for row in source.rows() {
                     let Some(message) = row.message(bytes) else { continue };
                     let offset = message.physical_offset() as u64;
-                    // later messages have no bounds in the lists
+                    // Messages behind `end` have no bounds in the lists.
                     if offset < end {
                         self.put(&message)?;
                         read = offset - piece.from;
@@ -117,7 +127,7 @@ impl Exporter {
                 }
             }
             self.report.damage.append(source.take_damage());
-            done += len(&piece);
+            done_before += len(&piece);
         }
         watch(total, total)
     }
@@ -156,14 +166,14 @@ impl Exporter {
         Ok(())
     }
 
-    /// Brings all to the disk, then says so in the checkpoint.
+    /// Flushes everything, then records that in the checkpoint.
     fn finish(mut self, store: &MessageStore, request: &ScanRequest, root: &Path) -> Result<ExportReport> {
         self.drain()?;
-        // behind the last write, which would change them
+        // After the last write, which would change the times again.
         self.lists.set_times()?;
         let mut unsynced = Unsynced::default();
         let position = self.log.unsynced(&mut unsynced);
-        // without a row there is no file
+        // An empty export has no log file.
         let end = (self.report.rows > 0).then(|| self.log.flushed_end(position));
         let indexed_until = self.lists.unsynced(&mut unsynced);
         for path in config::write(store, &self.lists, request.topics(), root)? {
@@ -174,7 +184,7 @@ impl Exporter {
         }
         self.syncer.sync(unsynced)?;
         self.syncer.finish()?;
-        // last: it says that all before it is on the disk
+        // Last, because it states that everything before it is on the disk.
         CheckpointWriter::open(root)?.reset(Flushed { stored_until: self.last_store_ms, end, indexed_until })?;
         self.report.unlisted = self.lists.unlisted();
         self.report.index_entries = self.lists.index_entries();

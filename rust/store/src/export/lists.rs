@@ -6,7 +6,7 @@ use crate::file::disk::{self, Call};
 use crate::file::name;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
-use crate::format::named::Named;
+use crate::format::properties::KnownProperties;
 use crate::format::tag::java_hash;
 use crate::store::append::AppendOptions;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
@@ -40,7 +40,6 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Lists below `root` what is taken from `store`.
     pub fn new(store: &MessageStore, root: &Path, options: AppendOptions) -> Result<Self> {
         let geometry = Geometry { slots: options.index_slots, entries: options.index_entries };
         let directory = root.join("consumequeue");
@@ -60,16 +59,14 @@ impl Lists {
         })
     }
 
-    /// Records that no queue lists.
     pub fn unlisted(&self) -> u64 {
         self.unlisted
     }
-    /// Index entries that were written.
     pub fn index_entries(&self) -> u64 {
         self.index_entries
     }
 
-    /// The queues of the store that is read, and their bounds.
+    /// The queues of the source store, and their bounds.
     pub fn bounds(&self) -> &Topics {
         &self.bounds
     }
@@ -79,7 +76,7 @@ impl Lists {
         (0..self.queues.len() as u32).map(|number| &*self.queues.topic(number).name)
     }
 
-    /// Lists a record that stands at `physical_offset` now, in the file of the log that begins at `log_file`.
+    /// Lists a record that is now at `physical_offset`, in the log file that begins at `log_file`.
     pub fn dispatch(&mut self, message: &Message<'_>, physical_offset: i64, log_file: i64) -> Result<()> {
         self.index(message, physical_offset)?;
         if !message.layout().is_dispatched() {
@@ -92,7 +89,7 @@ impl Lists {
         let number = self.queues.find(topic, message.queue_id());
         let next = self.queues.queue(number).next_offset();
         if offset < next {
-            // as a topic that was deleted and made again: the later generation is the one that a broker serves
+            // The topic was deleted and created again. A broker serves the later generation, so that one replaces the earlier.
             if offset > 0 {
                 self.unlisted += 1;
                 return Ok(());
@@ -100,12 +97,12 @@ impl Lists {
             self.queues.cut(number, 0)?;
             self.times[number as usize].clear();
         } else if offset > next {
-            // where no files of the queue vouch for it
+            // Without the source's consume queue nothing confirms a gap, and a damaged offset would make a huge one.
             if !self.has_queues && !can_follow(next, offset) {
                 self.unlisted += 1;
                 return Ok(());
             }
-            // left-out messages keep their offsets: consumers' offsets stay right
+            // Messages left out keep their queue offsets, so that consumers' offsets stay valid.
             self.queues.fill(number, offset, log_file)?;
         }
         let tags_code = self.tags_code(message, topic)?;
@@ -114,14 +111,15 @@ impl Lists {
         Ok(())
     }
 
-    /// Topic and queue offset of a record that a queue of the store can list: no checksum guards the offset.
+    /// Topic and queue offset of a record, if the source has such a queue and offset. No checksum covers the offset.
     fn place_of<'a>(&self, message: &Message<'a>) -> Option<(&'a str, i64)> {
         let topic = std::str::from_utf8(message.topic()).ok().filter(|name| is_directory_name(name))?;
         let (_, end) = self.bounds.get(topic)?.get(&message.queue_id())?;
         Some((topic, message.queue_offset())).filter(|(_, offset)| (0..*end).contains(offset))
     }
 
-    /// What a delay level means is the configuration of the broker that wrote the store: its unit tells.
+    /// The tags code of a message. In the delay topic it is a delivery time that depends on the configuration of the broker that wrote the
+    /// store, so it is copied from the source's unit.
     fn tags_code(&self, message: &Message<'_>, topic: &str) -> Result<i64> {
         if topic == DELAY_TOPIC
             && let Some(queue) = self.delayed.iter().find(|queue| queue.queue_id() == message.queue_id())
@@ -147,7 +145,7 @@ impl Lists {
     }
 
     fn index(&mut self, message: &Message<'_>, physical_offset: i64) -> Result<()> {
-        // a broker indexes half messages, but none that were rolled back (`IndexService.buildIndex`)
+        // A broker indexes half messages, but not rolled back ones (`IndexService.buildIndex`).
         if message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return Ok(());
         }
@@ -157,7 +155,7 @@ impl Lists {
         }
         let topic_hash = self.topic_hash(message.topic());
         let before = self.index_entries;
-        for key in Named::of(message.properties()).index_keys() {
+        for key in KnownProperties::of(message.properties()).index_keys() {
             self.index.push(key_hash(topic_hash, key), physical_offset);
             self.index_entries += 1;
         }
@@ -178,19 +176,19 @@ impl Lists {
         self.index.write(self.store_ms, self.store_ms + self.options.zone_offset_ms)
     }
 
-    /// Hands all that is gathered to the operating system.
+    /// Writes the buffered units and index entries.
     pub fn write(&mut self) -> Result<()> {
         self.queues.write()?;
         self.write_index()
     }
 
-    /// Hands over what was written since the last call. Returns the store time up to which full index files hold the keys.
+    /// Adds the files written since the last call to `out`. Returns the store time up to which full index files hold the keys.
     pub fn unsynced(&mut self, out: &mut Unsynced) -> i64 {
         self.queues.unsynced(out);
         self.index.unsynced(out)
     }
 
-    /// Gives the queues' files the times of their last messages: by those 4.9 looks for the messages of a time
+    /// Sets each queue file's modification time to the store time of its last message: RocketMQ 4.9 searches messages by time with it
     /// (`MappedFileQueue.getMappedFileByTime`).
     pub fn set_times(&self) -> Result<()> {
         for (number, times) in self.times.iter().enumerate() {
@@ -202,7 +200,7 @@ impl Lists {
                 let Some(time) = UNIX_EPOCH.checked_add(Duration::from_millis(millis)) else { continue };
                 let path = directory.join(name::of_offset(*base));
                 disk::call(Call::Write, &path, || {
-                    // a time that the file system cannot tell is no reason to fail
+                    // A time that the file system cannot store is no reason to fail.
                     let file = OpenOptions::new().write(true).open(&path)?;
                     let _ = file.set_modified(time);
                     Ok(())

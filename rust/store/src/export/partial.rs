@@ -1,4 +1,4 @@
-//! A store in the making: a directory beside the place where it will stand, which takes its name when all of it is on the disk.
+//! The directory `OUT.partial` of an unfinished export, which is renamed to `OUT` once everything is on the disk.
 use crate::file::disk::{self, Call, sync_directory};
 use crate::file::{StoreLock, lock, place};
 use crate::store::MessageStore;
@@ -9,7 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The directory; unless [`finish`](Self::finish) gave it its name it goes when this is dropped.
+/// The directory. Dropping it without [`finish`](Self::finish) removes it.
 #[derive(Debug)]
 pub struct Partial {
     out: PathBuf,
@@ -19,10 +19,10 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Makes `OUT.partial`; what a process that died left there is removed.
+    /// Creates `OUT.partial`, after removing what a killed process left there.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where there is something at `out`, [`Error::Busy`] where another process is at it, [`Error::Io`].
+    /// [`Error::Invalid`] if `out` exists, [`Error::Busy`] if another process exports to it.
     pub fn create(out: &Path) -> Result<Self> {
         if place::exists(out)? {
             return Err(Error::invalid("out", "a path where nothing is yet", out.display()));
@@ -34,7 +34,7 @@ impl Partial {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => refuse_others(&path)?,
             other => other.map_err(|e| Error::io(&path, e))?,
         }
-        // before the clean-up: another export may be at work there
+        // Before the clean-up, since another export may be running there.
         let lock = StoreLock::acquire(&path)?;
         clear(&path)?;
         lock.mark()?;
@@ -45,10 +45,7 @@ impl Partial {
         &self.path
     }
 
-    /// Gives it its name.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] where something came to be there meanwhile, [`Error::Io`].
+    /// Renames the directory to `OUT`; fails with [`Error::Invalid`] if somebody has created `OUT` meanwhile.
     pub fn finish(mut self) -> Result<()> {
         sync_directory(&self.path)?;
         let renamed = disk::call(Call::Rename, &self.out, || rename_new(&self.path, &self.out));
@@ -67,14 +64,14 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.is_finished {
-            // while it is still locked: nobody else may begin meanwhile
+            // While it is still locked, so that nobody else begins meanwhile.
             let _ = fs::remove_dir_all(&self.path);
         }
         drop(self.lock.take());
     }
 }
 
-/// A directory of that name that no export made is left alone.
+/// Refuses a directory of that name that no export created.
 fn refuse_others(path: &Path) -> Result<()> {
     let is_ours = place::is_file(&path.join(lock::NAME))? && !place::exists(&path.join("abort"))?;
     let is_empty = place::list(path)?.is_empty();
@@ -97,10 +94,7 @@ fn clear(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a place within the store that is read: nothing is written there.
-///
-/// # Errors
-/// [`Error::Invalid`], [`Error::Io`] where there is no directory above `out`.
+/// Refuses an `out` inside the source store, which is never written to.
 pub fn refuse_within(store: &MessageStore, out: &Path) -> Result<()> {
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.canonicalize().map_err(|e| Error::io(parent, e))?;

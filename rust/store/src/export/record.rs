@@ -2,17 +2,17 @@
 use crate::format::message::Message;
 use crate::format::properties;
 
-/// Position of PHYSICALOFFSET (see [`crate::format::message`]).
+/// Position of PHYSICALOFFSET in a record, by the table of [`crate::format::message`].
 const PHYSICAL_OFFSET_AT: usize = 28;
 
-/// Appends the record as it stands at `physical_offset`. Its property CRC is made anew if it was right.
+/// Appends the record with `physical_offset` in it. The property CRC covers that offset, so a correct one is computed again.
 #[inline]
 pub fn append_at(message: &Message<'_>, physical_offset: i64, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(message.record());
     let record = &mut out[start..];
     record[PHYSICAL_OFFSET_AT..PHYSICAL_OFFSET_AT + 8].copy_from_slice(&physical_offset.to_be_bytes());
-    // a wrong one stays wrong: damage is not to look sound
+    // A wrong one stays wrong, so that damage does not look sound afterwards.
     if properties::check_crc(message.record()) == Some(true) {
         properties::seal_crc(record);
     }

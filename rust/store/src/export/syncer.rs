@@ -1,10 +1,9 @@
-//! Flushes what an export has written, while more is written.
+//! A thread that flushes the files of an export while the export writes on.
 use crate::Result;
 use crate::store::append::unsynced::Unsynced;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// A thread that waits for the disk.
 #[derive(Debug)]
 pub struct Syncer {
     sender: Option<SyncSender<Unsynced>>,
@@ -13,26 +12,20 @@ pub struct Syncer {
 
 impl Syncer {
     pub fn start() -> Self {
-        // one is waited for, one waits: files stay open until then
+        // One batch is flushed and one waits. More would keep too many files open.
         let (sender, receiver) = sync_channel::<Unsynced>(1);
         let thread = std::thread::spawn(move || receiver.into_iter().try_for_each(|unsynced| unsynced.sync()));
         Self { sender: Some(sender), thread: Some(thread) }
     }
 
-    /// Hands over what must be waited for.
-    ///
-    /// # Errors
-    /// That of an earlier wait.
+    /// Queues files to be flushed; returns the error of an earlier flush.
     pub fn sync(&mut self, unsynced: Unsynced) -> Result<()> {
-        let is_taken = self.sender.as_ref().is_some_and(|sender| sender.send(unsynced).is_ok());
-        // it ends early after an error only
-        if is_taken { Ok(()) } else { self.finish() }
+        let is_queued = self.sender.as_ref().is_some_and(|sender| sender.send(unsynced).is_ok());
+        // The thread ends early only after an error, which `finish` returns.
+        if is_queued { Ok(()) } else { self.finish() }
     }
 
-    /// Waits until all is on the disk.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`]; then nobody knows what is.
+    /// Waits until everything is on the disk. After an error the state of the disk is unknown.
     pub fn finish(&mut self) -> Result<()> {
         self.sender = None;
         match self.thread.take().map(JoinHandle::join) {

@@ -1,5 +1,5 @@
-//! A file of a store that is open for writing: its blocks are allocated before bytes come to them, so that a full disk shows then,
-//! and never in the middle of a record or under a map. It is created with all of them, or with a few, and takes more step by step.
+//! A file of a store, open for writing. Its blocks are allocated before anything is written to them, so that a full disk is an error of
+//! the allocation and never a half-written record or a signal under a map. It grows step by step, or has all blocks from the start.
 //!
 //! Source: `MappedFile.init`, which creates at full length but sparse.
 use super::disk::{self, Call};
@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 
 /// Bytes written at a time where the file system cannot allocate.
 const ZEROES: usize = 1 << 20;
-/// Blocks of a file that grows end at these positions, then at multiples of the last one.
+/// A growing file is allocated up to these positions, then up to multiples of the last one.
 const STEPS: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 #[derive(Debug)]
-pub struct Allocated {
+pub struct AllocatedFile {
     path: PathBuf,
     file: File,
 }
 
-impl Allocated {
-    /// Creates `path`, which must not exist, with `len` bytes of zeroes that the disk has room for.
+impl AllocatedFile {
+    /// Creates `path`, which must not exist, with `len` zero bytes and all their blocks.
     ///
     /// # Errors
     /// [`Error::Io`]; then there is no such file.
@@ -34,7 +34,7 @@ impl Allocated {
         Self::create_with(path, |file| allocate(file, 0, len))
     }
 
-    /// Creates `path`, which must not exist, with `len` bytes of zeroes, of which none has a block yet.
+    /// Creates `path`, which must not exist, with `len` zero bytes and no blocks.
     ///
     /// # Errors
     /// [`Error::Io`]; then there is no such file.
@@ -45,13 +45,12 @@ impl Allocated {
     fn create_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<Self> {
         let file = disk::call(Call::Create, path, || {
             let file = permission::open_new(OpenOptions::new().read(true).write(true).create_new(true), path)?;
-            // a file of another length keeps a broker from starting
+            // A broker does not start beside a file of another length.
             fill(&file).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
         })?;
         Ok(Self { path: path.to_path_buf(), file })
     }
 
-    /// Opens a file that is there.
     pub fn open(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| Error::io(path, e))?;
         Ok(Self { path: path.to_path_buf(), file })
@@ -75,43 +74,37 @@ impl Allocated {
         self.file.read_exact_at(&mut word, at).ok().map(|()| word)
     }
 
-    /// Fills `out` with the bytes from `at` on.
-    ///
-    /// # Errors
-    /// [`Error::Io`], also where there are fewer.
+    /// Fills `out` with the bytes from `at` on; an error if there are fewer.
     pub fn read(&self, out: &mut [u8], at: u64) -> Result<()> {
         self.file.read_exact_at(out, at).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// What the file system stores of the first `len` bytes; all of it where it does not know its holes.
-    pub fn stored(&self, len: u64) -> Vec<Range<u64>> {
+    /// The ranges of the first `len` bytes that have blocks; all of them where the file system does not know its holes.
+    pub fn stored_ranges(&self, len: u64) -> Vec<Range<u64>> {
         blocks::stored_ranges(&self.file, 0, len)
     }
 
-    /// What the operating system says of the file, whatever its name leads to by now.
+    /// Facts of the open file, even if its name leads to another one by now.
     pub fn facts(&self) -> Result<Facts> {
         facts_of(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Makes a file that is shorter or longer `len` bytes long: with zeroes that have no blocks, or without what stands behind.
+    /// Sets the length: appends zeroes without blocks, or cuts the end off.
     pub fn set_len(&self, len: u64) -> Result<()> {
         disk::call(Call::Create, &self.path, || self.file.set_len(len))
     }
 
-    /// Finds room on the disk for the bytes of `range`, within the file, which stay what they are.
-    ///
-    /// # Errors
-    /// [`Error::Io`], as for a full disk; some of the bytes may have room then.
+    /// Allocates blocks for `range` of the file and leaves its bytes as they are. After an error some of them may be allocated.
     pub fn allocate(&self, range: Range<u64>) -> Result<()> {
         disk::call(Call::Allocate, &self.path, || allocate(&self.file, range.start, range.end - range.start))
     }
 
-    /// As [`allocate`](Self::allocate) for a file of `len` bytes that grows: some more bytes, so that the next call is not needed
-    /// soon, or as few as may be where the disk is almost full. Returns where those that have room end.
+    /// Allocates `range` and a step beyond it, so that the next call is not needed soon, but only what is needed where the disk is almost
+    /// full. Returns the end of the allocated bytes.
     pub fn grow(&self, range: Range<u64>, len: u64) -> Result<u64> {
         let to = step_behind(range.end).min(len);
         match self.allocate(range.start..to) {
-            // a large step may fail where the few bytes that are needed still fit
+            // A large step may fail although the few bytes needed still fit.
             Err(error) if error.is_disk_full() => {
                 let to = range.end.next_multiple_of(STEPS[0]).min(len);
                 self.allocate(range.start..to).map(|()| to)
@@ -120,18 +113,12 @@ impl Allocated {
         }
     }
 
-    /// Makes `len` bytes from `at` zero, and gives back the blocks that hold nothing else.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; any of the bytes may be zero then.
+    /// Sets `len` bytes from `at` to zero and frees their blocks. After an error any of them may be zero.
     pub fn empty(&self, at: u64, len: u64) -> Result<()> {
         disk::call(Call::Write, &self.path, || punch(&self.file, at, len))
     }
 
-    /// Waits until what was written is on the disk; through a map as well, where files and maps share their pages, as on Unix.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; then nobody knows what is on the disk.
+    /// Flushes the file, on Unix also what was written through a map. After an error the state of the disk is unknown.
     pub fn sync(&self) -> Result<()> {
         disk::call(Call::Sync, &self.path, || self.file.sync_data())
     }
@@ -141,36 +128,33 @@ impl Allocated {
         OwnedMap::new(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Maps the file to be appended to; `None` where the file system does not promise room for allocated blocks.
+    /// Maps the file for appends; `None` where the file system may not have room for blocks it has allocated.
     pub fn write_map(&self) -> Result<Option<WriteMap>> {
         let map = self.keeps_blocks()?.then(|| WriteMap::new(&self.file)).transpose();
         map.map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Whether the file system writes to the blocks that were allocated, and to no others.
+    /// Whether the file system writes to the allocated blocks. One that copies on write does not.
     pub fn keeps_blocks(&self) -> Result<bool> {
         blocks::keeps_blocks(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Moves the file.
     pub fn rename(self, path: &Path) -> Result<Self> {
         disk::rename(&self.path, path)?;
         Ok(Self { path: path.to_path_buf(), file: self.file })
     }
 
-    /// Removes the file, which nothing was written to.
     pub fn discard(&self) {
         let _ = disk::remove_file(&self.path);
     }
 }
 
-/// Bytes that are free on the disk of `path`: for anybody, and with what is kept for the system's owner; `None` where it does not tell.
+/// Free bytes on the disk of `path`: for this user, and with those reserved for root. `None` where the system does not tell.
 pub fn free_bytes(path: &Path) -> Option<(u64, u64)> {
     let space = os_disk::space(path).ok()?;
     Some((space.usable, space.free))
 }
 
-/// The end of the first step that `needed` bytes fit into.
 fn step_behind(needed: u64) -> u64 {
     STEPS.into_iter().find(|step| *step >= needed).unwrap_or_else(|| needed.next_multiple_of(STEPS[STEPS.len() - 1]))
 }
@@ -187,7 +171,7 @@ fn write_zeroes(file: &File, from: u64, len: u64) -> io::Result<()> {
     in_parts(from, len, |at, part| file.write_all_at(part, at))
 }
 
-/// Writes what is there, which has room then; behind the end of the file that is zeroes.
+/// Allocates where the file system has no call for it, by writing the bytes of the file again, and zeroes behind its end.
 fn rewrite(file: &File, from: u64, len: u64) -> io::Result<()> {
     in_parts(from, len, |at, part| {
         let there = file.metadata()?.len().saturating_sub(at).min(part.len() as u64);
@@ -200,11 +184,12 @@ fn rewrite(file: &File, from: u64, len: u64) -> io::Result<()> {
 
 fn in_parts(from: u64, len: u64, mut each: impl FnMut(u64, &mut [u8]) -> io::Result<()>) -> io::Result<()> {
     let mut zeroes = vec![0; ZEROES.min(usize::try_from(len).unwrap_or(ZEROES))];
-    let mut done = 0;
-    while done < len {
-        let part = (len - done).min(ZEROES as u64);
-        each(from + done, &mut zeroes[..part as usize])?;
-        done += part;
+    let end = from + len;
+    let mut at = from;
+    while at < end {
+        let part = (end - at).min(ZEROES as u64);
+        each(at, &mut zeroes[..part as usize])?;
+        at += part;
     }
     Ok(())
 }
@@ -218,14 +203,14 @@ mod tests {
     fn a_created_file_has_its_length_and_its_blocks() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("00000000000000000000");
-        let file = Allocated::create(&path, 1 << 20).expect("created");
+        let file = AllocatedFile::create(&path, 1 << 20).expect("created");
         file.write(b"abc", 5).expect("written");
         file.map().expect("mapped")[..2].copy_from_slice(b"xy");
         file.sync().expect("synced");
         let meta = path.metadata().expect("there");
         assert_eq!((meta.len(), meta.blocks() * 512 >= 1 << 20), (1 << 20, true));
         assert_eq!(&fs::read(&path).expect("read")[..9], b"xy\0\0\0abc\0");
-        assert!(Allocated::create(&path, 1).is_err());
+        assert!(AllocatedFile::create(&path, 1).is_err());
         assert_eq!(path.metadata().expect("still there").len(), 1 << 20);
     }
 
@@ -233,11 +218,11 @@ mod tests {
     fn a_file_that_finds_no_room_is_not_left_behind() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("00000000000000000000");
-        assert!(Allocated::create(&path, 1 << 62).is_err());
+        assert!(AllocatedFile::create(&path, 1 << 62).is_err());
         assert!(!path.exists());
     }
 
-    fn has(file: &Allocated) -> u64 {
+    fn has(file: &AllocatedFile) -> u64 {
         file.path().metadata().expect("there").blocks() * 512
     }
 
@@ -245,7 +230,7 @@ mod tests {
     fn a_file_that_grows_takes_blocks_step_by_step_and_gives_them_back() {
         let dir = tempfile::tempdir().expect("dir");
         let len = 3_000_000;
-        let file = Allocated::create_sparse(&dir.path().join("a"), len).expect("created");
+        let file = AllocatedFile::create_sparse(&dir.path().join("a"), len).expect("created");
         let mut ends = vec![0];
         while ends[ends.len() - 1] < len {
             let from = ends[ends.len() - 1];

@@ -1,6 +1,6 @@
-//! The seam to the disk: files are created, written, waited for, renamed and removed through here, so that a test can watch it,
-//! let it fail, or know what a loss of power would leave. Directories are made beside it, and the index is written through a map.
-//! What is looked at and read comes through here as well, so that a test can let it fail.
+//! The seam to the disk: files are created, written, flushed, renamed, removed, listed and read through here, so that a test can watch
+//! these calls, let them fail, or work out what a power loss would leave. Exceptions: directories are created beside it, and the
+//! index is written through a map.
 use crate::{Error, Result};
 use std::fs;
 use std::io;
@@ -8,65 +8,55 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What is done to a file or a directory.
+/// A call that changes or flushes a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// A file is created, or made longer.
+    /// A file is created or resized.
     Create,
-    /// Room is found for bytes of a file that is there.
+    /// Blocks are allocated for bytes of an existing file.
     Allocate,
     /// Bytes are written or made zero.
     Write,
-    /// What was written to a file is waited for.
+    /// A file is flushed.
     Sync,
-    /// The names in a directory are waited for.
+    /// The names in a directory are flushed.
     SyncDirectory,
-    /// All that was written to the file system of a directory is waited for.
+    /// The whole file system of a directory is flushed.
     SyncAll,
-    /// A file goes to another name.
     Rename,
-    /// A file is removed.
     Remove,
 }
 
-/// What is asked of a file or a directory, and changes nothing.
+/// A call that only reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Look {
     /// The names in a directory.
     List,
-    /// What stands at a path.
     Stat,
-    /// A file is opened to be read.
     Open,
-    /// Bytes of an open file; not what is read through a map.
+    /// Bytes of an open file are read, but not through a map.
     Read,
 }
 
-/// Whoever watches calls of this process.
+/// An observer of calls, for tests.
 pub trait Watcher: Send + Sync {
-    /// Before a look; an error is its result.
-    ///
-    /// # Errors
-    /// What the look shall fail with.
+    /// Runs before a look; an error becomes its result.
     fn before_look(&self, _look: Look, _path: &Path) -> io::Result<()> {
         Ok(())
     }
-    /// Before a call; an error is its result, and nothing is done.
-    ///
-    /// # Errors
-    /// What the call shall fail with.
+    /// Runs before a call; an error becomes its result, and the call is not made.
     fn before(&self, call: Call, path: &Path) -> io::Result<()>;
-    /// After a call that was done.
+    /// Runs after a call that succeeded.
     fn after(&self, call: Call, path: &Path);
 }
 
 type Place = (PathBuf, Arc<dyn Watcher>);
 
 static WATCHERS: RwLock<Vec<Place>> = RwLock::new(Vec::new());
-// so that a call that nobody watches, as all are outside tests, asks for no lock
+// Outside tests nobody watches, and calls need no lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets `watcher` watch what is done to `path` and below it, until the result is dropped.
+/// Reports the calls for `path` and all below it to `watcher`, until the result is dropped.
 pub fn watch(path: &Path, watcher: Arc<dyn Watcher>) -> Watch {
     let mut watchers = WATCHERS.write().unwrap_or_else(PoisonError::into_inner);
     watchers.push((path.to_path_buf(), watcher.clone()));
@@ -74,7 +64,6 @@ pub fn watch(path: &Path, watcher: Arc<dyn Watcher>) -> Watch {
     Watch(watcher)
 }
 
-/// A watcher that watches.
 #[must_use = "dropped, it watches no more"]
 pub struct Watch(Arc<dyn Watcher>);
 
@@ -86,30 +75,28 @@ impl Drop for Watch {
     }
 }
 
-/// Does what changes the file at `path`.
 #[inline]
 pub fn call<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> Result<T> {
-    let done = if COUNT.load(Ordering::Relaxed) > 0 { watched(call, path, action) } else { action() };
-    done.map_err(|e| Error::io(path, e))
+    let result = if COUNT.load(Ordering::Relaxed) > 0 { call_watched(call, path, action) } else { action() };
+    result.map_err(|e| Error::io(path, e))
 }
 
 #[cold]
-fn watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let here = watchers_of(path);
-    here.iter().try_for_each(|watcher| watcher.before(call, path))?;
-    let done = action()?;
-    here.iter().for_each(|watcher| watcher.after(call, path));
-    Ok(done)
+fn call_watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let watchers = watchers_of(path);
+    watchers.iter().try_for_each(|watcher| watcher.before(call, path))?;
+    let value = action()?;
+    watchers.iter().for_each(|watcher| watcher.after(call, path));
+    Ok(value)
 }
 
-/// Those that watch `path`, without the lock: a watcher may wait.
+/// The watchers of `path`, copied so that the lock is not held while a watcher waits.
 #[cold]
 fn watchers_of(path: &Path) -> Vec<Arc<dyn Watcher>> {
     let watchers = WATCHERS.read().unwrap_or_else(PoisonError::into_inner);
     watchers.iter().filter(|(place, _)| path.starts_with(place)).map(|(_, watcher)| watcher.clone()).collect()
 }
 
-/// Asks something of what is at `path`.
 #[inline]
 pub fn look<T>(look: Look, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if COUNT.load(Ordering::Relaxed) > 0 {
@@ -118,27 +105,22 @@ pub fn look<T>(look: Look, path: &Path, action: impl FnOnce() -> io::Result<T>) 
     action()
 }
 
-/// Waits until the names in `directory` are on the disk.
 pub fn sync_directory(directory: &Path) -> Result<()> {
     call(Call::SyncDirectory, directory, || rmqfast_os::disk::sync_directory(directory))
 }
 
-/// Waits until all that was written to the file system that `directory` is on is on the disk.
 pub fn sync_all(directory: &Path) -> Result<()> {
     call(Call::SyncAll, directory, || rmqfast_os::disk::sync_file_system(directory))
 }
 
-/// Removes a file.
 pub fn remove_file(path: &Path) -> Result<()> {
     call(Call::Remove, path, || fs::remove_file(path))
 }
 
-/// Removes an empty directory.
 pub fn remove_directory(path: &Path) -> Result<()> {
     call(Call::Remove, path, || fs::remove_dir(path))
 }
 
-/// Gives a file another name.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     call(Call::Rename, to, || fs::rename(from, to))
 }

@@ -1,18 +1,16 @@
-//! A path of this machine, from what a user gave: the one rule for all arguments, options and keys.
+//! Reads a local path, or a `file:` URL, that a user gave: one rule for all arguments, options and configuration keys.
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 const FILE: &str = "file:";
 
-/// The path; of a `file:` URL that which it names.
-///
-/// # Errors
-/// What is expected instead of an empty text, which would be the current directory, and of a URL of another system.
+/// The path, or the one that a `file:` URL names. Refuses an empty text, which would mean the current directory, and URLs of other
+/// systems; the error says what is expected.
 pub fn local_path(given: &OsStr) -> Result<PathBuf, &'static str> {
     if given.is_empty() {
         return Err("a path (. is the current directory)");
     }
-    // a path that is no UTF-8 is no URL
+    // Not UTF-8, so not a URL.
     let Some(text) = given.to_str() else { return Ok(given.into()) };
     match text.get(..FILE.len()) {
         Some(scheme) if scheme.eq_ignore_ascii_case(FILE) && text[FILE.len()..].starts_with('/') => {
@@ -32,12 +30,12 @@ fn of_file_url(rest: &str) -> Result<PathBuf, &'static str> {
         Some(path) => path.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(path),
         None => rest,
     };
-    // not `file://host/x`
-    let path = path.strip_prefix('/').and_then(decoded).ok_or(EXPECTED)?;
+    // Refuses `file://host/x`.
+    let path = path.strip_prefix('/').and_then(percent_decode).ok_or(EXPECTED)?;
     Ok(format!("/{}", path.trim_start_matches('/')).into())
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some((plain, escaped)) = rest.split_once('%') {
         bytes.extend_from_slice(plain.as_bytes());
@@ -48,7 +46,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether it begins as `s3://`, or as `s3:/`, which libraries for paths make of it. One letter is a drive of Windows.
+/// Whether it begins like `s3://`, or like `s3:/`, which path libraries make of it. One letter would be a Windows drive.
 fn is_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let is_scheme = scheme.len() > 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic());

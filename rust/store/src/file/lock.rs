@@ -1,7 +1,7 @@
-//! The lock that says who owns a store: a record lock on `lock`, as a Java broker takes it, so that each keeps the other out.
+//! The lock of the store's one owner: a record lock on the file `lock`, as a Java broker takes it, so that each keeps the other out.
 //!
-//! A second owner within this process may get the lock of the operating system, too, and whoever closes the file anywhere in the
-//! process may give it up ([`rmqfast_os::lock`]). So owned stores are listed here, and looked up first.
+//! The operating system gives such a lock to a second owner in the same process, too, and releases it when any part of the process closes
+//! the file ([`rmqfast_os::lock`]). So the stores that this process owns are listed here, and looked up first.
 //!
 //! Source: `DefaultMessageStore.start`, `FileChannel.tryLock(0, 1, false)`.
 use super::permission;
@@ -13,39 +13,35 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Name of the file.
 pub const NAME: &str = "lock";
 
-/// Stores that this process owns: the directory, and the process, as a fork inherits the list.
-static OWNED: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
+static OWNERSHIPS: Mutex<Vec<Ownership>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Owned {
+struct Ownership {
     directory: FileId,
+    /// A fork inherits the list, but not the stores.
     process: u32,
 }
 
 /// The ownership of a store directory, until dropped.
 #[derive(Debug)]
 pub struct StoreLock {
-    owned: Owned,
+    ownership: Ownership,
     path: PathBuf,
     file: Option<File>,
 }
 
 impl StoreLock {
-    /// Takes the lock of the store below `root`, which must exist.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] naming the process that has it, [`Error::Io`].
+    /// Locks the store at `root`, which must exist. [`Error::Busy`] names the process that holds the lock.
     pub fn acquire(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
         let directory = facts_at(root).map_err(|e| Error::io(root, e))?.id;
-        let owned = Owned { directory, process: std::process::id() };
-        // first: the operating system would give a second owner of this process the lock as well
-        enlist(owned, &path)?;
-        // from here on dropping takes it from the list again
-        let mut lock = Self { owned, path, file: None };
+        let ownership = Ownership { directory, process: std::process::id() };
+        // First, since the operating system would give a second owner in this process the lock as well.
+        enlist(ownership, &path)?;
+        // From here on, dropping removes it from the list again.
+        let mut lock = Self { ownership, path, file: None };
         let mut options = OpenOptions::new();
         let file = permission::open_new(options.read(true).write(true).create(true).truncate(false), &lock.path);
         let file = file.map_err(|e| Error::io(&lock.path, e))?;
@@ -56,12 +52,12 @@ impl StoreLock {
         Ok(lock)
     }
 
-    /// Whether a process has the store below `root`, be it this one: its last record may be in the making then.
+    /// Whether a process, maybe this one, owns the store at `root`. Its last record may be half written then.
     pub fn is_held(root: &Path) -> bool {
         let Ok(facts) = facts_at(root) else { return false };
-        let ours = Owned { directory: facts.id, process: std::process::id() };
+        let ours = Ownership { directory: facts.id, process: std::process::id() };
         // The list stays locked until the file is closed: closing any descriptor of a file drops this process's lock on it.
-        let list = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = OWNERSHIPS.lock().unwrap_or_else(PoisonError::into_inner);
         list.contains(&ours) || File::open(root.join(NAME)).is_ok_and(|file| holder(&file).is_some())
     }
 
@@ -74,18 +70,18 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
-        // before it leaves the list: to close the file gives the lock up, also that of the next owner
+        // Before it leaves the list: closing the file later would release the lock of the next owner.
         drop(self.file.take());
-        OWNED.lock().unwrap_or_else(PoisonError::into_inner).retain(|owned| *owned != self.owned);
+        OWNERSHIPS.lock().unwrap_or_else(PoisonError::into_inner).retain(|ownership| *ownership != self.ownership);
     }
 }
 
-fn enlist(owned: Owned, path: &Path) -> Result<()> {
-    let mut list = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
-    if list.contains(&owned) {
-        return Err(busy(path, &format!("this process, {}, which has it open already", owned.process)));
+fn enlist(ownership: Ownership, path: &Path) -> Result<()> {
+    let mut list = OWNERSHIPS.lock().unwrap_or_else(PoisonError::into_inner);
+    if list.contains(&ownership) {
+        return Err(busy(path, &format!("this process, {}, which has it open already", ownership.process)));
     }
-    list.push(owned);
+    list.push(ownership);
     Ok(())
 }
 
@@ -94,7 +90,6 @@ fn busy(path: &Path, owner: &str) -> Error {
     Error::Busy { path: path.to_path_buf(), reason }
 }
 
-/// The holder in words.
 fn owner(file: &File) -> String {
     match holder(file) {
         Some(Holder { process: Some(process) }) => format!("process {process}"),

@@ -1,9 +1,8 @@
 #![allow(unsafe_code, reason = "mapping a file and prefetching from it cannot be said in safe Rust")]
 //! Maps of whole files, and the prefetch that makes a scan of them fast.
 //!
-//! A map of a file that somebody truncates kills the process with SIGBUS, so maps are only made on request
-//! ([`Io::Mmap`](super::Io)), for stores that nobody else touches, and of files that this process owns: those are
-//! [guarded](rmqfast_os::fault).
+//! Truncating a mapped file kills the process with SIGBUS. So files are mapped only on request ([`Io::Mmap`](super::Io)), for stores
+//! that nobody else changes, or if this process owns them: then a [guard](rmqfast_os::fault) handles the signal.
 use memmap2::{Mmap, MmapMut, MmapOptions, MmapRaw};
 use rmqfast_os::fault::Guard;
 use rmqfast_os::pages;
@@ -13,7 +12,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Maps the whole of `file` for reading; an empty file gives `None`, as it cannot be mapped.
+/// Maps the whole of `file` for reading; `None` for an empty file, which cannot be mapped.
 pub fn map(file: &File) -> io::Result<Option<Mmap>> {
     if file.metadata()?.len() == 0 {
         return Ok(None);
@@ -23,8 +22,7 @@ pub fn map(file: &File) -> io::Result<Option<Mmap>> {
     unsafe { Mmap::map(file) }.map(Some)
 }
 
-/// A map of a file that this process owns, read and written as bytes; what is written is in the file at once, for every other
-/// process, too.
+/// A map of a file that this process owns, to read and write. Other processes see what is written at once.
 #[derive(Debug)]
 pub struct OwnedMap {
     guard: Guard,
@@ -41,7 +39,7 @@ impl OwnedMap {
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map })
     }
 
-    /// Whether pages of it were found lost: the file is shorter than it was.
+    /// Whether an access met pages that a truncation removed.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.guard.is_lost()
@@ -62,7 +60,7 @@ impl DerefMut for OwnedMap {
     }
 }
 
-/// A map of a file that this process owns and appends to: read while others write behind what is read.
+/// A map for reading a file that this process appends to, at positions behind the bytes read.
 #[derive(Debug)]
 pub struct ReadMap {
     guard: Guard,
@@ -70,30 +68,30 @@ pub struct ReadMap {
 }
 
 impl ReadMap {
-    /// Maps the whole of `file`, which need not be open any longer then.
+    /// Maps the whole of `file`, which may be closed afterwards.
     pub fn new(file: &File) -> io::Result<Self> {
         let map = MmapOptions::new().map_raw_read_only(file)?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
     }
 
-    /// All bytes, of which others may be written meanwhile: what is made of them must not rely on what they are.
+    /// All bytes. Those not yet published may change while they are read, so no decision may rely on them.
     pub fn bytes(&self) -> &[u8] {
         self.slice(0, self.map.len()).unwrap_or_default()
     }
 
-    /// Whether the file still has all bytes before `end`, of those that were mapped: see [`WriteMap::has`].
+    /// Whether the file still has all mapped bytes before `end`: see [`WriteMap::has`].
     #[inline]
     pub fn has(&self, end: u64) -> Option<bool> {
         has(&self.map, &self.guard, end)
     }
 
-    /// Position of the first byte that was found lost; `u64::MAX` where none was.
+    /// Position of the first byte found lost, or `u64::MAX`.
     #[inline]
     pub fn lost_from(&self) -> u64 {
         self.guard.lost_from() as u64
     }
 
-    /// The bytes at `at`, of which all must have been published; `None` past the end of the file.
+    /// The bytes at `at`, all of which must be published; `None` past the end of the file.
     #[inline]
     pub fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         at.checked_add(len as u64).filter(|end| *end <= self.map.len() as u64)?;
@@ -103,14 +101,14 @@ impl ReadMap {
     }
 }
 
-/// A map that one owner writes to, while its pages may be made ready from elsewhere.
+/// A map that one thread writes to, while another may prepare its pages.
 #[derive(Debug)]
 pub struct WriteMap {
     guard: Guard,
     map: Arc<MmapRaw>,
 }
 
-/// The pages of a [`WriteMap`], which may be made ready before they are written to.
+/// The pages of a [`WriteMap`], to be prepared before they are written to.
 #[derive(Clone, Debug)]
 pub struct Pages {
     map: Arc<MmapRaw>,
@@ -123,8 +121,8 @@ impl WriteMap {
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map: map.into() })
     }
 
-    /// Whether the file still has all bytes before `end`, told without a system call; `None` where `end` is in the last page, which
-    /// does not tell.
+    /// Whether the file still has all bytes before `end`, without a system call; `None` if `end` is in the last page, where only `fstat`
+    /// can tell.
     ///
     /// Bytes behind the end of a file, but in its last page, are written without a signal, and are gone. So the next page is
     /// touched: it is there only if the file goes on behind the page that was written.
@@ -133,13 +131,12 @@ impl WriteMap {
         has(&self.map, &self.guard, end)
     }
 
-    /// Whether pages of it were found lost: the file is shorter than it was.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.guard.is_lost()
     }
 
-    /// The eight bytes at `at`, as they are in the file now; `None` past its end.
+    /// The eight bytes at `at`; `None` past the end of the file.
     #[inline]
     pub fn word(&self, at: u64) -> Option<[u8; 8]> {
         at.checked_add(8).filter(|end| *end <= self.map.len() as u64)?;
@@ -147,10 +144,7 @@ impl WriteMap {
         Some(unsafe { std::ptr::read_volatile(self.map.as_ptr().add(at as usize).cast()) })
     }
 
-    /// Writes `bytes` at `at`, those of `last` after all others: whoever reads the file meanwhile and finds them finds all.
-    ///
-    /// # Errors
-    /// What does not fit into the file.
+    /// Writes `bytes` at `at`, the range `last` of them last: a reader that sees those sees all. Fails if they do not fit into the file.
     #[inline]
     pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> io::Result<()> {
         let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= self.map.len() as u64);
@@ -159,7 +153,7 @@ impl WriteMap {
         }
         self.copy(&bytes[..last.start], at as usize);
         self.copy(&bytes[last.end..], at as usize + last.end);
-        // readers of the file take what stands in `last` as a promise for the rest
+        // Readers take the bytes of `last` as a promise for the rest.
         fence(Ordering::Release);
         self.copy(&bytes[last.clone()], at as usize + last.start);
         Ok(())
@@ -171,15 +165,13 @@ impl WriteMap {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(at), bytes.len()) }
     }
 
-    /// The pages of the map.
     pub fn pages(&self) -> Pages {
         Pages { map: self.map.clone() }
     }
 }
 
 impl Pages {
-    /// Has the operating system find memory for a range of the file now: a later write there does not stop for it. Where it
-    /// cannot, nothing is lost but that.
+    /// Faults a range of pages in now, so that a later write does not stop for it. A failure only costs that time.
     pub fn touch(&self, range: Range<u64>) {
         let end = range.end.min(self.map.len() as u64);
         if range.start < end {
@@ -191,7 +183,7 @@ impl Pages {
 #[inline]
 fn has(map: &MmapRaw, guard: &Guard, end: u64) -> Option<bool> {
     let next = usize::try_from(end).ok()?.checked_next_multiple_of(pages::size())?;
-    // the last page has no next one: `fstat` has to tell
+    // The last page has no next one: `fstat` has to tell.
     if next >= map.len() {
         return if guard.is_lost() { Some(false) } else { None };
     }

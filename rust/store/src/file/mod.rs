@@ -1,9 +1,9 @@
 //! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`].
 pub mod allocated;
+pub mod append_file;
 pub mod disk;
 pub mod local_path;
 pub mod lock;
-pub mod mapped;
 pub mod mmap;
 pub mod name;
 pub mod permission;
@@ -13,10 +13,10 @@ pub mod segment;
 pub mod segments;
 pub mod write_back;
 
-pub use allocated::{Allocated, free_bytes};
+pub use allocated::{AllocatedFile, free_bytes};
+pub use append_file::AppendFile;
 pub use local_path::local_path;
 pub use lock::StoreLock;
-pub use mapped::Mapped;
 pub use place::Place;
 pub use segment::{Io, Segment};
 pub use segments::{SegmentFile, Segments};

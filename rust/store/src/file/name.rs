@@ -1,14 +1,12 @@
 //! A segment's name: the offset of its first byte, 20 decimal digits (`UtilAll.offset2FileName`).
 
-/// Digits of a name.
 pub const DIGITS: usize = 20;
 
-/// The name of the segment that starts at `offset`.
 pub fn of_offset(offset: u64) -> String {
     format!("{offset:020}")
 }
 
-/// The offset that a name tells, or `None` for a stray file.
+/// The offset in a name, or `None` for a stray file.
 pub fn offset(name: &str) -> Option<u64> {
     let digits = name.len() == DIGITS && name.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| name.parse().ok()).flatten().filter(|offset| *offset <= i64::MAX as u64)

@@ -1,6 +1,6 @@
-//! Who may open what a store creates: its owner alone, unless it was opened with another permission.
+//! Permissions of the files that a store creates: only its owner may open them, unless the store is opened with another mode.
 //!
-//! The mode of a new file does not depend on the umask, which of a service is often 022: bodies would be everybody's.
+//! The umask has no effect: services often run with 022, and then everybody could read message bodies.
 use crate::{Error, Result};
 use rmqfast_os::mode as os_mode;
 use std::fs::{File, OpenOptions};
@@ -8,18 +8,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// Of a store that was told nothing.
+/// The default mode.
 pub const OWNER_ONLY: u32 = 0o600;
 
 static OTHERS: RwLock<Vec<(PathBuf, u32)>> = RwLock::new(Vec::new());
 
-/// The permission of what is created below a root, until it is dropped.
+/// Sets the permission of everything created below a root, until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropped, it holds no more"]
 pub struct Permission(Option<PathBuf>);
 
 impl Permission {
-    /// Has files below `root` created with `mode`, and directories so that whoever may read may enter.
+    /// Creates files below `root` with `mode`, and directories with execute permission wherever `mode` gives read permission.
     pub fn hold(root: &Path, mode: u32) -> Self {
         if mode == OWNER_ONLY {
             return Self(None);
@@ -49,15 +49,13 @@ pub fn open_new(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates an empty file, or empties the one that is there.
 pub fn create(path: &Path) -> io::Result<File> {
     open_new(OpenOptions::new().write(true).create(true).truncate(true), path)
 }
 
-/// Makes a directory and those above it that are not there.
 pub fn create_directories(path: &Path) -> Result<()> {
     let mode = mode_of(path);
-    // who may read may enter
+    // Read permission for a directory is of no use without execute permission.
     let entered = mode | (mode & 0o444) >> 2;
     os_mode::create_directories(path, entered).map_err(|e| Error::io(path, e))
 }

@@ -1,27 +1,24 @@
-//! What stands at a path, and what a directory lists: the one place that tells a file that is not there from one that cannot be looked at.
+//! Looks at paths and lists directories. Only this file tells a missing file from one that cannot be examined:
 //!
-//! Retention removes files of a live store between the listing of a directory and the look at a name: such a file is gone, which is no
-//! error. A symbolic link whose target is not there, as of an archive that is not mounted, is listed and leads nowhere: that is damage.
-//! Whatever else the operating system says (no permission, a stale handle, a failing disk) is an error, and never an absence.
+//! - No such name: not an error, since retention removes files of a live store between a listing and a look.
+//! - A symbolic link without a target, as into an archive that is not mounted: damage.
+//! - Anything else (no permission, a stale handle, a failing disk): an error, never an absence.
 use super::disk::{self, Look};
 use crate::{Error, Result};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// What stands at a path.
 #[derive(Debug)]
 pub enum Place {
-    /// There is no such name.
     Absent,
-    /// A symbolic link whose target is not there.
+    /// A symbolic link without a target.
     DeadLink,
     /// A file, a directory or anything else, links followed.
     There(Metadata),
 }
 
 impl Place {
-    /// Looks at `path`.
     pub fn look(path: &Path) -> Result<Self> {
         let error = match disk::look(Look::Stat, path, || fs::metadata(path)) {
             Ok(meta) => return Ok(Self::There(meta)),
@@ -32,14 +29,14 @@ impl Place {
         }
         match fs::symlink_metadata(path) {
             Ok(meta) if meta.is_symlink() => Ok(Self::DeadLink),
-            // it was made between the two looks
+            // It was created between the two looks.
             Ok(_) => fs::metadata(path).map(Self::There).map_err(|e| Error::io(path, e)),
             Err(error) if is_absence(&error) => Ok(Self::Absent),
             Err(error) => Err(Error::io(path, error)),
         }
     }
 
-    /// What the operating system says of what is there; `None` where there is nothing.
+    /// The metadata; `None` if there is no such name. [`Error::Corrupt`] for a dead link.
     pub fn metadata(path: &Path) -> Result<Option<Metadata>> {
         match Self::look(path)? {
             Self::There(meta) => Ok(Some(meta)),
@@ -49,63 +46,56 @@ impl Place {
     }
 }
 
-/// Whether anything has this name, be it a link that leads nowhere.
+/// Whether anything has this name, even a dead link.
 pub fn exists(path: &Path) -> Result<bool> {
     Place::look(path).map(|place| !matches!(place, Place::Absent))
 }
 
-/// Whether there is a file at `path`.
 pub fn is_file(path: &Path) -> Result<bool> {
     Place::metadata(path).map(|meta| meta.is_some_and(|meta| meta.is_file()))
 }
 
-/// Whether there is a directory at `path`.
 pub fn is_directory(path: &Path) -> Result<bool> {
     Place::metadata(path).map(|meta| meta.is_some_and(|meta| meta.is_dir()))
 }
 
-/// Says that there is a directory at `path`.
-///
-/// # Errors
-/// As [`Place::metadata`]; [`Error::Io`] for nothing, and for anything else.
+/// An error unless there is a directory at `path`.
 pub fn require_directory(path: &Path) -> Result<()> {
     match Place::metadata(path)? {
         Some(meta) if meta.is_dir() => Ok(()),
-        // for its own words
+        // For the operating system's own error.
         _ => fs::read_dir(path).map(drop).map_err(|e| Error::io(path, e)),
     }
 }
 
-/// The paths that a directory lists, in no order; none where it is not there.
+/// The paths in a directory, in no order; none if it does not exist.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let paths = disk::look(Look::List, directory, || {
         fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
     });
     match paths {
-        Err(error) if error.kind() == ErrorKind::NotFound => absent(directory).map(|()| Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => require_absent(directory).map(|()| Vec::new()),
         paths => paths.map_err(|e| Error::io(directory, e)),
     }
 }
 
-/// As [`list`]: the names alone, without those that are no UTF-8, which no file of a store has.
+/// The names in a directory, without those that are not UTF-8: no file of a store has one.
 pub fn names(directory: &Path) -> Result<Vec<String>> {
     let paths = list(directory)?;
     Ok(paths.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
 }
 
-/// Opens with `open` what is at `path`. An error that it is not there means just that: a link that leads nowhere is another one.
+/// Opens `path` with `open`. Only a missing name is a "not found" error; a dead link is [`Error::Corrupt`].
 pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
     let opened = disk::look(Look::Open, path, open);
     if opened.as_ref().is_err_and(is_absence) {
-        absent(path)?;
+        require_absent(path)?;
     }
     opened.map_err(|e| Error::io(path, e))
 }
 
-/// The bytes of the file at `path`, `most` of them at most; `None` where there is none.
-///
-/// # Errors
-/// As [`open`]; [`Error::Corrupt`] for what is no file, too: a pipe could block.
+/// Up to `most` bytes of the file at `path`; `None` if there is none. [`Error::Corrupt`] for anything but a file: reading a pipe could
+/// block.
 pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     match Place::metadata(path)? {
         None => return Ok(None),
@@ -123,12 +113,11 @@ pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The error of a symbolic link that leads nowhere, or of a directory in the place of a file.
+/// The error for a dead link, or for a directory in the place of a file.
 pub fn no_file(path: &Path) -> Error {
     Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: no_file_reason(path) }
 }
 
-/// The reason of [`no_file`].
 pub fn no_file_reason(path: &Path) -> String {
     if fs::metadata(path).is_ok() {
         return "expected a file, got another thing of its name, as a directory: remove that".to_owned();
@@ -137,11 +126,11 @@ pub fn no_file_reason(path: &Path) -> String {
     format!("a symbolic link to {target}, which is not there: mount what it leads to, or remove the link")
 }
 
-/// Says that nothing has this name.
-fn absent(path: &Path) -> Result<()> {
+/// An error if the name turns out to be a dead link.
+fn require_absent(path: &Path) -> Result<()> {
     match Place::look(path)? {
         Place::DeadLink => Err(no_file(path)),
-        // gone, or made since: whoever asks found nothing
+        // If it was created since, the caller's look was still right.
         Place::Absent | Place::There(_) => Ok(()),
     }
 }

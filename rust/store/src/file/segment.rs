@@ -1,6 +1,6 @@
-//! One file of a queue of files, open for reading: by `pread` into a buffer, or through a map.
+//! One file of a commit log or a consume queue, open for reading: by `pread` into a buffer, or through a map.
 //!
-//! `pread` is the default: a file that is shortened under it gives fewer bytes, under a map it gives SIGBUS.
+//! `pread` is the default: a truncated file then gives fewer bytes, under a map it raises SIGBUS.
 use super::disk::{self, Look};
 use super::{mmap, place};
 use crate::{Error, Result};
@@ -14,13 +14,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How segments are read.
+/// The way segments are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// System calls into a buffer: safe beside any other process.
+    /// System calls into a buffer: safe even if another process truncates the file.
     #[default]
     Pread,
-    /// Maps: faster for scattered reads, for a store that nobody truncates meanwhile.
+    /// Maps: faster for scattered reads; nobody may truncate the store meanwhile.
     Mmap,
 }
 
@@ -28,13 +28,13 @@ pub enum Io {
 pub struct Segment {
     path: PathBuf,
     file: Arc<File>,
-    /// None for `pread`, and for an empty file, which cannot be mapped.
+    /// `None` for `pread`, and for an empty file, which cannot be mapped.
     map: Option<Arc<Mmap>>,
     buffer: Vec<u8>,
 }
 
 impl Segment {
-    /// Opens the file for reading only; its access time stays as it is, where this user may ask for that.
+    /// Opens the file for reading, without a change of its access time where this user may ask for that.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
         let file = place::open(path, || open_unseen(path))?;
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -50,7 +50,7 @@ impl Segment {
         Ok(Self { path: path.to_path_buf(), file, map, buffer: Vec::new() })
     }
 
-    /// Another reader of the same open file, and of the same map: its pages need not be faulted in again.
+    /// Another reader of the same open file and map, so that pages need not be faulted in again.
     pub fn share(&self) -> Self {
         Self { path: self.path.clone(), file: self.file.clone(), map: self.map.clone(), buffer: Vec::new() }
     }
@@ -59,22 +59,20 @@ impl Segment {
         &self.path
     }
 
-    /// Bytes that the file has now.
     pub fn file_len(&self) -> Result<u64> {
         self.file.metadata().map(|meta| meta.len()).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Whether the path leads to another file by now, or to none.
+    /// Whether the path leads to another file, or to none, by now.
     pub fn is_replaced(&self) -> bool {
         facts_of(&self.file).map(|ours| ours.id).ok() != facts_at(&self.path).map(|named| named.id).ok()
     }
 
-    /// Whether [`window`](Self::window) gives slices of a map.
     pub fn is_mapped(&self) -> bool {
         self.map.is_some()
     }
 
-    /// The bytes from `at`, up to `len` of them; fewer only at the end of the file.
+    /// Up to `len` bytes from `at`; fewer only at the end of the file.
     pub fn window(&mut self, at: u64, len: usize) -> Result<&[u8]> {
         if let Some(map) = &self.map {
             return Ok(slice_of(map, at, len));
@@ -86,10 +84,7 @@ impl Segment {
         Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
     }
 
-    /// Appends `len` bytes from `at` to `out`; fewer at the end of the file. Returns how many.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path; `out` is as before.
+    /// Appends `len` bytes from `at` to `out`, fewer at the end of the file, and returns their number. An error leaves `out` unchanged.
     pub fn read_into(&self, at: u64, len: usize, out: &mut Vec<u8>) -> Result<usize> {
         let start = out.len();
         if let Some(map) = &self.map {
@@ -103,8 +98,7 @@ impl Segment {
         Ok(out.len() - start)
     }
 
-    /// Position of the first byte from `from` to `end` that is not zero. Holes of a sparse file are not read, nor are blocks that were
-    /// allocated and never written.
+    /// Position of the first byte from `from` to `end` that is not zero. Skips holes and allocated blocks that were never written.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
         for stored in blocks::stored_ranges(&self.file, from, end) {
             if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
@@ -114,8 +108,8 @@ impl Segment {
         Ok(None)
     }
 
-    /// Gives back memory for the bytes from `from` to `end`, of which none was written: another look would find them stored. Not
-    /// while somebody writes there.
+    /// Drops the page cache of `from` to `end`, where nothing was written: reading there made pages that look stored. Nobody may write
+    /// there meanwhile.
     pub fn forget(&self, from: u64, end: u64) {
         pages::forget(&self.file, from, end);
     }
@@ -130,7 +124,7 @@ impl Segment {
             if let Some(first) = first_nonzero(&buffer[..got]) {
                 return Ok(Some(at + first as u64));
             }
-            // cut off meanwhile
+            // The file was truncated meanwhile.
             if got == 0 {
                 break;
             }
@@ -139,22 +133,22 @@ impl Segment {
         Ok(None)
     }
 
-    /// Offset behind the last byte before `end` that the file system stores; `from` where it stores none behind that.
-    pub fn stored_to(&self, from: u64, end: u64) -> u64 {
+    /// End of the last byte before `end` that has a block, or `from`.
+    pub fn end_of_data(&self, from: u64, end: u64) -> u64 {
         blocks::stored_ranges(&self.file, from, end).last().map_or(from, |last| last.end)
     }
 
-    /// Where the next bytes stand that the file system stores, `end` where there are none.
+    /// Position of the next byte that has a block, or `end`.
     pub fn next_data(&self, at: u64, end: u64) -> u64 {
         blocks::next_stored(&self.file, at, end)
     }
 
-    /// The whole map, where there is one.
-    pub fn mapped(&self) -> Option<&[u8]> {
+    /// The whole file, if it is mapped.
+    pub fn map(&self) -> Option<&[u8]> {
         self.map.as_deref().map(|map| &map[..])
     }
 
-    /// What the last [`window`](Self::window) of `len` bytes from `at` gave, without reading again.
+    /// The result of the last [`window`](Self::window), which had the same arguments.
     pub fn last_window(&self, at: u64, len: usize) -> &[u8] {
         match &self.map {
             Some(map) => slice_of(map, at, len),
@@ -163,7 +157,6 @@ impl Segment {
     }
 }
 
-/// Position of the first byte that is not zero; zeros pass at the speed of memory.
 fn first_nonzero(bytes: &[u8]) -> Option<usize> {
     const CHUNK: usize = 256;
     let is_zero = |chunk: &&[u8]| chunk.iter().fold(0, |all, byte| all | byte) == 0;
@@ -177,16 +170,16 @@ fn slice_of(bytes: &[u8], at: u64, len: usize) -> &[u8] {
 }
 
 fn read_fully((file, path): (&File, &Path), buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match disk::look(Look::Read, path, || file.read_at(&mut buffer[done..], at + done as u64)) {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match disk::look(Look::Read, path, || file.read_at(&mut buffer[filled..], at + filled as u64)) {
             Ok(0) => break,
-            Ok(n) => done += n,
+            Ok(n) => filled += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
-    Ok(done)
+    Ok(filled)
 }
 
 #[cfg(test)]

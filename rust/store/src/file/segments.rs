@@ -1,8 +1,7 @@
-//! The ordered files of a commit log or a consume queue, found in one directory or several.
+//! The ordered files of a commit log or a consume queue, in one directory or several.
 //!
-//! File sizes are not written anywhere: they follow from the files. Stray files are passed over, as a reader must not
-//! refuse what a broker's operator left behind. A segment that is a link which leads nowhere is listed with the length that its place
-//! among the others tells: whoever opens it hears of it.
+//! No file records the configured file size: it follows from the files. Stray files are ignored, since a reader must accept what an
+//! operator left behind. A segment that is a dead link is listed with a guessed length, and opening it fails.
 //!
 //! Source: `MappedFileQueue.doLoad`, `MultiPathMappedFileQueue`.
 use super::name;
@@ -12,26 +11,22 @@ use crate::Result;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One file: where it is, the offset of its first byte, its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentFile {
     pub path: PathBuf,
-    /// Offset of its first byte.
     pub base: u64,
-    /// Bytes it had when listed.
+    /// Length when listed.
     pub len: u64,
-    /// Whether no file is there: a symbolic link whose target is not there, or a directory.
+    /// Whether it is a dead link or a directory.
     pub is_missing: bool,
 }
 
 impl SegmentFile {
-    /// Offset behind its last byte.
     pub fn end(&self) -> u64 {
         self.base + self.len
     }
 }
 
-/// Files in the order of their offsets.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     files: Vec<SegmentFile>,
@@ -53,7 +48,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Takes a directory that has the name of a file, and stands before others or alone, for a file that is not there.
+    /// Lists a directory with the name of a segment as a missing file, unless it is behind all others.
     fn take_directories(&mut self) -> Result<()> {
         let last = self.files.last().map_or(u64::MAX, |file| file.base);
         for path in std::mem::take(&mut self.strays) {
@@ -70,7 +65,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Takes a file for a stray whose name no segment has, and that would hide the end of the one before it.
+    /// Counts a file as stray if no segment can have its name and it would hide the end of the one before it.
     fn pass_over_misplaced(&mut self) {
         let size = self.file_size().unwrap_or(1);
         let mut end = 0;
@@ -85,7 +80,7 @@ impl Segments {
         }
     }
 
-    /// Gives a file that is not there the length up to the next file, or that of most files. It has a byte at least, or it would pass for
+    /// Guesses the lengths of missing files: up to the next file, or that of most files. At least one byte, or it would count as
     /// a file that was never written to.
     fn guess_lengths(&mut self) {
         if self.first_without_file().is_none() {
@@ -98,55 +93,48 @@ impl Segments {
         }
     }
 
-    /// The first name of a file at which no file is there.
+    /// Path of the first missing file.
     pub fn first_without_file(&self) -> Option<&Path> {
         self.files.iter().find(|file| file.is_missing).map(|file| &*file.path)
     }
 
-    /// In order of offset.
     pub fn files(&self) -> &[SegmentFile] {
         &self.files
     }
 
-    /// Entries of the directories that are no segments; a 4.9.4 broker does not start beside one.
+    /// Entries of the directories that are not segments. A 4.9.4 broker does not start beside one.
     pub fn strays(&self) -> &[PathBuf] {
         &self.strays
     }
 
-    /// Offset of the first byte, 0 where there are no files.
     pub fn start(&self) -> u64 {
         self.files.first().map_or(0, |f| f.base)
     }
 
-    /// Offset behind the last byte, 0 where there are no files.
     pub fn end(&self) -> u64 {
         self.files.last().map_or(0, SegmentFile::end)
     }
 
-    /// The size that most files have: the configured one, however damaged some are.
+    /// The size of most files, which is the configured one even if some are damaged.
     pub fn file_size(&self) -> Option<u64> {
-        // names tell the size as well as lengths do: a file that was cut off does not count alone
+        // The distances of names count as well as lengths, since a file may have been truncated.
         let steps: Vec<_> = self.files.windows(2).map(|w| w[1].base - w[0].base).collect();
         let lens = self.files.iter().filter(|f| !f.is_missing).map(|f| f.len);
         let mut counts = BTreeMap::new();
         for size in steps.iter().copied().chain(lens).filter(|size| *size > 0) {
             *counts.entry(size).or_insert(0_usize) += 1;
         }
-        // of as many the names: a file that is longer than they say would hide the next one
+        // On a tie the names win: a file longer than they say would hide the next one.
         counts.into_iter().max_by_key(|(size, count)| (*count, steps.contains(size), *size)).map(|(size, _)| size)
     }
 
-    /// Index of the file that holds `offset`, or `None` in a gap and outside.
     pub fn find(&self, offset: u64) -> Option<usize> {
         let after = self.files.partition_point(|f| f.base <= offset);
         let index = after.checked_sub(1)?;
         (offset < self.files[index].end()).then_some(index)
     }
 
-    /// Opens the file at `index`.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with the path: the file may have been removed since it was listed.
+    /// Opens the file at `index`, which may have been removed since it was listed.
     pub fn open(&self, index: usize, io: Io) -> Result<Segment> {
         Segment::open(&self.files[index].path, io)
     }

@@ -1,5 +1,5 @@
-//! Writes a file anew that lost its name while it is held open: its bytes are there until it is closed.
-use super::allocated::Allocated;
+//! Restores a file whose name was removed while it is open: its bytes exist until it is closed.
+use super::allocated::AllocatedFile;
 use super::disk::{self, sync_directory};
 use super::permission::create_directories;
 use crate::Result;
@@ -9,32 +9,29 @@ use std::path::Path;
 /// Bytes that are copied at a time.
 const STEP: u64 = 1 << 20;
 
-/// Writes the `len` bytes of `file` to a new one at `temporary`, which then takes its name; `has_blocks` where all of it is to have
-/// room on the disk, written or not. The open file stays what it was: nothing may be written to it any more.
-///
-/// # Errors
-/// [`Error::Io`], as for a full disk: there is no such file then.
-pub fn write_back(file: &Allocated, len: u64, has_blocks: bool, temporary: &Path) -> Result<()> {
+/// Copies the `len` bytes of `file` to `temporary` and renames that to the lost name; `has_blocks` allocates all blocks. Nothing may be
+/// written to the open file any more. After an error there is no new file.
+pub fn write_back(file: &AllocatedFile, len: u64, has_blocks: bool, temporary: &Path) -> Result<()> {
     let _ = fs::remove_file(temporary);
-    let new = if has_blocks { Allocated::create(temporary, len) } else { Allocated::create_sparse(temporary, len) }?;
-    let copied = copy(file, &new, len).and_then(|()| new.sync());
-    copied.inspect_err(|_| new.discard())?;
+    let new =
+        if has_blocks { AllocatedFile::create(temporary, len) } else { AllocatedFile::create_sparse(temporary, len) }?;
+    copy(file, &new, len).and_then(|()| new.sync()).inspect_err(|_| new.discard())?;
     if let Some(directory) = file.path().parent() {
-        // its directory may have been removed with it
+        // Its directory may have been removed with it.
         create_directories(directory)?;
     }
-    // the whole file takes the name at once: nobody finds half of it
+    // A rename, so that nobody finds half of it.
     disk::rename(temporary, file.path())?;
     file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)
 }
 
-/// What the file system stores of it; the rest reads as zeroes, and is.
-fn copy(file: &Allocated, new: &Allocated, len: u64) -> Result<()> {
+/// Copies the ranges that have blocks; the rest reads as zeroes in both.
+fn copy(file: &AllocatedFile, new: &AllocatedFile, len: u64) -> Result<()> {
     let mut buffer = vec![0; STEP.min(len) as usize];
-    for stored in file.stored(len) {
-        let mut at = stored.start;
-        while at < stored.end {
-            let part = &mut buffer[..STEP.min(stored.end - at) as usize];
+    for range in file.stored_ranges(len) {
+        let mut at = range.start;
+        while at < range.end {
+            let part = &mut buffer[..STEP.min(range.end - at) as usize];
             file.read(part, at)?;
             new.write(part, at)?;
             at += part.len() as u64;
@@ -55,7 +52,7 @@ mod tests {
             let path = dir.path().join(name);
             fs::create_dir_all(path.parent().expect("a directory")).expect("made");
             let len = 3 * STEP + 5;
-            let file = Allocated::create_sparse(&path, len).expect("created");
+            let file = AllocatedFile::create_sparse(&path, len).expect("created");
             file.write(&[7; 5000], STEP - 100).expect("written");
             file.write(b"end", len - 3).expect("written");
             let before = fs::read(&path).expect("read");
@@ -71,7 +68,7 @@ mod tests {
     fn without_room_there_is_no_half_a_file() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("a");
-        let file = Allocated::create(&path, 100).expect("created");
+        let file = AllocatedFile::create(&path, 100).expect("created");
         fs::remove_file(&path).expect("removed");
         write_back(&file, 1 << 62, true, &dir.path().join("rescue")).expect_err("no such disk");
         assert_eq!(fs::read_dir(dir.path()).expect("read").count(), 0);

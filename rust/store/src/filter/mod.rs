@@ -1,4 +1,4 @@
-//! Tag expressions and SQL92: one evaluator for broker, scan and Spark.
+//! Filters over messages, tag expressions and SQL92: one evaluator for broker, scan and Spark.
 pub mod sql92;
 pub mod tag;
 

@@ -1,7 +1,7 @@
 //! Tag expressions: `*`, or tags separated by `||`.
 //!
-//! Two stages, as in RocketMQ: the broker compares the hash in the consume queue, the consumer the tag itself, because
-//! two tags can share a hash.
+//! Two stages, as in RocketMQ: the broker compares the hash in the consume queue, the consumer the tag itself, since two tags can share
+//! a hash.
 //!
 //! Source: `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter.isMatchedByConsumeQueue`, `PullAPIWrapper`.
 use crate::error::{Error, Result};
@@ -9,10 +9,10 @@ use crate::format::tag::java_hash;
 
 const ALL: &str = "*";
 const SEPARATOR: &str = "||";
-/// Up to here comparing one after the other beats a table.
+/// Up to this number comparing one by one is faster than a table.
 const FEW: usize = 8;
 
-/// Which messages a subscription by tag takes.
+/// The messages that a subscription by tag selects.
 #[derive(Debug, Clone)]
 pub struct TagExpression {
     all: bool,
@@ -22,19 +22,18 @@ pub struct TagExpression {
 }
 
 impl TagExpression {
-    /// The expression `*`: every message, with a tag or without.
+    /// The expression `*`: every message, even without a tag.
     pub fn all() -> Self {
         Self { all: true, tags: Vec::new(), codes: Vec::new(), table: CodeTable::All }
     }
 
-    /// Reads `*` or the empty text (all messages), or `TagA || TagB`.
-    ///
-    /// Blank tags are dropped as RocketMQ drops them, so that `" "` is legal and matches nothing.
+    /// Parses `*` or the empty text (all messages), or `TagA || TagB`. Drops blank tags as RocketMQ does, so `" "` is legal and matches
+    /// nothing.
     pub fn parse(text: &str) -> Result<Self> {
         if text.is_empty() || text == ALL {
             return Ok(Self::all());
         }
-        // Java's `split` gives no part at all then, and `buildSubscriptionData` raises these words
+        // Java's `split` gives no part at all then, and `buildSubscriptionData` throws these words.
         if text.split(SEPARATOR).all(str::is_empty) {
             let reason = "subString split error: expected a tag beside '||', found none".to_owned();
             return Err(Error::Expression { expression: text.to_owned(), position: 0, reason });
@@ -42,15 +41,14 @@ impl TagExpression {
         Ok(Self::of(text.split(SEPARATOR).map(java_trim).filter(|tag| !tag.is_empty())))
     }
 
-    /// Exactly these tags, taken as they are: `*` and blanks are nothing special here, and no tags match no message.
+    /// Selects exactly these tags, without a special meaning of `*` and blanks. No tags match no message.
     pub fn of<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
-        let tags = sorted(tags.into_iter().map(str::to_owned).collect());
-        let codes = sorted(tags.iter().map(|tag| java_hash(tag)).collect());
+        let tags = sort_dedup(tags.into_iter().map(str::to_owned).collect());
+        let codes = sort_dedup(tags.iter().map(|tag| java_hash(tag)).collect());
         let table = CodeTable::of(&codes);
         Self { all: false, tags, codes, table }
     }
 
-    /// Whether every message matches.
     pub fn is_all(&self) -> bool {
         self.all
     }
@@ -65,7 +63,7 @@ impl TagExpression {
         &self.codes
     }
 
-    /// The hash stage over a consume queue's tags code; a match must still pass [`Self::matches`].
+    /// The first stage, over the tags code of a consume queue. A match must still pass [`Self::matches`].
     #[inline]
     pub fn codes_match(&self, tags_code: i64) -> bool {
         // RocketMQ compares `tagsCode.intValue()`.
@@ -79,7 +77,7 @@ impl TagExpression {
         }
     }
 
-    /// The string stage over a message's TAGS property; a message without a tag only matches `*`.
+    /// The second stage, over a message's TAGS property. A message without a tag matches only `*`.
     pub fn matches(&self, tag: Option<&[u8]>) -> bool {
         match tag {
             _ if self.all => true,
@@ -96,7 +94,7 @@ impl Default for TagExpression {
     }
 }
 
-/// The fastest test for the number of codes at hand.
+/// The fastest test for a number of codes.
 #[derive(Debug, Clone)]
 enum CodeTable {
     All,
@@ -120,7 +118,7 @@ impl CodeTable {
     }
 }
 
-/// One bit for the low bits of each code: nearly every foreign code stops here.
+/// A bitmap over the low bits of the codes, which rejects nearly every other code.
 #[derive(Debug, Clone)]
 struct CodeBits {
     words: Box<[u64]>,
@@ -152,13 +150,13 @@ impl CodeBits {
     }
 }
 
-fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+fn sort_dedup<T: Ord>(mut values: Vec<T>) -> Vec<T> {
     values.sort_unstable();
     values.dedup();
     values
 }
 
-/// Java's `String.trim`: everything up to the space goes, other Unicode blanks stay.
+/// Java's `String.trim`: removes characters up to the space, but no other Unicode blanks.
 fn java_trim(text: &str) -> &str {
     text.trim_matches(|c| c <= ' ')
 }

@@ -1,4 +1,4 @@
-//! The checkpoint: what the broker knew to be on disk, in a file of one page.
+//! The checkpoint: a file of one page in which a broker records how much of the store is flushed.
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -7,34 +7,33 @@
 //! | 16 | i64 | indexMsgTimestamp: the same of the index |
 //! | 24 | i64 | masterFlushedOffset (5.x; 0 before) |
 //! | 32 | i64 | confirmPhyOffset (5.x; 0 before) |
-//! | 40 | | zero, or what a later version put there |
-//! | 4064 | 4 | `REND`: what follows is of this project; RocketMQ leaves it as it is |
+//! | 40 | | zero, or fields of a later version |
+//! | 4064 | 4 | `REND`: begins this project's own fields, which RocketMQ leaves alone |
 //! | 4068 | u64 | offset up to which the commit log was flushed |
-//! | 4076 | i64 | physicMsgTimestamp as it was then: another owner of the store writes another one |
+//! | 4076 | i64 | copy of physicMsgTimestamp: differs once RocketMQ has written to the store |
 //! | 4084 | u32 | bytes of a file of the log |
 //! | 4088 | u32 | CRC-32 of these 24 bytes |
 //!
-//! No checksum guards the times: a flipped bit shows only as another time, so recovery takes them as a hint where to start.
+//! No checksum covers the times, so recovery takes them only as a hint where to start.
 //!
 //! Source: `StoreCheckpoint`.
 use super::cursor::{i32_at, i64_at};
 use super::malformed::{Expected, Malformed};
 
-/// Bytes of the file.
 pub const FILE_SIZE: usize = 4096;
-/// Bytes that a checkpoint of 4.9.4 fills, the fewest that can be read.
+/// Length of the fields of 4.9.4, the shortest checkpoint that can be read.
 pub const MIN_LEN: usize = 24;
-/// Bytes of all the fields known here.
+/// Length of all RocketMQ's fields.
 const LEN: usize = 40;
-/// Where the flushed end stands, and how its bytes begin.
+/// Position and magic of the flushed end.
 const END_AT: usize = 4064;
 const END_MAGIC: [u8; 4] = *b"REND";
-/// Bytes of it that its CRC guards.
+/// Bytes of it that the CRC covers.
 const END_LEN: usize = 24;
-/// How much earlier than the timestamps recovery starts, in milliseconds.
+/// Recovery starts this much earlier than the timestamps, in milliseconds.
 const SAFETY_MS: i64 = 3000;
 
-/// The fields; times in milliseconds, offsets in bytes of the commit log.
+/// RocketMQ's fields: times in milliseconds, offsets in bytes of the commit log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Store time of the last message flushed to the commit log.
@@ -43,23 +42,21 @@ pub struct Checkpoint {
     pub logics_msg_timestamp: i64,
     /// Store time of the last message in an index file that was flushed.
     pub index_msg_timestamp: i64,
-    /// What the master had flushed, as a 5.x slave learnt it.
+    /// The master's flushed offset, as a 5.x slave was told.
     pub master_flushed_offset: i64,
-    /// What 5.x had confirmed to its replicas.
+    /// The offset that 5.x had confirmed to its replicas.
     pub confirm_phy_offset: i64,
 }
 
-/// Up to where the commit log was flushed.
+/// The end of the flushed part of the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlushedEnd {
-    /// Offset behind the last byte.
     pub offset: u64,
-    /// Bytes of a file of the log.
     pub file_size: u32,
 }
 
 impl Checkpoint {
-    /// Decodes a file, or its first 24 bytes or more; fields past the end are 0.
+    /// Decodes at least 24 bytes; fields past the end are 0.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let timestamp = |at| i64_at(bytes, at).ok_or_else(|| too_short(bytes));
         Ok(Self {
@@ -71,8 +68,8 @@ impl Checkpoint {
         })
     }
 
-    /// Writes the fields over the start of `page` and leaves the rest as it is, so that an update loses nothing that a
-    /// later version wrote there. Fewer than 24 bytes are refused; fewer than 40 take the fields that fit.
+    /// Overwrites the fields in `page` and leaves the rest, which a later version may have written. Refuses fewer than 24 bytes; a page of
+    /// fewer than 40 takes the fields that fit.
     pub fn encode_into(&self, page: &mut [u8]) -> Result<(), Malformed> {
         if page.len() < MIN_LEN {
             return Err(too_short(page));
@@ -93,7 +90,7 @@ impl Checkpoint {
         page
     }
 
-    /// Up to where the log was flushed, if `page` says so, and nothing of RocketMQ has written to it since.
+    /// The flushed end in `page`, if there is one and RocketMQ has not written to the store since.
     pub fn flushed_end(&self, page: &[u8]) -> Option<FlushedEnd> {
         let bytes = page.get(END_AT..END_AT + END_LEN)?;
         let is_whole = page.get(END_AT + END_LEN..)?.first_chunk() == Some(&crc32fast::hash(bytes).to_be_bytes());
@@ -102,7 +99,7 @@ impl Checkpoint {
         Some(FlushedEnd { offset, file_size }).filter(|_| is_whole && is_own)
     }
 
-    /// Writes into `page` up to where the log was flushed, as of these times; `None` where nobody may rely on it.
+    /// Writes the flushed end into `page`, valid for these times; `None` erases it.
     pub fn put_flushed_end(&self, end: Option<FlushedEnd>, page: &mut [u8; FILE_SIZE]) {
         let mut bytes = [0; END_LEN + 4];
         if let Some(end) = end {
@@ -116,17 +113,11 @@ impl Checkpoint {
         page[END_AT..END_AT + bytes.len()].copy_from_slice(&bytes);
     }
 
-    /// The store time before which commit log and consume queues are on disk: 3 s before the older of the two, or 0.
+    /// The store time before which commit log and consume queues are flushed: 3 s before the older of the two, or 0.
     pub fn min_timestamp(&self) -> i64 {
         self.physic_msg_timestamp.min(self.logics_msg_timestamp).saturating_sub(SAFETY_MS).max(0)
     }
 
-    /// The store time before which the index is on disk, too.
-    pub fn min_timestamp_index(&self) -> i64 {
-        self.min_timestamp().min(self.index_msg_timestamp)
-    }
-
-    /// In the order of the file.
     fn fields(&self) -> [i64; LEN / 8] {
         [
             self.physic_msg_timestamp,
@@ -223,8 +214,6 @@ mod tests {
     #[test]
     fn recovery_starts_three_seconds_early_and_never_before_zero() {
         assert_eq!(FULL.min_timestamp(), 1_795_231_248_380);
-        assert_eq!(FULL.min_timestamp_index(), 1_795_231_244_724);
-        assert_eq!(Checkpoint { index_msg_timestamp: i64::MAX, ..FULL }.min_timestamp_index(), FULL.min_timestamp());
         let hostile = Checkpoint { physic_msg_timestamp: i64::MIN, ..FULL };
         assert_eq!((Checkpoint::default().min_timestamp(), hostile.min_timestamp()), (0, 0));
     }

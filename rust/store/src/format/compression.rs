@@ -1,14 +1,14 @@
-//! A compressed body: which codec the system flag names, and the codecs with a limit on what they may give.
+//! Compressed bodies: the codec that the system flag names, and the codecs with a limit on the length of their output.
 //!
-//! | sysFlag & 0x700 | codec | bytes | what follows the stream |
+//! | sysFlag & 0x700 | codec | bytes | bytes behind the stream |
 //! |---|---|---|---|
-//! | 0x000, 0x300 | ZLIB | an RFC 1950 stream | is ignored |
+//! | 0x000, 0x300 | ZLIB | an RFC 1950 stream | are ignored |
 //! | 0x100 | LZ4 | LZ4 frames | up to 3 bytes are ignored; more must be a frame, read on or skippable |
 //! | 0x200 | ZSTD | Zstandard frames | must be a frame, read on |
 //!
-//! That is what the streams of Java do. ZLIB carries an Adler-32 and notices a flipped byte; LZ4 and ZSTD as Java
-//! writes them carry no checksum: a flip in their literals shows only in the record's BODYCRC, of the stored bytes.
-//! An empty input is no stream and malformed, where Java's ZLIB gives an empty body: no client compresses one.
+//! Java's streams do the same. ZLIB has an Adler-32 and notices a flipped byte. LZ4 and ZSTD as Java writes them have no checksum: only
+//! the record's BODYCRC shows a flip in their literals. An empty input is malformed here, though an empty body for Java's ZLIB; no client
+//! compresses an empty body.
 //!
 //! Source: `CompressionType.findByValue`, `ZlibCompressor`, `Lz4Compressor`, `ZstdCompressor`.
 use super::malformed::{Expected, Malformed};
@@ -20,28 +20,27 @@ mod lz4;
 
 use body::{Body, broken};
 
-/// The system flag's bit that says the body is compressed.
+/// The bit of the system flag for a compressed body.
 pub const COMPRESSED_FLAG: i32 = 0x1;
-/// The system flag's bits that name the codec.
+/// The bits of the system flag that name the codec.
 pub const TYPE_MASK: i32 = 0x700;
 
-/// The largest window of a ZSTD frame: 2^27 = 128 MiB, as in Java. Only what is used of it becomes memory.
+/// The largest window of a ZSTD frame: 2^27 = 128 MiB, as in Java. Memory is allocated only for the part in use.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
-/// The codec of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// RFC 1950, what the client does by default.
+    /// RFC 1950, the default of clients.
     Zlib,
     Lz4,
     Zstd,
 }
 
 impl Compression {
-    /// The codec that the system flag names; whether the body is compressed at all is [`COMPRESSED_FLAG`].
+    /// The codec that the system flag names. [`COMPRESSED_FLAG`] tells whether the body is compressed at all.
     pub fn from_sys_flag(sys_flag: i32) -> Result<Self, Malformed> {
         match (sys_flag & TYPE_MASK) >> 8 {
-            // older clients set no type, and mean ZLIB
+            // Older clients set no type, and mean ZLIB.
             0 | 3 => Ok(Self::Zlib),
             1 => Ok(Self::Lz4),
             2 => Ok(Self::Zstd),
@@ -63,11 +62,11 @@ impl Compression {
     }
 }
 
-/// Appends the body that `input` holds compressed to `out`.
+/// Decompresses `input` and appends the body, of at most `cap` bytes, to `out`. An error, as for a truncated input or a longer body, leaves
+/// `out` unchanged.
 ///
-/// At most `cap` bytes: `out` grows with what was decompressed, doubling, and by no more than `cap` or its own length;
-/// the codecs need up to 12 MiB (LZ4 frames that no client of RocketMQ writes) or the frame's window (ZSTD) beside it.
-/// If the input is cut off, garbage or decompresses to more, `out` is as it was.
+/// Memory follows the actual output, not a claimed length: `out` doubles as needed. The codecs take up to 12 MiB more (LZ4
+/// frames that no client of RocketMQ writes), or the frame's window (ZSTD).
 pub fn decompress_into(kind: Compression, input: &[u8], cap: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut body = Body::behind(out, cap);
     let result = match kind {
@@ -82,10 +81,7 @@ pub fn decompress_into(kind: Compression, input: &[u8], cap: usize, out: &mut Ve
     result
 }
 
-/// Compresses a body; `level` is the codec's own, brought into its range, and LZ4 has none. RocketMQ's is 5.
-///
-/// # Panics
-/// If memory runs out.
+/// Compresses a body; `level` is clamped to the codec's range and has no effect on LZ4. RocketMQ's default is 5.
 pub fn compress(kind: Compression, input: &[u8], level: i32) -> Vec<u8> {
     match kind {
         Compression::Zlib => zlib_compress(input, level.clamp(0, 9).unsigned_abs()),
@@ -132,13 +128,13 @@ fn zstd(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
     decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX)).map_err(unsound(0))?;
     let mut stored = InBuffer::around(input);
     loop {
-        let mut left_in_frame = 0;
+        let mut frame_rest = 0;
         let filled = body.fill(|room| {
             let mut room = OutBuffer::around(room);
-            left_in_frame = decoder.run(&mut stored, &mut room).map_err(unsound(stored.pos()))?;
+            frame_rest = decoder.run(&mut stored, &mut room).map_err(unsound(stored.pos()))?;
             Ok(room.pos())
         })?;
-        match (left_in_frame == 0, stored.pos() == input.len()) {
+        match (frame_rest == 0, stored.pos() == input.len()) {
             (true, true) => return Ok(()),
             (false, true) if !filled => {
                 return Err(broken(input.len(), "a zstd frame with its end", input.len() as i64));

@@ -11,12 +11,12 @@
 //! | array | on one line; in `table` a line for each item | numbers on one line, else a line for each |
 //! | control characters | `\u001F`; U+007F to U+009F, U+2028 and U+2029, too | `\u001f`; only those below U+0020 |
 //!
-//! Java knows from a map's type whether its keys are integers; here they are if all are and the map lies in
-//! `offsetTable` or `table` (consumerOrderInfo.json), the members of a file that hold such maps. Members keep the order
-//! they have: RocketMQ sorts the fields of an object by name, and leaves maps as they hash.
-//! Nothing carries a checksum: a flipped digit is another number. Of a key that is there twice the last one counts, a byte
-//! order mark is passed over, as by RocketMQ; what it is lenient in besides (zeroes behind the text, a comma before a brace,
-//! single quotes, numbers with a fraction) is refused, as no broker writes it.
+//! Java knows from a map's type whether its keys are integers. Here a map has integer keys if all of them are integers and it lies in
+//! `offsetTable` or `table` (consumerOrderInfo.json). Members keep their order: RocketMQ sorts the fields of an object by name, and
+//! leaves maps in hash order.
+//! There is no checksum: a flipped digit is another number. Like RocketMQ the parser takes the last of equal keys and skips a byte order
+//! mark. It refuses fastjson's other liberties (zeroes behind the text, a comma before a brace, single quotes, fractions), which no
+//! broker writes.
 //!
 //! Source: `RemotingSerializable.toJson`, `ConfigManager.load`.
 use memchr::memchr2;
@@ -29,20 +29,18 @@ mod writer;
 
 pub use broker_order::in_broker_order;
 pub use shape::{NAMES, check};
-pub use writer::Dialect;
+pub use writer::{Dialect, write};
 
-/// What some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The longest text that is read, in bytes: Java has no longer string.
+/// The longest text, in bytes: Java has no longer string.
 pub const MAX_LEN: usize = i32::MAX as usize;
 
-/// Why a text is not a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     #[error("expected a configuration of at most {MAX_LEN} bytes, got {0}")]
     TooLong(usize),
-    /// No JSON, not even with bare integer keys; or nested deeper than 127 levels.
+    /// Not JSON, even with bare integer keys allowed; or nested deeper than 127 levels.
     #[error("line {line} column {column}: {reason}")]
     Syntax {
         line: usize,
@@ -52,7 +50,6 @@ pub enum ConfigError {
     },
 }
 
-/// Reads the text of a file.
 pub fn parse(text: &[u8]) -> Result<Value, ConfigError> {
     if text.len() > MAX_LEN {
         return Err(ConfigError::TooLong(text.len()));
@@ -61,17 +58,11 @@ pub fn parse(text: &[u8]) -> Result<Value, ConfigError> {
     serde_json::from_slice(&quote_integer_keys(text)).map_err(|error| syntax_error(text, &error))
 }
 
-/// The text that RocketMQ 4.9 writes for `value`.
 pub fn to_fastjson(value: &Value) -> String {
     write(value, Dialect::Fastjson1)
 }
 
-/// The text that RocketMQ writes for `value`, in the dialect of a version.
-pub fn write(value: &Value, dialect: Dialect) -> String {
-    writer::written(value, dialect)
-}
-
-/// Quotes the keys that JSON wants quoted: a number between `{` or `,` and `:`. The parser refuses all else.
+/// Quotes bare integer keys: a number between `{` or `,` and `:`. The parser refuses everything else.
 fn quote_integer_keys(text: &[u8]) -> Cow<'_, [u8]> {
     let (mut out, mut copied, mut at, mut before) = (Vec::new(), 0, 0, 0);
     while let Some(&byte) = text.get(at) {
@@ -106,7 +97,7 @@ fn is_key(token: &[u8], rest: &[u8]) -> bool {
     token.last().is_some_and(u8::is_ascii_digit) && rest.trim_ascii_start().first() == Some(&b':')
 }
 
-/// Bytes from behind the opening quote to behind the closing one, or to the end.
+/// Length from behind the opening quote to behind the closing one, or to the end.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(mark) = memchr2(b'"', b'\\', &text[at..]) {
@@ -114,13 +105,13 @@ fn string_len(text: &[u8]) -> usize {
         if text[at - 1] == b'"' {
             return at;
         }
-        // what is escaped is passed, a quote included
+        // Skips the escaped character, which may be a quote.
         at = (at + 1).min(text.len());
     }
     text.len()
 }
 
-/// The parser's error, at its place before the keys were quoted.
+/// The parser's error, at its position before keys were quoted.
 fn syntax_error(text: &[u8], error: &serde_json::Error) -> ConfigError {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();
@@ -129,7 +120,7 @@ fn syntax_error(text: &[u8], error: &serde_json::Error) -> ConfigError {
     ConfigError::Syntax { line, column: column_before_quoting(source, column), reason }
 }
 
-/// The column of `line` that `quoted` is in the same line with its keys quoted.
+/// The column in `line` of column `quoted` in the same line with quoted keys.
 fn column_before_quoting(line: &[u8], quoted: usize) -> usize {
     // A key may open the line: what came before it, on the line above, was a brace or a comma.
     let led = [b",", line].concat();

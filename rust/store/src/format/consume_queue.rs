@@ -9,23 +9,21 @@
 //! Source: `ConsumeQueue.CQ_STORE_UNIT_SIZE`, `ConsumeQueue.putMessagePositionInfo`, `ConsumeQueue.fillPreBlank`.
 use super::cursor::{i32_at, i64_at};
 
-/// Bytes of a unit.
 pub const UNIT_SIZE: usize = 20;
 
-/// The size field of a pre-blank unit, written before the first real one of a queue that starts in the middle of a file.
+/// The size field of a pre-blank unit. Such units fill a file before the first message of a queue that starts in its middle.
 pub const PRE_BLANK_SIZE: i32 = i32::MAX;
 
-/// The tags code of a unit in place of a message that was left out. Its lower half, which a broker compares, is that of no tag.
+/// The tags code of a unit in place of a message left out. Its lower half, which a broker compares, means no tag.
 pub const LEFT_OUT: i64 = 1 << 32;
 
-/// Whether a tags code is an address in `consumequeue_ext` (`ConsumeQueueExt.isExtAddr`): the hash is there, and cannot be
-/// compared.
+/// Whether a tags code is an address in `consumequeue_ext` (`ConsumeQueueExt.isExtAddr`), and no hash that could be compared.
 #[inline]
 pub fn is_ext_address(tags_code: i64) -> bool {
     tags_code < i64::from(i32::MIN)
 }
 
-/// Whether a unit of this size and this tags code stands for no message.
+/// Whether a unit with these fields stands for no message.
 #[inline]
 pub fn is_no_message(size: i32, tags_code: i64) -> bool {
     size == PRE_BLANK_SIZE || tags_code == LEFT_OUT
@@ -33,28 +31,26 @@ pub fn is_no_message(size: i32, tags_code: i64) -> bool {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// Byte offset of the record in the commit log.
     pub physical_offset: i64,
-    /// Size of the record in bytes.
     pub size: i32,
     /// Tag hash, or the deliver time in milliseconds in the delay topic.
     pub tags_code: i64,
 }
 
 impl Unit {
-    /// The unit of a position that holds no message although the file reaches it.
+    /// The unit of a position without a message, before the first message of a queue.
     pub const PRE_BLANK: Self = Self { physical_offset: 0, size: PRE_BLANK_SIZE, tags_code: 0 };
 
-    /// The last unit of a queue whose last messages are gone from a log with files of `file_size` bytes that ends behind the first byte
-    /// of the file at `log_file`. It leads over the end of the file before: RocketMQ finds nothing there, as with a pre-blank one, and takes
-    /// the log to be listed up to its end (`ConsumeQueue.maxPhysicOffset`), and no further, as with a pre-blank one.
+    /// The last unit of a queue whose last messages are lost. It spans the log file before `log_file` and one byte more, with files of
+    /// `file_size` bytes. RocketMQ finds no message there and counts the log as dispatched up to that byte (`ConsumeQueue.maxPhysicOffset`),
+    /// while the size of a pre-blank unit would count more as dispatched than there is.
     pub const fn last_left_out(log_file: i64, file_size: i32) -> Self {
         Self { physical_offset: log_file - file_size as i64, size: file_size.saturating_add(1), tags_code: LEFT_OUT }
     }
 
-    /// A unit in place of a message that was left out, or is gone, in the middle of a queue: pre-blank for RocketMQ, which never
-    /// writes one there. The last one of a file leads to the first byte of the file of the log that the queue's next message
-    /// stands in: once that is gone, a broker removes the queue's file. All others lead to 0.
+    /// A unit in place of a message left out or lost in the middle of a queue. RocketMQ reads it as pre-blank, but never writes one there.
+    /// The last one in a queue's file points to the start of the log file with the queue's next message, so that a broker
+    /// removes the queue's file together with that one. All others point to 0.
     pub const fn left_out(log_file: i64) -> Self {
         Self { physical_offset: log_file, size: PRE_BLANK_SIZE, tags_code: LEFT_OUT }
     }
@@ -75,36 +71,34 @@ impl Unit {
         out
     }
 
-    /// Offset of the commit log behind its record; 0 for one that leads nowhere.
+    /// Offset behind its record in the commit log; 0 for one that points nowhere.
     #[inline]
     pub fn end(&self) -> u64 {
         let number = |value: i64| u64::try_from(value).unwrap_or(0);
         number(self.physical_offset).saturating_add(number(self.size.into()))
     }
 
-    /// Whether the unit points at a record: an all-zero unit was never written, a pre-blank one stands for nothing.
-    /// Offset 0 is legal, so the size decides.
+    /// Whether the unit points to a record. An unwritten one is all zero; offset 0 is legal, so the size decides.
     #[inline]
     pub fn is_message(&self) -> bool {
         !is_no_message(self.size, self.tags_code) && self.size > 0 && self.physical_offset >= 0
     }
 
-    /// Whether the unit stands for no message, at the beginning of a queue or within.
+    /// Whether the unit stands for no message, at the beginning of a queue or within it.
     #[inline]
     pub fn is_blank(&self) -> bool {
         *self == Self::PRE_BLANK || self.is_left_out()
     }
 
-    /// Whether the unit stands in place of a message that was left out.
     #[inline]
     pub fn is_left_out(&self) -> bool {
         self.size > 0 && self.tags_code == LEFT_OUT && self.physical_offset >= 0
     }
 
-    /// Whether RocketMQ counts the unit as written: messages and pre-blanks.
+    /// Whether RocketMQ counts the unit as written, as it does messages and pre-blank units.
     #[inline]
     pub fn is_written(&self) -> bool {
-        // a broker goes by this when it looks for the end of a queue
+        // A broker finds the end of a queue by this condition.
         self.size > 0 && self.physical_offset >= 0
     }
 }

@@ -1,20 +1,17 @@
-//! Checked big-endian reads: the one place that turns raw bytes into numbers.
+//! Checked big-endian reads, `None` past the end: the one place that turns raw bytes into numbers.
 //!
 //! Java's `ByteBuffer` writes big-endian two's complement; so does everything in a store.
 
-/// The `i16` at `at`, or `None` past the end.
 #[inline]
 pub fn i16_at(bytes: &[u8], at: usize) -> Option<i16> {
     Some(i16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The `i32` at `at`, or `None` past the end.
 #[inline]
 pub fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The `i64` at `at`, or `None` past the end.
 #[inline]
 pub fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
     Some(i64::from_be_bytes(*bytes.get(at..)?.first_chunk()?))

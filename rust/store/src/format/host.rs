@@ -1,11 +1,11 @@
-//! A host as a record holds it: 4 or 16 address bytes in network order, then the port as `i32`.
+//! A host in a record: 4 or 16 address bytes in network order, then the port as `i32`.
 //!
 //! Source: `MessageExt.socketAddress2ByteBuffer`.
 use super::cursor::i32_at;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// An address and a port; the port keeps its 32 bits, as a damaged or hostile record may hold any.
+/// An address and a port. The port keeps its 32 bits, since a damaged record may hold any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     pub ip: IpAddr,

@@ -1,4 +1,4 @@
-//! An index file: a hash table on disk from `topic#key` to the physical offsets of messages.
+//! An index file: a hash table on disk that maps `topic#key` to physical offsets of messages.
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -20,8 +20,8 @@
 //! | 12 | i32 | timeDiff: seconds since beginTimestamp; of the first entry since the end of the file before |
 //! | 16 | i32 | number of the entry before it in the chain, always a smaller one; 0 for none |
 //!
-//! The header does not tell how many slots and entries there are, and nothing carries a checksum: a flipped hash hides
-//! an entry, a flipped offset points elsewhere. Whoever follows an offset compares topic and key of the record there.
+//! The header does not tell the number of slots and entries. There is no checksum: a flipped hash hides an entry, a flipped offset points
+//! elsewhere. So a reader compares topic and key of the record it finds.
 //!
 //! Source: `IndexHeader`, `IndexFile.putKey`, `selectPhyOffset`, `isTimeMatched`; `IndexService.buildKey`.
 use super::cursor::{i32_at, i64_at};
@@ -29,18 +29,15 @@ use super::cursor::{i32_at, i64_at};
 pub mod geometry;
 pub mod view;
 
-/// Bytes of the header.
 pub const HEADER_SIZE: usize = 40;
-/// Bytes of a slot.
 pub const SLOT_SIZE: usize = 4;
-/// Bytes of an entry.
 pub const ENTRY_SIZE: usize = 20;
 /// `maxHashSlotNum` unless configured.
 pub const DEFAULT_SLOT_COUNT: u32 = 5_000_000;
 /// `maxIndexNum` unless configured.
 pub const DEFAULT_ENTRY_COUNT: u32 = 20_000_000;
 
-/// What a file says of itself; times in milliseconds, offsets in bytes of the commit log.
+/// The header: times in milliseconds, offsets in bytes of the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexHeader {
     /// Store time of the first entry.
@@ -52,12 +49,12 @@ pub struct IndexHeader {
     /// Physical offset of the last entry.
     pub end_phy_offset: i64,
     pub hash_slot_count: i32,
-    /// Number of the next entry: 1 if there is none yet.
+    /// Number of the next entry, from 1.
     pub index_count: i32,
 }
 
 impl IndexHeader {
-    /// The header of a new file: it starts where the one before it ended, if there is one (0 and 0 otherwise).
+    /// The header of a new file, which starts where the file before it ended, or at 0.
     pub fn following(end_timestamp: i64, end_phy_offset: i64) -> Self {
         let (time, offset) = (end_timestamp.max(0), end_phy_offset.max(0));
         Self {
@@ -79,7 +76,7 @@ impl IndexHeader {
             begin_phy_offset: i64_at(bytes, 16)?,
             end_phy_offset: i64_at(bytes, 24)?,
             hash_slot_count: i32_at(bytes, 32)?,
-            // Java counts from 1, and writes 0 until there is an entry
+            // Java counts from 1, and writes 0 until there is an entry.
             index_count: i32_at(bytes, 36)?.max(1),
         })
     }
@@ -96,24 +93,16 @@ impl IndexHeader {
         out[36..].copy_from_slice(&count.to_be_bytes());
         out
     }
-
-    /// Whether the file can hold messages stored from `begin_ms` to `end_ms`, both included.
-    pub fn overlaps(&self, begin_ms: i64, end_ms: i64) -> bool {
-        let stored = self.begin_timestamp..=self.end_timestamp;
-        let within = begin_ms < self.begin_timestamp && end_ms > self.end_timestamp;
-        within || stored.contains(&begin_ms) || stored.contains(&end_ms)
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
     /// [`index_hash`] of topic and key.
     pub key_hash: i32,
-    /// Byte offset of the record in the commit log.
     pub physical_offset: i64,
     /// Seconds from the file's beginTimestamp to the record's store time.
     pub time_diff_seconds: i32,
-    /// Number of the entry before it in the chain.
+    /// Number of the previous entry in the chain.
     pub previous: i32,
 }
 
@@ -141,33 +130,29 @@ impl IndexEntry {
     }
 }
 
-/// The hash of `topic#key`: Java's, made positive; of the one that has no positive counterpart, 0.
+/// The absolute value of Java's hash of `topic#key`; 0 for the one hash that has none.
 pub fn index_hash(topic: &str, key: &str) -> i32 {
     let step = |h: i32, unit: u16| h.wrapping_mul(31).wrapping_add(i32::from(unit));
-    // UTF-16, as `String.hashCode`: a character beyond U+FFFF counts as two
+    // UTF-16, as `String.hashCode`: a character beyond U+FFFF counts as two.
     let units = topic.encode_utf16().chain(std::iter::once(u16::from(b'#'))).chain(key.encode_utf16());
     units.fold(0, step).checked_abs().unwrap_or(0)
 }
 
-/// The slot of a hash.
 #[inline]
 pub fn slot_of(hash: i32, slot_count: u32) -> u32 {
     hash.max(0).cast_unsigned().checked_rem(slot_count).unwrap_or(0)
 }
 
-/// Where a slot lies in the file.
 #[inline]
 pub fn slot_position(slot: u32) -> usize {
     HEADER_SIZE + SLOT_SIZE * slot as usize
 }
 
-/// Where entry number `n` lies in the file.
 #[inline]
 pub fn entry_position(slot_count: u32, n: u32) -> usize {
     slot_position(slot_count) + ENTRY_SIZE * n as usize
 }
 
-/// Bytes of a file.
 pub fn file_size(slot_count: u32, entry_count: u32) -> u64 {
     HEADER_SIZE as u64 + SLOT_SIZE as u64 * u64::from(slot_count) + ENTRY_SIZE as u64 * u64::from(entry_count)
 }

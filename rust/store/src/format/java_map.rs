@@ -1,17 +1,16 @@
-//! The order in which a `java.util.HashMap` of texts gives its entries: where RocketMQ writes a property string anew, it has
-//! this order, so that equal input gives equal bytes.
+//! The iteration order of a `java.util.HashMap` of texts. RocketMQ rewrites property strings in this order, so equal input gives equal
+//! bytes.
 //!
 //! Source: `HashMap.hash`, `HashMap.resize`, `MessageDecoder.messageProperties2String`.
 use super::tag::java_hash;
 
-/// Name and value, as bytes or as texts.
 type Pair<'a, T> = (&'a T, &'a T);
 
-/// Buckets of a new map, which has twice as many once three quarters of them are as many as its entries.
+/// Buckets of a new map. It doubles when it is three quarters full.
 const BUCKETS: usize = 16;
 
-/// The pairs in the order of a map into which they were put one after the other; of two with one name the last value stays, in
-/// the place of the first. Names that are no text stand as Java would read them.
+/// The pairs in the order of a map that they were put into one by one. A repeated name keeps its place and takes the last value. Names
+/// that are not UTF-8 hash as Java would decode them.
 pub fn in_map_order<'a, T: AsRef<[u8]> + ?Sized>(pairs: impl Iterator<Item = Pair<'a, T>>) -> Vec<Pair<'a, T>> {
     let mut entries: Vec<(usize, Pair<'_, T>)> = Vec::with_capacity(BUCKETS);
     for (name, value) in pairs {
@@ -24,12 +23,12 @@ pub fn in_map_order<'a, T: AsRef<[u8]> + ?Sized>(pairs: impl Iterator<Item = Pai
     while entries.len() * 4 > buckets * 3 {
         buckets *= 2;
     }
-    // a stable sort: within a bucket the order is that of insertion
+    // A stable sort: within a bucket the order is that of insertion.
     entries.sort_by_key(|(hash, _)| hash & (buckets - 1));
     entries.into_iter().map(|(_, pair)| pair).collect()
 }
 
-/// Number of the bucket of `name`, of a power of two; a `ConcurrentHashMap` has the same.
+/// The bucket of `name`, among a power of two; the same in a `ConcurrentHashMap`.
 pub fn bucket(name: &[u8], buckets: usize) -> usize {
     spread(name) & (buckets - 1)
 }

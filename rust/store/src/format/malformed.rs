@@ -1,25 +1,23 @@
-//! What a decoder says of bytes that break the format: cheap to make, so a scan may meet millions.
+//! The error of decoders. It is cheap to create, since a scan may meet millions of them.
 use std::fmt;
 
-/// A field that is not what the format demands.
+/// A field that violates the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The field, in RocketMQ's words.
     pub field: &'static str,
     /// Its position, in bytes from the start of the structure.
     pub at: usize,
-    /// What the format demands.
     pub expected: Expected,
     pub got: i64,
 }
 
-/// What a field should have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     Value(i64),
     AtLeast(i64),
     AtMost(i64),
-    /// Something that has no number.
+    /// A condition without a number.
     Words(&'static str),
 }
 

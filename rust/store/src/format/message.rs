@@ -10,7 +10,7 @@
 //! | 12 | i32 | QUEUEID |
 //! | 16 | i32 | FLAG: the user's |
 //! | 20 | i64 | QUEUEOFFSET: the message's number in its queue |
-//! | 28 | i64 | PHYSICALOFFSET: where the record stands in the log |
+//! | 28 | i64 | PHYSICALOFFSET: the record's offset in the log |
 //! | 36 | i32 | SYSFLAG |
 //! | 40 | i64 | BORNTIMESTAMP, ms |
 //! | 48 | B | BORNHOST |
@@ -22,7 +22,7 @@
 //! | … | i8 (V1) or i16 (V2), t | TOPIC |
 //! | … | i16, p | PROPERTIES |
 //!
-//! A blank record fills the end of a file: its size, [`BLANK_MAGIC`], and then whatever was there.
+//! A blank record fills the end of a file: its size, [`BLANK_MAGIC`], and then any bytes.
 //!
 //! Source: `CommitLog.MessageExtEncoder.encode`, `CommitLog.checkMessageAndReturnSize`, `MessageDecoder.decode`,
 //! `MessageVersion` (5.x).
@@ -41,7 +41,7 @@ use fields::{BORN_HOST_AT, host_len};
 pub use layout::{Item, Layout};
 pub use new_message::{NewMessage, encode_blank, has_room};
 
-/// A record and the layout that was read from it.
+/// A record and its layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     record: &'a [u8],
@@ -49,7 +49,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message that `bytes` begin with, or `None` for anything else.
+    /// The message at the start of `bytes`, or `None` for anything else.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         match Layout::decode(bytes) {
             Ok(Item::Message(layout)) => Self::new(bytes, layout),
@@ -57,7 +57,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Joins the bytes with the layout read from them; `None` when `bytes` are too few.
+    /// Combines bytes with their layout; `None` if there are too few.
     #[inline]
     pub fn new(bytes: &'a [u8], layout: Layout) -> Option<Self> {
         Some(Self { record: bytes.get(..layout.total as usize)?, layout })
@@ -66,7 +66,6 @@ impl<'a> Message<'a> {
     pub fn record(&self) -> &'a [u8] {
         self.record
     }
-    /// Where its parts are.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -84,7 +83,7 @@ impl<'a> Message<'a> {
     pub fn queue_offset(&self) -> i64 {
         self.i64_at(20)
     }
-    /// Where the record says that it stands.
+    /// The record's own offset, by its field.
     #[inline]
     pub fn physical_offset(&self) -> i64 {
         self.i64_at(28)
@@ -114,10 +113,10 @@ impl<'a> Message<'a> {
     pub fn store_host(&self) -> &'a [u8] {
         self.slice(self.layout.store_timestamp_at() + 8, host_len(self.layout.sys_flag, STORE_HOST_V6))
     }
-    /// How often it was consumed in vain.
+    /// Number of failed deliveries to a consumer.
     #[inline]
     pub fn reconsume_times(&self) -> i32 {
-        // counted from the body back: what stands before it has no fixed length
+        // Counted back from the body, since the hosts before it have no fixed length.
         self.i32_at(self.layout.body as usize - 16)
     }
     /// Physical offset of the half message of a committed transaction.
@@ -130,7 +129,7 @@ impl<'a> Message<'a> {
     pub fn body(&self) -> &'a [u8] {
         self.slice(self.layout.body as usize, self.layout.body_len as usize)
     }
-    /// UTF-8 as a rule; not checked.
+    /// Usually UTF-8; not checked.
     #[inline]
     pub fn topic(&self) -> &'a [u8] {
         self.slice(self.layout.topic as usize, self.layout.topic_len as usize)
@@ -146,7 +145,6 @@ impl<'a> Message<'a> {
         properties::get(self.properties(), name)
     }
 
-    /// Whether the body is what its CRC says.
     #[inline]
     pub fn body_crc_matches(&self) -> bool {
         body_crc(self.body()) == self.body_crc()

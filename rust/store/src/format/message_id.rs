@@ -1,6 +1,6 @@
 //! The two ids of a message, in upper-case hex.
 //!
-//! The offset message id, where the record lies; 16 bytes with an IPv4 store host, 28 with an IPv6 one:
+//! The offset message id tells the record's place; 16 bytes with an IPv4 store host, 28 with an IPv6 one:
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //! | 10, 22 | u32 | milliseconds since its month began, in its time zone |
 //! | 14, 26 | u16 | low bits of a counter |
 //!
-//! Neither carries a checksum: another digit is another id. Lower-case digits are read, too, as Java does.
+//! Neither has a checksum: another digit is another id. Like Java the parser also takes lower-case digits.
 //!
 //! Source: `MessageDecoder.createMessageId`, `decodeMessageId`; `MessageClientIDSetter`.
 use super::cursor::{i16_at, i32_at, i64_at};
@@ -26,10 +26,8 @@ use super::host::Host;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Bytes of an id behind its address.
 const TAIL: usize = 12;
 
-/// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetMessageId {
     /// The broker that stored it.
@@ -68,7 +66,7 @@ impl fmt::Display for OffsetMessageId {
     }
 }
 
-/// What a Java producer puts into the id of a message.
+/// The parts of an id that a Java producer creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniqKey {
     /// Address of the producer.
@@ -77,14 +75,14 @@ pub struct UniqKey {
     pub pid: u16,
     /// Identity hash of the class loader, which tells apart producers in one process.
     pub class_loader_hash: i32,
-    /// Milliseconds since the month began where the producer is; past 2^31 after 24.8 days, hence unsigned.
+    /// Milliseconds since the month began in the producer's time zone; past 2^31 after 24.8 days, hence unsigned.
     pub time_diff_ms: u32,
     /// Low 16 bits of the process-wide counter.
     pub counter: u16,
 }
 
 impl UniqKey {
-    /// Reads 32 or 56 digits; an id that an application chose itself is mostly `None`.
+    /// Parses 32 or 56 digits; an id chosen by an application is mostly `None`.
     pub fn parse(text: &str) -> Option<Self> {
         let (bytes, len) = unhex(text)?;
         let (ip, tail) = bytes[..len].split_at_checked(len - TAIL)?;
@@ -97,7 +95,7 @@ impl UniqKey {
         })
     }
 
-    /// The 32 or 56 digits. Each message that is sent has some: they are written a word at a time.
+    /// The 32 or 56 digits, written a word at a time, since each message sent needs them.
     pub fn text(&self) -> String {
         let mut digits = Vec::with_capacity(32);
         self.write(&mut digits);
@@ -154,7 +152,7 @@ fn hex_digits(value: u32) -> u64 {
     word + u64::from(b'0') * ONES + letters * u64::from(b'A' - b'0' - 10)
 }
 
-/// The bytes of 32 or 56 digits, and how many they are.
+/// The bytes of 32 or 56 digits, and their number.
 fn unhex(text: &str) -> Option<([u8; 28], usize)> {
     let (pairs, odd) = text.as_bytes().as_chunks();
     if !odd.is_empty() || !matches!(pairs.len(), 16 | 28) {

@@ -1,4 +1,4 @@
-//! Bytes <-> values of everything RocketMQ writes to disk. Pure: no file, no clock, no allocation by an unchecked length.
+//! Encodes and decodes everything RocketMQ writes to disk. Pure: no file, no clock, no allocation by an unchecked length.
 pub mod checkpoint;
 pub mod compression;
 pub mod config;
@@ -10,7 +10,6 @@ pub mod java_map;
 pub mod malformed;
 pub mod message;
 pub mod message_id;
-pub mod named;
 pub mod names;
 pub mod properties;
 pub mod tag;

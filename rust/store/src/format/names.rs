@@ -1,6 +1,6 @@
-//! Which names topics and groups may have: they become names of files, and parts of keys.
+//! Rules for the names of topics and groups, which become file names and parts of keys.
 //!
-//! Clients and brokers of RocketMQ allow the same characters, and differ in lengths and words:
+//! Clients and brokers of RocketMQ allow the same characters, but differ in lengths and error texts:
 //!
 //! | rule | characters | source |
 //! |---|---|---|
@@ -9,13 +9,12 @@
 //! | [`NewTopic`](Rule::NewTopic) | 127 | `TopicValidator.validateTopic` |
 //! | [`NamedTopic`](Rule::NamedTopic) | 262 | none: a broker takes any |
 
-/// Characters of a topic at most: a record of 4.9 has a signed byte for their number.
+/// Maximum length of a topic: a record of 4.9 stores it in a signed byte.
 pub const MAX_TOPIC: usize = i8::MAX as usize;
-/// Characters of a group at most.
 pub const MAX_GROUP: usize = 255;
-/// What the topic of a group's retries begins with.
+/// Prefix of a group's retry topic.
 pub const RETRY_PREFIX: &str = "%RETRY%";
-/// Characters at most of a topic that clients name: that of a group's retries.
+/// Maximum length of a topic in a client's request: that of a retry topic.
 pub const MAX_NAMED_TOPIC: usize = RETRY_PREFIX.len() + MAX_GROUP;
 /// Topics of the system, the same in all namespaces: `TopicValidator.isSystemTopic`.
 pub const SYSTEM_TOPICS: [&str; 9] = [
@@ -29,7 +28,7 @@ pub const SYSTEM_TOPICS: [&str; 9] = [
     "SELF_TEST_TOPIC",
     "OFFSET_MOVED_EVENT",
 ];
-/// Those that brokers write to, and no client may: `TopicValidator.isNotAllowedSendTopic`.
+/// Topics that only brokers may write to: `TopicValidator.isNotAllowedSendTopic`.
 pub const FORBIDDEN_TOPICS: [&str; 6] = [
     "SCHEDULE_TOPIC_XXXX",
     "RMQ_SYS_TRANS_HALF_TOPIC",
@@ -40,23 +39,19 @@ pub const FORBIDDEN_TOPICS: [&str; 6] = [
 ];
 const ALLOWED: &str = "allowing only ^[%|a-zA-Z0-9_-]+$";
 
-/// What a name is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Group,
     /// A topic that a client sends to or reads.
     Topic,
-    /// A topic that a broker makes.
+    /// A topic that a broker creates.
     NewTopic,
-    /// A topic that a client names to a broker: of an offset, a lock, a heartbeat. That of retries is longer than its group.
+    /// A topic in a client's request to a broker, as of an offset, a lock or a heartbeat. A retry topic is longer than its group.
     NamedTopic,
 }
 
 impl Rule {
-    /// Whether a name keeps the rule.
-    ///
-    /// # Errors
-    /// Why not, in RocketMQ's words, which users look for.
+    /// Checks a name. The error has RocketMQ's words, which users search for.
     pub fn check(self, name: &str) -> Result<(), String> {
         let (what, noun, most) = match self {
             Self::Group => ("the specified group", "group", MAX_GROUP),
@@ -66,7 +61,7 @@ impl Rule {
         let (is_blank, is_long) = (name.trim().is_empty(), name.chars().count() > most);
         let is_legal = is_legal(name.as_bytes());
         let problem = match self {
-            // brokers look in another order, and do not say what they got
+            // Brokers check in another order, and do not repeat the name.
             Self::NewTopic if is_blank => " is blank.".to_owned(),
             Self::NewTopic if !is_legal => format!(" contains illegal characters, {ALLOWED}"),
             Self::NewTopic if is_long => " is longer than topic max length.".to_owned(),
@@ -79,9 +74,7 @@ impl Rule {
     }
 }
 
-/// Whether a name is not empty and has only characters that topics and groups may have.
-///
-/// Source: `TopicValidator.isTopicOrGroupIllegal`.
+/// Whether a name is not empty and has only allowed characters (`TopicValidator.isTopicOrGroupIllegal`).
 #[inline]
 pub fn is_legal(name: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'%' | b'|' | b'_' | b'-');

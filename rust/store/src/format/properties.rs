@@ -1,7 +1,7 @@
 //! The property string: `name 0x01 value 0x02 name 0x01 value`, UTF-8.
 //!
-//! 4.9.4 drops the last 0x02, 5.x keeps it; both are read. A part without a name or without a value vanishes; of two
-//! with one name the last wins; a value may hold further 0x01.
+//! 4.9.4 drops the last 0x02, 5.x keeps it; both are read. A part without a name or a value is skipped; of two with the same name the last
+//! wins; a value may contain 0x01.
 //! 5.x can end the properties with 20 reserved bytes, `__CRC32#` 0x01 ten digits 0x02: the CRC of the record before them.
 //!
 //! Source: `MessageDecoder.messageProperties2String`, `string2messageProperties`, `createCrc32` (5.x).
@@ -9,7 +9,7 @@ use memchr::memchr;
 
 pub const NAME_END: u8 = 1;
 pub const PROPERTY_END: u8 = 2;
-/// The most bytes that the record's `i16` length can tell.
+/// Maximum length: the record has an `i16` for it.
 pub const MAX_LEN: usize = i16::MAX as usize;
 /// Bytes that 5.x reserves for its property CRC.
 pub const CRC_LEN: usize = 20;
@@ -18,11 +18,11 @@ const CRC_NAME: &[u8] = b"__CRC32#\x01";
 /// Index keys, separated by spaces.
 pub const KEYS: &str = "KEYS";
 pub const TAGS: &str = "TAGS";
-/// The id the producer gave.
+/// The producer's message id.
 pub const UNIQ_KEY: &str = "UNIQ_KEY";
 /// Delay level, 1 to 18.
 pub const DELAY: &str = "DELAY";
-/// Names of further queues that list the message, separated by commas.
+/// Names of additional queues that list the message, separated by commas.
 pub const MULTI_DISPATCH: &str = "INNER_MULTI_DISPATCH";
 /// The message's offsets in those, in their order.
 pub const MULTI_QUEUE_OFFSET: &str = "INNER_MULTI_QUEUE_OFFSET";
@@ -45,10 +45,10 @@ pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The value of `name`: the last one stored.
+/// The last value of `name`.
 #[inline]
 pub fn get<'a>(properties: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    // Java puts them into a map one after the other
+    // Java puts them into a map one after the other.
     iter(properties).filter(|(n, _)| *n == name.as_bytes()).last().map(|(_, v)| v)
 }
 
@@ -57,7 +57,7 @@ pub fn is_storable(text: &str) -> bool {
     !text.bytes().any(|b| b == NAME_END || b == PROPERTY_END)
 }
 
-/// Appends `name` and `value` to a property string in the making, which ends in 0x02 after each call.
+/// Appends a property, with 0x02 at its end.
 pub fn push(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());
     out.push(NAME_END);
@@ -65,7 +65,7 @@ pub fn push(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(PROPERTY_END);
 }
 
-/// Appends the room of the 5.x property CRC; [`seal_crc`] fills it once the record is final.
+/// Reserves bytes for the 5.x property CRC; [`seal_crc`] fills them once the record is final.
 pub fn reserve_crc(out: &mut Vec<u8>) {
     if out.last().is_some_and(|b| *b != PROPERTY_END) {
         out.push(PROPERTY_END);
@@ -74,14 +74,14 @@ pub fn reserve_crc(out: &mut Vec<u8>) {
     out.extend_from_slice(b"0000000000\x02");
 }
 
-/// Writes the CRC of the whole record into its last 20 bytes, reserved by [`reserve_crc`].
+/// Writes the record's CRC into the bytes reserved by [`reserve_crc`].
 pub fn seal_crc(record: &mut [u8]) {
     let Some(split) = record.len().checked_sub(CRC_LEN) else { return };
     let digits = crc_digits(&record[..split]);
     record[split + CRC_NAME.len()..split + CRC_NAME.len() + 10].copy_from_slice(&digits);
 }
 
-/// Whether the property CRC at the end of `record` is right; `None` where there is none.
+/// Whether the property CRC at the end of `record` is correct; `None` if there is none.
 #[inline]
 pub fn check_crc(record: &[u8]) -> Option<bool> {
     let split = record.len().checked_sub(CRC_LEN)?;
@@ -90,15 +90,56 @@ pub fn check_crc(record: &[u8]) -> Option<bool> {
     Some(digits == crc_digits(&record[..split]))
 }
 
-/// Least significant digit first, filled up with `0`.
+/// The digits, least significant first, padded with `0`.
 fn crc_digits(bytes: &[u8]) -> [u8; 10] {
-    // the sign bit is cleared, as for a body (`UtilAll.crc32`)
+    // The sign bit is cleared, as for a body (`UtilAll.crc32`).
     let mut crc = crc32fast::hash(bytes) & 0x7FFF_FFFF;
     std::array::from_fn(|_| {
         let digit = b'0' + (crc % 10) as u8;
         crc /= 10;
         digit
     })
+}
+
+/// The properties that a store itself uses, to list a message in queues and index. Of a repeated name the last value counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KnownProperties<'a> {
+    pub tags: Option<&'a [u8]>,
+    pub keys: Option<&'a [u8]>,
+    pub uniq_key: Option<&'a [u8]>,
+    /// The delay level as text.
+    pub delay: Option<&'a [u8]>,
+    /// The names of additional queues.
+    pub multi_dispatch: Option<&'a [u8]>,
+}
+
+impl<'a> KnownProperties<'a> {
+    #[inline]
+    pub fn of(properties: &'a [u8]) -> Self {
+        let mut named = Self::default();
+        iter(properties).for_each(|(name, value)| named.note(name, value));
+        named
+    }
+
+    /// Keeps a property, if it is one of these.
+    #[inline]
+    pub fn note(&mut self, name: &[u8], value: &'a [u8]) {
+        match name {
+            _ if name == KEYS.as_bytes() => self.keys = Some(value),
+            _ if name == TAGS.as_bytes() => self.tags = Some(value),
+            _ if name == UNIQ_KEY.as_bytes() => self.uniq_key = Some(value),
+            _ if name == DELAY.as_bytes() => self.delay = Some(value),
+            _ if name == MULTI_DISPATCH.as_bytes() => self.multi_dispatch = Some(value),
+            _ => {}
+        }
+    }
+
+    /// The message's index keys: its id, then its keys, separated by spaces (`IndexService.buildIndex`).
+    #[inline]
+    pub fn index_keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let keys = self.keys.into_iter().flat_map(|keys| keys.split(|b| *b == b' '));
+        self.uniq_key.into_iter().chain(keys.filter(|key| !key.is_empty()))
+    }
 }
 
 #[cfg(test)]
@@ -142,5 +183,13 @@ mod tests {
         assert_eq!(check_crc(&record), Some(true));
         record[3] ^= 1;
         assert_eq!(check_crc(&record), Some(false));
+    }
+
+    #[test]
+    fn the_id_comes_before_the_keys_and_the_last_of_a_name_counts() {
+        let named = KnownProperties::of(b"KEYS\x01old\x02UNIQ_KEY\x01U\x02KEYS\x01k1  k2 \x02TAGS\x01A\x02b\x011");
+        assert_eq!(named.index_keys().collect::<Vec<_>>(), [&b"U"[..], b"k1", b"k2"]);
+        assert_eq!((named.tags, named.delay, named.multi_dispatch), (Some(&b"A"[..]), None, None));
+        assert_eq!(KnownProperties::of(b"").index_keys().count(), 0);
     }
 }

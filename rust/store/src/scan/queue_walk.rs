@@ -84,7 +84,7 @@ impl QueueWalk {
     }
 
     pub fn block(&self) -> Block<'_> {
-        let mapped = self.segment.as_ref().and_then(|(_, s)| s.mapped());
+        let mapped = self.segment.as_ref().and_then(|(_, s)| s.map());
         Block { bytes: mapped.unwrap_or(&self.bytes), records: &self.records }
     }
 
@@ -118,7 +118,7 @@ impl QueueWalk {
             let from = hits[0].physical_offset;
             let to =
                 hits.iter().map(|hit| hit.physical_offset + u64::from(hit.size)).max().unwrap_or(from).min(file_end);
-            let start = match segment.mapped() {
+            let start = match segment.map() {
                 Some(_) => (from - base) as usize,
                 None => {
                     let start = self.bytes.len();
@@ -126,7 +126,7 @@ impl QueueWalk {
                     start
                 }
             };
-            let bytes = segment.mapped().unwrap_or(&self.bytes);
+            let bytes = segment.map().unwrap_or(&self.bytes);
             if segment.is_mapped() {
                 // hits lie far apart: the processor does not guess the next one
                 prefetch(bytes, base, self.hits.get(self.next_hit + AHEAD));

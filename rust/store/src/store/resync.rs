@@ -30,7 +30,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let (mut written, mut other_places) = (from, OtherPlaces::default());
     let mut at = from;
     let mut step = FIRST_STEP;
-    let end = segment.stored_to(from, file.len);
+    let end = segment.end_of_data(from, file.len);
     while at < end {
         // holes of a sparse file cannot hold a record
         at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);

@@ -11,7 +11,7 @@ use super::removed_topics::RemovedTopics;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
-use crate::format::named::Named;
+use crate::format::properties::KnownProperties;
 use crate::format::tag::tags_code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,12 +123,12 @@ impl Unlisted {
 ///
 /// Source: `CommitLog.checkMessageAndReturnSize`.
 pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 {
-    code_of_named(&Named::of(message.properties()), message.store_timestamp(), topic, levels)
+    code_of_named(&KnownProperties::of(message.properties()), message.store_timestamp(), topic, levels)
 }
 
 /// As [`code_of`], for a record whose properties were looked at.
 #[inline]
-pub fn code_of_named(named: &Named<'_>, store_timestamp: i64, topic: &str, levels: &DelayLevels) -> i64 {
+pub fn code_of_named(named: &KnownProperties<'_>, store_timestamp: i64, topic: &str, levels: &DelayLevels) -> i64 {
     let text = |value: Option<_>| value.map(String::from_utf8_lossy);
     if topic == DELAY_TOPIC {
         let level = text(named.delay).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);

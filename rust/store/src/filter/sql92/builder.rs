@@ -1,26 +1,26 @@
-//! Nodes in the making, with the checks that RocketMQ makes while it compiles.
+//! Builds the nodes of a tree, with the checks that RocketMQ makes while it compiles.
 //!
 //! Source: `ComparisonExpression.create*` and `check*`, `SelectorParser.asBooleanExpression`.
 use std::collections::HashMap;
 
+use super::Fault;
 use super::evaluate::compare;
-use super::fault::Fault;
 use super::tree::{Node, NodeId, Order, Tree, Value};
 
-/// How deep an expression may nest; a list of ANDs or ORs counts once. RocketMQ's limit is its thread's stack.
+/// Maximum nesting of an expression; a list of ANDs or ORs counts once. RocketMQ's limit is its thread's stack.
 pub const MAX_DEPTH: u16 = 256;
 
-/// Grows a tree from its leaves; `at` is where an error is reported, in bytes.
+/// Builds a tree from its leaves; `at` is the position of an error, in bytes.
 #[derive(Debug, Default)]
 pub(super) struct Builder<'t> {
     pub(super) tree: Tree,
-    /// Of the tree below each node.
+    /// Height of the tree below each node.
     heights: Vec<u16>,
     slots: HashMap<&'t str, u32>,
 }
 
 impl<'t> Builder<'t> {
-    /// A node without a check of its own, but for the depth.
+    /// Adds a node; checks only the depth.
     pub(super) fn push(&mut self, node: Node, at: usize) -> Result<NodeId, Fault> {
         let height = 1 + node.children().map(|child| self.heights[child.0 as usize]).max().unwrap_or(0);
         if height > MAX_DEPTH {
@@ -31,7 +31,6 @@ impl<'t> Builder<'t> {
         Ok(NodeId(self.tree.nodes.len() as u32 - 1))
     }
 
-    /// The error of all that nests deeper than [`MAX_DEPTH`].
     pub(super) fn too_deep(at: usize) -> Fault {
         Fault::new(at, format!("nested deeper than {MAX_DEPTH}"))
     }
@@ -45,7 +44,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Property(slot), at)
     }
 
-    /// `node` where a condition is needed.
+    /// Makes a condition of `node`, or refuses it.
     pub(super) fn condition(&mut self, node: NodeId, at: usize) -> Result<NodeId, Fault> {
         match self.tree.node(node) {
             Node::Property(_) => self.push(Node::Cast(node), at),
@@ -77,7 +76,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Compare(order, left, right), at)
     }
 
-    /// Bounds the wrong way round are an error, but not after NOT.
+    /// Reversed bounds are an error, but not after NOT.
     pub(super) fn between(&mut self, not: bool, [value, low, high]: [NodeId; 3], at: usize) -> Result<NodeId, Fault> {
         self.check_ordered([value, low, high], at)?;
         if let (false, Node::Constant(l), Node::Constant(h)) = (not, self.tree.node(low), self.tree.node(high))
@@ -88,7 +87,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Between { not, value, low, high }, at)
     }
 
-    /// Whether `value` may stand before IN.
+    /// Checks that `value` may stand before IN.
     pub(super) fn check_property(&self, value: NodeId, at: usize) -> Result<(), Fault> {
         match self.tree.node(value) {
             Node::Property(_) => Ok(()),
@@ -96,7 +95,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Whether `nodes` may stand beside `>`: numbers, or what is known only later.
+    /// Checks that `nodes` may be compared by order: numbers and properties may.
     fn check_ordered<const N: usize>(&self, nodes: [NodeId; N], at: usize) -> Result<(), Fault> {
         for node in nodes {
             let kind = match self.tree.node(node) {

@@ -1,4 +1,4 @@
-//! A tree and properties to TRUE, FALSE, NULL or an error, without an allocation.
+//! Evaluates a tree over properties to TRUE, FALSE, NULL or an error, without an allocation.
 //!
 //! Source: `ComparisonExpression.evaluate`, `__compare`, `LogicExpression`, `UnaryExpression`.
 use std::cmp::Ordering;
@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 use super::number::{java_double, java_int, java_long};
 use super::tree::{Node, NodeId, Order, Part, Tree, Value};
 
-/// Why an expression has no result for one message; RocketMQ then does not match it.
+/// An expression has no result for a message; RocketMQ then does not match it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
-    /// A property's text is no number of the kind that it is compared with.
+    /// A property's text is not a number of the type it is compared with.
     #[error("a property compared with a number holds no number of its kind")]
     NotANumber,
     /// A condition on the left is compared with a string on the right.
@@ -20,7 +20,6 @@ pub enum EvaluationError {
 
 type Evaluated<T> = Result<T, EvaluationError>;
 
-/// The result of the root.
 pub(super) fn evaluate<'p, F>(tree: &Tree, property: &F) -> Evaluated<Option<bool>>
 where
     F: Fn(&str) -> Option<&'p str>,
@@ -51,7 +50,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
     fn condition(&self, id: NodeId) -> Evaluated<Option<bool>> {
         match self.tree.node(id) {
             Node::Constant(Value::Bool(value)) => Ok(Some(*value)),
-            // a bare property is a text, and no text is true
+            // A bare property is a text, and no text is true.
             Node::Constant(_) | Node::Property(_) | Node::Negate(_) => Ok(None),
             Node::Cast(operand) => Ok(if self.value(*operand)? == Value::Null { None } else { Some(false) }),
             Node::Not(operand) => Ok(self.condition(*operand)?.map(|value| !value)),
@@ -59,7 +58,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
             Node::Or(operands) => self.decide(operands, true),
             Node::Equal(left, right) => equal(self.value(*left)?, self.value(*right)?),
             Node::IsNull(operand) => Ok(Some(self.value(*operand)? == Value::Null)),
-            Node::Compare(order, left, right) => self.ordered(*order, self.value(*left)?, *right),
+            Node::Compare(order, left, right) => self.compare_order(*order, self.value(*left)?, *right),
             Node::Between { not, value, low, high } => self.between(*not, *value, *low, *high),
             Node::In { not, value, list } => Ok(match self.value(*value)? {
                 Value::Text(text) => Some(is_in(list, text) != *not),
@@ -69,7 +68,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         }
     }
 
-    /// The first operand equal to `decisive` decides; behind it nothing is evaluated, so nothing fails.
+    /// The first operand equal to `decisive` decides; those behind it are not evaluated, so they cannot fail.
     fn decide(&self, operands: &[NodeId], decisive: bool) -> Evaluated<Option<bool>> {
         let mut result = Some(!decisive);
         for operand in operands {
@@ -83,13 +82,13 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
     }
 
     /// The right side is evaluated only if the left is not null.
-    fn ordered(&self, order: Order, left: Value<&str>, right: NodeId) -> Evaluated<Option<bool>> {
+    fn compare_order(&self, order: Order, left: Value<&str>, right: NodeId) -> Evaluated<Option<bool>> {
         if left == Value::Null {
             return Ok(None);
         }
         let ordering = match (left, self.value(right)?) {
             (_, Value::Null) => return Ok(None),
-            // two properties are ordered as numbers, whatever they hold
+            // Two properties are compared as numbers, whatever they hold.
             (Value::Text(left), Value::Text(right)) => java_compare(double(left)?, double(right)?),
             (left, right) => compare(left, right)?,
         };
@@ -100,17 +99,17 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         let value = self.value(value)?;
         let (first, second) =
             if not { (Order::Less, Order::Greater) } else { (Order::GreaterOrEqual, Order::LessOrEqual) };
-        let first = self.ordered(first, value, low)?;
+        let first = self.compare_order(first, value, low)?;
         if first == Some(not) {
             return Ok(first);
         }
-        Ok(match self.ordered(second, value, high)? {
+        Ok(match self.compare_order(second, value, high)? {
             decided if decided == Some(not) => decided,
             other => first.and(other),
         })
     }
 
-    /// Null is no text here: both the plain and the NOT form are false.
+    /// Null is not a text: both the plain and the NOT form are false.
     fn matching(&self, not: bool, part: Part, value: NodeId, search: &str) -> Evaluated<Option<bool>> {
         if search.is_empty() {
             return Ok(Some(false));
@@ -135,7 +134,7 @@ fn equal(left: Value<&str>, right: Value<&str>) -> Evaluated<Option<bool>> {
     }
 }
 
-/// Java's order of two values: a string takes the type of the other side; a boolean is below any number.
+/// Java's order of two values: a string is converted to the type of the other side; a boolean is below any number.
 pub(super) fn compare(left: Value<&str>, right: Value<&str>) -> Evaluated<Ordering> {
     use Value::{Bool, Double, Int, Long, Null, Text};
     Ok(match (left, right) {
@@ -156,16 +155,16 @@ pub(super) fn compare(left: Value<&str>, right: Value<&str>) -> Evaluated<Orderi
         (Text(l), Double(r)) => java_compare(double(l)?, r),
         (Double(l), Text(r)) => java_compare(l, double(r)?),
         (Bool(l), Bool(r)) => l.cmp(&r),
-        // `Boolean.valueOf`: any other text is false
+        // `Boolean.valueOf`: any other text is false.
         (Text(l), Bool(r)) => l.eq_ignore_ascii_case("true").cmp(&r),
         (Bool(_), Text(_)) => return Err(EvaluationError::BooleanWithString),
         (Bool(_), _) | (_, Bool(_)) | (Null, _) | (_, Null) => Ordering::Less,
     })
 }
 
-/// `Double.compare`: NaN is above all and equal to itself, -0.0 is below 0.0.
+/// `Double.compare`: NaN is above everything and equal to itself, -0.0 is below 0.0.
 fn java_compare(left: f64, right: f64) -> Ordering {
-    // all NaNs are one for Java, whatever their bits
+    // For Java all NaNs are the same, whatever their bits.
     let one_nan = |value: f64| if value.is_nan() { f64::NAN.abs() } else { value };
     one_nan(left).total_cmp(&one_nan(right))
 }
@@ -184,7 +183,7 @@ fn double(text: &str) -> Evaluated<f64> {
 
 fn negate(value: Value<&str>) -> Value<&str> {
     match value {
-        // the least number is its own negative, as in Java
+        // The least number is its own negative, as in Java.
         Value::Int(value) => Value::Int(value.wrapping_neg()),
         Value::Long(value) => Value::Long(value.wrapping_neg()),
         Value::Double(value) => Value::Double(-value),

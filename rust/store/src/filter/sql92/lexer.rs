@@ -1,16 +1,16 @@
-//! Text to tokens: the longest token wins, as in the JavaCC lexer of RocketMQ.
+//! Splits a text into tokens: the longest token wins, as in RocketMQ's JavaCC lexer.
 //!
 //! Source: `SelectorParser.jj` (tokens).
 use std::fmt;
 
-use super::fault::Fault;
+use super::Fault;
 
-/// Whose keywords count. The two differ in nothing else.
+/// The version whose keywords count; the only difference between the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
     /// RocketMQ 4.x: `CONTAINS`, `STARTSWITH` and `ENDSWITH` are names like any other.
     V4,
-    /// RocketMQ 5.x: they are operators, so no property of such a name can be asked for.
+    /// RocketMQ 5.x: they are operators, so properties of these names cannot be used.
     #[default]
     V5,
 }
@@ -22,7 +22,6 @@ pub(super) struct Token<'t> {
     pub(super) at: usize,
 }
 
-/// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind<'t> {
     Not,
@@ -53,7 +52,7 @@ pub(super) enum Kind<'t> {
     Integer(&'t str),
     /// Digits with a point or an exponent.
     Decimal(&'t str),
-    /// What stands between the outer quotes; a quote inside is still doubled.
+    /// The text between the outer quotes; quotes inside are still doubled.
     Text(&'t str),
     End,
 }
@@ -97,7 +96,7 @@ const WORDS: [(&str, Kind<'static>); 23] = [
 ];
 const WORDS_OF_V5: usize = 3;
 
-/// Reads tokens one by one: what is never asked for is never judged.
+/// Reads tokens one by one, so that errors behind the end of the expression are never seen.
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
@@ -110,7 +109,7 @@ impl<'t> Lexer<'t> {
         Self { text, at: 0, dialect }
     }
 
-    /// The next token; [`Kind::End`] for ever at the end.
+    /// The next token; [`Kind::End`] again and again at the end.
     pub(super) fn token(&mut self) -> Result<Token<'t>, Fault> {
         while let Some(blank) = blank_len(&self.text[self.at..]) {
             self.at += blank;
@@ -126,13 +125,13 @@ impl<'t> Lexer<'t> {
         let Some(first) = rest.bytes().next() else { return Ok((Kind::End, 0)) };
         match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => Ok(word(rest, self.dialect)),
-            b'0'..=b'9' | b'.' => number(rest).ok_or_else(|| self.unexpected(rest)),
+            b'0'..=b'9' | b'.' => number(rest).ok_or_else(|| self.unexpected_character(rest)),
             b'\'' => string(rest).ok_or_else(|| Fault::new(self.at, "string without a closing quote")),
-            _ => symbol(rest).ok_or_else(|| self.unexpected(rest)),
+            _ => symbol(rest).ok_or_else(|| self.unexpected_character(rest)),
         }
     }
 
-    fn unexpected(&self, rest: &str) -> Fault {
+    fn unexpected_character(&self, rest: &str) -> Fault {
         let Some(character) = rest.chars().next() else { return Fault::new(self.at, "unexpected end") };
         let hint = match character {
             '!' => "; not equal is written <>",
@@ -204,7 +203,7 @@ fn integer_len(rest: &str, digits: usize) -> Option<usize> {
     }
 }
 
-/// The longest text in quotes: a doubled quote goes on, unless nothing closes it any more.
+/// The longest text in quotes: a doubled quote continues it, if another quote follows to close it.
 fn string(rest: &str) -> Option<(Kind<'_>, usize)> {
     let bytes = rest.as_bytes();
     let mut from = 1;

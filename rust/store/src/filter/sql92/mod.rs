@@ -1,15 +1,12 @@
-//! SQL92 filters over message properties, judged exactly as RocketMQ's broker judges them.
+//! SQL92 filters over message properties, with exactly the results of RocketMQ's broker.
 //!
-//! What surprises, all of it the broker's behaviour: text after a complete expression is ignored, `NOT` binds tighter
-//! than `=`, `=` with a missing right side is false while a missing left side is null, and one number that does not
-//! parse makes the whole expression not match.
+//! Surprising behaviour of the broker: it ignores text after a complete expression; `NOT` binds tighter than `=`; `=` is false if the
+//! right property is missing and null if the left one is; a number that does not parse makes the whole expression not match.
 //!
 //! Source: `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`, `ConstantExpression`.
 mod builder;
 mod evaluate;
-mod fault;
 mod lexer;
-mod literal;
 mod number;
 mod parser;
 mod tree;
@@ -21,7 +18,7 @@ use tree::Tree;
 
 use crate::error::{Error, Result};
 
-/// The longest expression that is read, in bytes: what a heartbeat has room for.
+/// The longest expression, in bytes: a heartbeat has room for it.
 pub const MAX_LEN: usize = 4 << 20;
 
 /// A compiled SQL92 expression.
@@ -29,12 +26,10 @@ pub const MAX_LEN: usize = 4 << 20;
 pub struct Sql92 {
     text: String,
     tree: Tree,
-    /// Byte position of the first token that the broker would not look at.
-    end: usize,
 }
 
 impl Sql92 {
-    /// Compiles `text` in the 5.x dialect, which also reads all of 4.x but for three names.
+    /// Compiles `text` in the 5.x dialect, which reads all of 4.x except for three names.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_dialect(text, Dialect::default())
     }
@@ -44,16 +39,16 @@ impl Sql92 {
         if text.len() > MAX_LEN {
             return Err(Error::invalid("sql", format!("at most {MAX_LEN} bytes"), text.len()));
         }
-        let (tree, end) = parser::parse(text, dialect).map_err(|fault| fault.of(text))?;
-        Ok(Self { text: text.to_owned(), tree, end })
+        let tree = parser::parse(text, dialect).map_err(|fault| fault.of(text))?;
+        Ok(Self { text: text.to_owned(), tree })
     }
 
-    /// Whether a message with these properties is taken: the result is TRUE, not FALSE, NULL or an error.
+    /// Whether the result is TRUE, and not FALSE, NULL or an error.
     pub fn matches<'p>(&self, property: impl Fn(&str) -> Option<&'p str>) -> bool {
         self.evaluate(property) == Ok(Some(true))
     }
 
-    /// The three-valued result, `None` for NULL, or why there is none.
+    /// The three-valued result, `None` for NULL.
     pub fn evaluate<'p>(&self, property: impl Fn(&str) -> Option<&'p str>) -> Result<Option<bool>, EvaluationError> {
         evaluate::evaluate(&self.tree, &property)
     }
@@ -63,19 +58,32 @@ impl Sql92 {
         self.tree.names.iter().map(AsRef::as_ref)
     }
 
-    /// How many conditions, values and operators it has.
+    /// The number of conditions, values and operators.
     pub fn parts(&self) -> usize {
         self.tree.nodes.len()
     }
 
-    /// The expression as it was given.
     pub fn text(&self) -> &str {
         &self.text
     }
+}
 
-    /// The rest of the text, which RocketMQ silently ignores; empty if all of it counts.
-    pub fn ignored(&self) -> &str {
-        &self.text[self.end..]
+/// The reason an expression does not compile, before the expression itself is attached.
+#[derive(Debug)]
+struct Fault {
+    at: usize,
+    reason: String,
+}
+
+impl Fault {
+    fn new(at: usize, reason: impl Into<String>) -> Self {
+        Self { at, reason: reason.into() }
+    }
+
+    /// The error of the expression `text`.
+    fn of(self, text: &str) -> Error {
+        let position = text[..self.at].chars().count();
+        Error::Expression { expression: text.to_owned(), position, reason: self.reason }
     }
 }
 

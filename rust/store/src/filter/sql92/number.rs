@@ -1,4 +1,4 @@
-//! Numbers in property values, read as Java reads them.
+//! Parses numbers in property values as Java does.
 //!
 //! Source: `Integer.valueOf`, `Long.valueOf`, `Double.valueOf` of `java.lang`.
 use std::str::FromStr;
@@ -8,7 +8,7 @@ pub(super) fn java_int(text: &str) -> Option<i32> {
     integer(text)
 }
 
-/// `Long.valueOf`: as [`java_int`]; an `L` at the end is no digit.
+/// `Long.valueOf`: like [`java_int`]; a trailing `L` is not allowed.
 pub(super) fn java_long(text: &str) -> Option<i64> {
     integer(text)
 }
@@ -16,13 +16,13 @@ pub(super) fn java_long(text: &str) -> Option<i64> {
 fn integer<T: FromStr>(text: &str) -> Option<T> {
     match text.parse() {
         Ok(value) => Some(value),
-        // Java takes digits of other scripts; hardly any text has them
+        // Java takes digits of other scripts; hardly any text has them.
         Err(_) if text.is_ascii() => None,
         Err(_) => text.chars().map(ascii_digit).collect::<Option<String>>()?.parse().ok(),
     }
 }
 
-/// The zeros of the decimal digits beyond ASCII that Java 17 knows in the basic plane; nine digits follow each.
+/// The non-ASCII zeros that Java 17 knows in the basic plane; nine digits follow each.
 const ZEROS: [u16; 36] = [
     0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66, 0x0DE6, 0x0E50,
     0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50,
@@ -38,7 +38,7 @@ fn ascii_digit(c: char) -> Option<char> {
     char::from_digit(u32::from(code - zero), 10)
 }
 
-/// `Double.valueOf`: blanks around, NaN, Infinity, hexadecimal, and an `f` or `d` at the end are all read.
+/// `Double.valueOf`: allows blanks around, NaN, Infinity, hexadecimal, and a trailing `f` or `d`.
 pub(super) fn java_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|c| c <= ' ');
     let (negative, rest) = match text.as_bytes().first()? {
@@ -59,11 +59,11 @@ fn decimal(text: &str) -> Option<f64> {
     let number = without_suffix(text);
     // Rust also reads "inf", "nan" and words like them.
     let legal = number.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
-    let signed = matches!(number.as_bytes().first()?, b'+' | b'-');
-    if legal && !signed { number.parse().ok() } else { None }
+    let has_sign = matches!(number.as_bytes().first()?, b'+' | b'-');
+    if legal && !has_sign { number.parse().ok() } else { None }
 }
 
-/// `1.8p3` after the `0x`: the exponent is binary and must be there.
+/// `1.8p3` after the `0x`: the exponent is binary and required.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = without_suffix(text).split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -79,18 +79,18 @@ fn hexadecimal(text: &str) -> Option<f64> {
     // An exponent beyond i64 ends at zero or infinity like any other that large.
     let limit = if exponent.starts_with('-') { i64::MIN / 4 } else { i64::MAX / 4 };
     let exponent = exponent.parse::<i64>().map_or(limit, |e| e.clamp(i64::MIN / 4, i64::MAX / 4));
-    Some(scaled(digits(), exponent - 4 * fraction.len() as i64))
+    Some(scale(digits(), exponent - 4 * fraction.len() as i64))
 }
 
 /// The hexadecimal digits as one integer times 2 to the `exponent`, rounded once, half to even.
-fn scaled(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
-    let (mut bits, mut lost) = (0_u64, false);
+fn scale(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
+    let (mut bits, mut has_more) = (0_u64, false);
     for digit in digits.filter_map(|b| char::from(b).to_digit(16)) {
         if bits >> 60 == 0 {
             bits = bits << 4 | u64::from(digit);
         } else {
             exponent += 4;
-            lost |= digit != 0;
+            has_more |= digit != 0;
         }
     }
     if bits == 0 {
@@ -103,24 +103,24 @@ fn scaled(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
     if top > 1023 {
         return f64::INFINITY;
     }
-    let kept = (top + 1075).clamp(-1, 53);
-    if kept < 0 {
+    let precision = (top + 1075).clamp(-1, 53);
+    if precision < 0 {
         return 0.0;
     }
-    let rounded = round(bits, 64 - kept as u32, lost);
+    let rounded = round(bits, 64 - precision as u32, has_more);
     let unit = (top - 52).max(-1074);
     // Exact: `rounded` has at most 53 bits and one carry, and each factor is a power of two.
     let half = unit / 2;
     rounded as f64 * 2_f64.powi(half as i32) * 2_f64.powi((unit - half) as i32)
 }
 
-/// `bits` without its last `drop` bits (11 to 64), half to even; `lost` says that more followed.
-fn round(bits: u64, drop: u32, lost: bool) -> u64 {
-    let kept = bits.checked_shr(drop).unwrap_or(0);
+/// `bits` without its last `drop` bits (11 to 64), half to even; `has_more` if further bits followed.
+fn round(bits: u64, drop: u32, has_more: bool) -> u64 {
+    let high = bits.checked_shr(drop).unwrap_or(0);
     let rest = u128::from(bits) & ((1_u128 << drop) - 1);
     let half = 1_u128 << (drop - 1);
-    let up = rest > half || (rest == half && (lost || kept & 1 == 1));
-    kept + u64::from(up)
+    let up = rest > half || (rest == half && (has_more || high & 1 == 1));
+    high + u64::from(up)
 }
 
 fn without_suffix(text: &str) -> &str {

@@ -1,28 +1,26 @@
-//! Tokens to a tree.
+//! Parses tokens into a tree.
 //!
-//! Loosest first: OR, AND, `= <> IS NULL`, `> >= < <= BETWEEN IN CONTAINS STARTSWITH ENDSWITH`, `+ - NOT`.
-//! There is no check that the text ends where the expression does: RocketMQ has none.
+//! Precedence, loosest first: OR, AND, `= <> IS NULL`, `> >= < <= BETWEEN IN CONTAINS STARTSWITH ENDSWITH`, `+ - NOT`.
+//! Like RocketMQ it does not check that the text ends with the expression.
 //!
-//! Source: `SelectorParser.jj` (grammar).
+//! Source: `SelectorParser.jj` (grammar), `ConstantExpression.createFromDecimal`, `createFloat`.
+use super::Fault;
 use super::builder::{Builder, MAX_DEPTH};
-use super::fault::Fault;
 use super::lexer::{Dialect, Kind, Lexer, Token};
-use super::literal;
 use super::tree::{Node, NodeId, Order, Part, Tree, Value};
 
-/// The tree, and the byte position at which reading stopped.
-pub(super) fn parse(text: &str, dialect: Dialect) -> Result<(Tree, usize), Fault> {
+pub(super) fn parse(text: &str, dialect: Dialect) -> Result<Tree, Fault> {
     let mut lexer = Lexer::new(text, dialect);
     let token = lexer.token()?;
     let mut parser = Parser { lexer, token, builder: Builder::default(), nesting: 0 };
     let root = parser.or()?;
     parser.builder.condition(root, 0)?;
-    Ok((parser.builder.tree, parser.token.at))
+    Ok(parser.builder.tree)
 }
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
-    /// The token that is looked at, not yet taken.
+    /// The next token, not yet consumed.
     token: Token<'t>,
     builder: Builder<'t>,
     nesting: u16,
@@ -37,7 +35,7 @@ impl<'t> Parser<'t> {
         self.chain(Kind::And, Self::equality, Node::And)
     }
 
-    /// One operand as it is, or several conditions joined by `word`.
+    /// One operand, or several conditions joined by `word`.
     fn chain(
         &mut self,
         word: Kind<'static>,
@@ -59,18 +57,18 @@ impl<'t> Parser<'t> {
     }
 
     fn equality(&mut self) -> Result<NodeId, Fault> {
-        let mut left = self.comparison()?;
+        let mut operand = self.comparison()?;
         loop {
             let Token { kind, at } = self.token;
             if !matches!(kind, Kind::Equal | Kind::NotEqual | Kind::Is) {
-                return Ok(left);
+                return Ok(operand);
             }
             self.advance()?;
-            left = match kind {
-                Kind::Is => self.is_null(left, at)?,
+            operand = match kind {
+                Kind::Is => self.is_null(operand, at)?,
                 _ => {
                     let right = self.comparison()?;
-                    let equal = self.builder.equal(left, right, at)?;
+                    let equal = self.builder.equal(operand, right, at)?;
                     if kind == Kind::Equal { equal } else { self.builder.not(equal, at)? }
                 }
             };
@@ -85,27 +83,27 @@ impl<'t> Parser<'t> {
     }
 
     fn comparison(&mut self) -> Result<NodeId, Fault> {
-        let mut left = self.unary()?;
+        let mut operand = self.unary()?;
         loop {
             let at = self.token.at;
             // A NOT here must belong to the operator: RocketMQ fails on any other.
             let not = self.accept(Kind::Not)?;
             let operator = self.token.kind;
-            left = match (order(operator), part(operator)) {
+            operand = match (order(operator), part(operator)) {
                 (Some(order), _) if !not => {
                     self.advance()?;
                     let right = self.unary()?;
-                    self.builder.compare(order, left, right, at)?
+                    self.builder.compare(order, operand, right, at)?
                 }
                 (_, Some(part)) => {
                     self.advance()?;
                     let search = self.string()?;
-                    self.builder.push(Node::Match { not, part, value: left, search }, at)?
+                    self.builder.push(Node::Match { not, part, value: operand, search }, at)?
                 }
-                _ if operator == Kind::Between => self.between(not, left, at)?,
-                _ if operator == Kind::In => self.in_list(not, left, at)?,
-                _ if not => return Err(self.unexpected("BETWEEN or IN after NOT")),
-                _ => return Ok(left),
+                _ if operator == Kind::Between => self.between(not, operand, at)?,
+                _ if operator == Kind::In => self.in_list(not, operand, at)?,
+                _ if not => return Err(self.unexpected_token("BETWEEN or IN after NOT")),
+                _ => return Ok(operand),
             };
         }
     }
@@ -127,7 +125,7 @@ impl<'t> Parser<'t> {
             list.push(self.string()?);
         }
         self.expect(Kind::Close, "',' or ')'")?;
-        // a long list is looked up by bisection
+        // A long list is searched by bisection.
         list.sort_unstable();
         list.dedup();
         self.builder.push(Node::In { not, value, list: list.into() }, at)
@@ -136,7 +134,7 @@ impl<'t> Parser<'t> {
     fn unary(&mut self) -> Result<NodeId, Fault> {
         let mut prefixes = Vec::new();
         while matches!(self.token.kind, Kind::Plus | Kind::Minus | Kind::Not) {
-            // a loop, not a recursion: signs take no stack
+            // A loop, not a recursion, so that signs take no stack.
             if prefixes.len() >= usize::from(MAX_DEPTH) {
                 return Err(Builder::too_deep(self.token.at));
             }
@@ -162,13 +160,13 @@ impl<'t> Parser<'t> {
                 self.advance()?;
                 return self.builder.property(name, at);
             }
-            Kind::Text(raw) => Value::Text(literal::string(raw)),
-            Kind::Integer(digits) => literal::integer(digits, at)?,
-            Kind::Decimal(digits) => literal::decimal(digits, at)?,
+            Kind::Text(raw) => Value::Text(unquote(raw)),
+            Kind::Integer(digits) => integer(digits, at)?,
+            Kind::Decimal(digits) => decimal(digits, at)?,
             Kind::True => Value::Bool(true),
             Kind::False => Value::Bool(false),
             Kind::Null => Value::Null,
-            _ => return Err(self.unexpected("a property, a value or '('")),
+            _ => return Err(self.unexpected_token("a property, a value or '('")),
         };
         self.advance()?;
         self.builder.push(Node::Constant(value), at)
@@ -187,9 +185,9 @@ impl<'t> Parser<'t> {
     }
 
     fn string(&mut self) -> Result<Box<str>, Fault> {
-        let Kind::Text(raw) = self.token.kind else { return Err(self.unexpected("a string in single quotes")) };
+        let Kind::Text(raw) = self.token.kind else { return Err(self.unexpected_token("a string in single quotes")) };
         self.advance()?;
-        Ok(literal::string(raw))
+        Ok(unquote(raw))
     }
 
     fn advance(&mut self) -> Result<(), Fault> {
@@ -206,10 +204,10 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, kind: Kind<'static>, what: &str) -> Result<(), Fault> {
-        if self.accept(kind)? { Ok(()) } else { Err(self.unexpected(what)) }
+        if self.accept(kind)? { Ok(()) } else { Err(self.unexpected_token(what)) }
     }
 
-    fn unexpected(&self, expected: &str) -> Fault {
+    fn unexpected_token(&self, expected: &str) -> Fault {
         Fault::new(self.token.at, format!("expected {expected}, found {}", self.token.kind))
     }
 }
@@ -231,4 +229,26 @@ fn part(kind: Kind<'_>) -> Option<Part> {
         Kind::EndsWith => Part::EndsWith,
         _ => return None,
     })
+}
+
+fn unquote(raw: &str) -> Box<str> {
+    raw.replace("''", "'").into()
+}
+
+/// The smallest type that fits: Java's `Integer`, else `Long`.
+fn integer(digits: &str, at: usize) -> Result<Value<Box<str>>, Fault> {
+    let value: i64 = digits
+        .trim_end_matches(['l', 'L'])
+        .parse()
+        .map_err(|_| Fault::new(at, format!("integer {digits} is above {}", i64::MAX)))?;
+    Ok(i32::try_from(value).map_or(Value::Long(value), Value::Int))
+}
+
+/// Refuses zero, which RocketMQ takes to be below `Double.MIN_VALUE`.
+fn decimal(digits: &str, at: usize) -> Result<Value<Box<str>>, Fault> {
+    match digits.parse::<f64>() {
+        Ok(0.0) => Err(Fault::new(at, format!("decimal {digits} is below 4.9E-324; write 0"))),
+        Ok(value) if value.is_finite() => Ok(Value::Double(value)),
+        _ => Err(Fault::new(at, format!("decimal {digits} is above {:e}", f64::MAX))),
+    }
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeId(pub(super) u32);
 
-/// A value of SQL92; its texts are owned in the tree and borrowed in an evaluation.
+/// A value of SQL92. Its texts are owned in the tree and borrowed during an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value<T> {
     Null,
@@ -85,7 +85,7 @@ pub(super) enum Node {
         low: NodeId,
         high: NodeId,
     },
-    /// `list` is sorted.
+    /// `list` is sorted, for a binary search.
     In {
         not: bool,
         value: NodeId,

@@ -1,10 +1,10 @@
-//! Where decompressed bytes go: a body that grows with them, never past its cap.
+//! The output of decompression: a body that grows with its bytes, never past its cap.
 use crate::format::malformed::{Expected, Malformed};
 
-/// The least room that a decoder is given at a time, in bytes.
+/// Minimum room for a decoder's step, in bytes.
 pub(super) const MIN_STEP: usize = 4096;
 
-/// The end of the output where the body grows.
+/// The part of `out` from `start` on.
 pub(super) struct Body<'a> {
     pub(super) start: usize,
     pub(super) cap: usize,
@@ -12,7 +12,7 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Nothing yet, behind what `out` holds; at most `cap` bytes.
+    /// An empty body at the end of `out`, for at most `cap` bytes.
     pub(super) fn behind(out: &'a mut Vec<u8>, cap: usize) -> Self {
         Self { start: out.len(), cap, out }
     }
@@ -25,7 +25,7 @@ impl<'a> Body<'a> {
         self.out.len() - self.start
     }
 
-    /// Room for `want` more bytes, zeroed, and where it starts. A vector's own doubling would pass the cap.
+    /// Appends `want` zero bytes and returns their position. A vector's own doubling would pass the cap.
     pub(super) fn extend(&mut self, want: usize) -> usize {
         let at = self.out.len();
         let limit = (2 * self.start).max(self.start.saturating_add(self.cap));
@@ -37,13 +37,13 @@ impl<'a> Body<'a> {
         at
     }
 
-    /// Lets `write` fill as much room again, up to one byte past the cap to notice more, and say how much it wrote.
-    /// Gives whether the room was filled.
+    /// Lets `write` fill as many bytes again, up to one past the cap so that an overflow shows, and return its count. Returns whether
+    /// all were filled.
     pub(super) fn fill(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Malformed>,
     ) -> Result<bool, Malformed> {
-        // a body doubles as it comes: its claimed size is not believed
+        // The body doubles as its bytes come, since its claimed size may be a lie.
         let want = self.len().max(MIN_STEP).min((self.cap - self.len()).saturating_add(1));
         let at = self.extend(want);
         let written = write(&mut self.out[at..])?;
@@ -52,7 +52,6 @@ impl<'a> Body<'a> {
         Ok(written == want)
     }
 
-    /// Refuses `more` bytes that would pass the cap.
     pub(super) fn check(&self, more: usize) -> Result<(), Malformed> {
         let got = self.len().saturating_add(more);
         if got <= self.cap {
@@ -62,7 +61,6 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The error of a stream that breaks its format.
 pub(super) fn broken(at: usize, expected: &'static str, got: i64) -> Malformed {
     Malformed { field: "body", at, expected: Expected::Words(expected), got }
 }

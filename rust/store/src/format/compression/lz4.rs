@@ -5,9 +5,9 @@ use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInf
 use std::io::{Read, Write};
 
 const MAGIC: u32 = 0x184D_2204;
-/// Sixteen magics, told apart by their low four bits.
+/// The first of sixteen magics, which differ in their low four bits.
 const SKIPPABLE: u32 = 0x184D_2A50;
-/// Version 01, independent blocks, no checksums: what RocketMQ's client writes. The second adds the content's size.
+/// Flags that RocketMQ's client writes: version 01, independent blocks, no checksums. The second adds the content's size.
 const PLAIN: [u8; 2] = [0x60, 0x68];
 
 pub(super) fn decompress(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
@@ -16,7 +16,7 @@ pub(super) fn decompress(input: &[u8], body: &mut Body) -> Result<(), Malformed>
         let at = input.len() - rest.len();
         let magic = u32::from_le_bytes(*magic);
         rest = if magic & !0xF == SKIPPABLE {
-            skipped(after).ok_or_else(|| broken(at, "a skippable lz4 frame with its end", rest.len() as i64))?
+            skip_frame(after).ok_or_else(|| broken(at, "a skippable lz4 frame with its end", rest.len() as i64))?
         } else if magic != MAGIC {
             return Err(broken(at, "the magic number of an lz4 frame", magic.into()));
         } else if after.first().is_some_and(|flags| PLAIN.contains(flags)) {
@@ -28,22 +28,22 @@ pub(super) fn decompress(input: &[u8], body: &mut Body) -> Result<(), Malformed>
     if rest.len() < input.len() { Ok(()) } else { Err(broken(0, "an lz4 frame", input.len() as i64)) }
 }
 
-/// What follows a skippable frame, its magic already read.
-fn skipped(frame: &[u8]) -> Option<&[u8]> {
+/// The bytes behind a skippable frame whose magic is already read.
+fn skip_frame(frame: &[u8]) -> Option<&[u8]> {
     let (len, rest) = frame.split_first_chunk()?;
     rest.get(u32::from_le_bytes(*len) as usize..)
 }
 
-/// A frame as RocketMQ writes them, from its flags on: straight into the body, as the general decoder would clear
-/// 4 MiB for each. Returns what follows.
+/// Decompresses a frame of RocketMQ's, from its flags on, straight into the body: the general decoder would clear 4 MiB for each.
+/// Returns the bytes behind it.
 fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     let cut_off = || broken(frame.len(), "an lz4 frame with its end", frame.len() as i64);
-    // the flags and the block size, then the content's size where a flag says that it is there
+    // The flags and the block size, then the content's size if a flag announces it.
     let header = if frame[0] & 0x08 == 0 { 2 } else { 10 };
     let (described, rest) = frame.split_at_checked(header).ok_or_else(cut_off)?;
     let (check, mut rest) = rest.split_first().ok_or_else(cut_off)?;
     let block_max = match (described[1], (xxh32_short(described) >> 8) as u8 == *check) {
-        // 4 to 7 in the upper half: blocks of 64 KiB to 4 MiB
+        // 4 to 7 in the upper half: blocks of 64 KiB to 4 MiB.
         (size @ (0x40 | 0x50 | 0x60 | 0x70), true) => 1_usize << (8 + 2 * (size >> 4)),
         _ => return Err(broken(1, "a sound lz4 frame header", described[1].into())),
     };
@@ -69,7 +69,7 @@ fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     }
 }
 
-/// One block; its size is counted before room is made for it.
+/// Decompresses one block. Its size is computed before memory is reserved for it.
 fn block_into(block: &[u8], compressed: bool, block_max: usize, body: &mut Body) -> Result<(), Malformed> {
     let unsound = || broken(0, "a sound lz4 block", block.len() as i64);
     let len = if compressed { block_len(block).ok_or_else(unsound)? } else { block.len() };
@@ -88,7 +88,7 @@ fn block_into(block: &[u8], compressed: bool, block_max: usize, body: &mut Body)
     }
 }
 
-/// The length that a block decompresses to: the sum of its literals and matches. `None` if a sequence is cut off.
+/// The decompressed length of a block: the sum of its literals and matches. `None` if a sequence is truncated.
 fn block_len(block: &[u8]) -> Option<usize> {
     let (mut at, mut len) = (0, 0_usize);
     let extended = |short: u8, at: &mut usize| {
@@ -107,20 +107,20 @@ fn block_len(block: &[u8]) -> Option<usize> {
         let literals = extended(token >> 4, &mut at)?;
         at += literals;
         len += literals;
-        // the last sequence has literals only
+        // The last sequence has literals only.
         if at >= block.len() {
             return (at == block.len()).then_some(len);
         }
-        // two bytes of offset; a match has four bytes at least
+        // Two bytes of offset; a match has at least four bytes.
         at += 2;
         len += 4 + extended(token & 15, &mut at)?;
     }
     None
 }
 
-/// A frame with checksums or linked blocks, its magic included. Returns what follows.
+/// Decompresses a frame with checksums or linked blocks, magic included. Returns the bytes behind it.
 fn other<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
-    let mut decoder = FrameDecoder::new(Stored { rest: frame, cut_off: false });
+    let mut decoder = FrameDecoder::new(FrameInput { rest: frame, cut_off: false });
     let len = frame.len() as i64;
     while body.fill(|room| {
         let mut written = 0;
@@ -132,17 +132,17 @@ fn other<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
         }
         Ok(written)
     })? {}
-    let Stored { rest, cut_off } = decoder.into_inner();
+    let FrameInput { rest, cut_off } = decoder.into_inner();
     if cut_off { Err(broken(frame.len(), "an lz4 frame with its end", len)) } else { Ok(rest) }
 }
 
-/// Notices what the decoder keeps to itself: that it asked for bytes past the end.
-struct Stored<'a> {
+/// The decoder's input; notices reads past the end, which the decoder does not report.
+struct FrameInput<'a> {
     rest: &'a [u8],
     cut_off: bool,
 }
 
-impl Read for Stored<'_> {
+impl Read for FrameInput<'_> {
     fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
         self.cut_off |= self.rest.len() < room.len();
         self.rest.read(room)

@@ -1,25 +1,23 @@
-//! The order in which a broker writes topics and groups: that of the `ConcurrentHashMap` which holds them.
+//! The order in which a broker writes topics and groups: the iteration order of its `ConcurrentHashMap`.
 //!
-//! It is made for 1024 entries and has 2048 bins; a map that gets three quarters full is doubled. A restart puts what was read
-//! into such a map again. Offsets and filters are held by maps of a size that depends on what happened to the broker, so they
-//! keep the order that they have.
+//! The map is created for 1024 entries and has 2048 bins; it doubles when it is three quarters full. Maps of offsets and filters have a
+//! size that depends on the broker's history, so those keep their order here.
 //!
 //! Source: `TopicConfigManager`, `SubscriptionGroupManager`, `java.util.concurrent.ConcurrentHashMap`.
 use crate::format::java_map::bucket;
 use serde_json::{Map, Value};
 
-/// The members that hold such maps.
 const TABLES: [&str; 2] = ["topicConfigTable", "subscriptionGroupTable"];
 /// Bins of `new ConcurrentHashMap<>(1024)`.
 const BINS: usize = 2048;
 
-/// Brings topics and groups into the order of the map that a broker writes them from; entries of one bin stay as they are.
+/// Sorts topics and groups into a broker's order; entries of one bin keep theirs.
 pub fn in_broker_order(mut value: Value) -> Value {
     for table in TABLES {
         if let Some(map) = value.get_mut(table).and_then(Value::as_object_mut) {
             let bins = bins_for(map.len());
             let mut entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
-            // stable: entries of one bin stay in their order
+            // A stable sort, so that entries of one bin keep their order.
             entries.sort_by_key(|(name, _)| bucket(name.as_bytes(), bins));
             *map = Map::from_iter(entries);
         }

@@ -1,13 +1,12 @@
-//! What the files hold, by the types that RocketMQ's classes give to their members.
+//! Checks the types of the members of configuration files, by RocketMQ's classes.
 //!
-//! A file whose table is not there, or of another type, would be read as an empty one, and saved so: it counts as
-//! unreadable. Members that are not listed here are as they please; those of objects may be missing or null.
+//! A file without its table, or with a table of another type, would be read as empty and then saved so: it counts as unreadable. Members
+//! that are not listed here may be anything; members of objects may be missing or null.
 //!
 //! Source: `TopicConfigSerializeWrapper`, `SubscriptionGroupManager`, `ConsumerOffsetManager`,
 //! `DelayOffsetSerializeWrapper`, `ConsumerFilterManager`.
 use serde_json::{Map, Value};
 
-/// What a value is.
 enum Shape {
     Int,
     Long,
@@ -22,7 +21,7 @@ enum Shape {
 }
 use Shape::{Bool, ByName, ByNumber, Int, List, Long, Object, Text};
 
-/// The files, the member of each that must be there, and what its members are.
+/// The files, the required member of each, and its type.
 const FILES: [(&str, &str, Shape); 7] = [
     ("topics.json", "topicConfigTable", Object(&[("dataVersion", VERSION), ("topicConfigTable", ByName(&TOPIC))])),
     (
@@ -33,11 +32,11 @@ const FILES: [(&str, &str, Shape); 7] = [
     ("consumerOffset.json", "offsetTable", Object(&[("offsetTable", ByName(&ByNumber(&Long)))])),
     ("delayOffset.json", "offsetTable", Object(&[("offsetTable", ByNumber(&Long))])),
     ("consumerFilter.json", "filterDataByTopic", Object(&[("filterDataByTopic", ByName(&FILTERS))])),
-    // of this project: RocketMQ passes over it
+    // This project's own files; RocketMQ ignores them.
     ("removedTopics.json", "removedTopics", Object(&[("removedTopics", ByName(&REMOVAL))])),
     ("lostMessages.json", "lostMessages", Object(&[("lostMessages", ByName(&ByNumber(&List(&LOSS))))])),
 ];
-/// The members of entries that say under which name they stand, by table.
+/// By table: the member of each entry that repeats its name.
 const OWN_NAMES: [(&str, &str); 2] = [("topicConfigTable", "topicName"), ("subscriptionGroupTable", "groupName")];
 const LOSS: Shape = Object(&[("at", Long), ("begin", Long), ("end", Long)]);
 const REMOVAL: Shape = Object(&[("at", Long), ("before", Long)]);
@@ -74,13 +73,9 @@ const FILTER: Shape = Object(&[
     ("topic", Text),
 ]);
 
-/// Names of the files whose members are known.
 pub const NAMES: [&str; 7] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0, FILES[5].0, FILES[6].0];
 
-/// Whether `value` is what the file `name` may hold; of other files all is.
-///
-/// # Errors
-/// The member, what was expected and what it is, in words.
+/// Checks the content of the file `name`; other files may hold anything. The error names the member, what was expected and what it is.
 pub fn check(name: &str, value: &Value) -> Result<(), String> {
     let Some((_, table, shape)) = FILES.iter().find(|(file, ..)| *file == name) else { return Ok(()) };
     if value.as_object().is_some_and(|members| !members.contains_key(*table)) {
@@ -89,12 +84,12 @@ pub fn check(name: &str, value: &Value) -> Result<(), String> {
     if value.get(table).is_some_and(Value::is_null) {
         return Err(format!("{table}: expected a map, got null"));
     }
-    // the place of the value itself is no words
+    // The value itself has an empty path.
     shape.check(value).map_err(|reason| reason.trim_start_matches(['.', ':', ' ']).to_owned())?;
     check_names(table, value)
 }
 
-/// Checks that entries which say their own name stand at it: a flipped bit of either would make another topic, or group, of it.
+/// Checks that entries have the name that they repeat: a flipped bit in either would make another topic or group of it.
 fn check_names(table: &str, value: &Value) -> Result<(), String> {
     let Some((_, own)) = OWN_NAMES.iter().find(|(of, _)| *of == table) else { return Ok(()) };
     for (key, entry) in value.get(table).and_then(Value::as_object).into_iter().flatten() {
@@ -121,7 +116,7 @@ impl Shape {
                 None => false,
             },
         };
-        if is_of_it { Ok(()) } else { Err(format!(": expected {}, got {}", self.words(), said(value))) }
+        if is_of_it { Ok(()) } else { Err(format!(": expected {}, got {}", self.words(), describe(value))) }
     }
 
     fn check_members(&self, map: &Map<String, Value>) -> Result<(), String> {
@@ -152,7 +147,7 @@ impl Shape {
     }
 }
 
-fn said(value: &Value) -> String {
+fn describe(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "a map".to_owned(),

@@ -1,8 +1,8 @@
-//! Values as fastjson writes them.
+//! Writes JSON byte for byte as fastjson does.
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// The writer whose bytes are wanted.
+/// The version of fastjson.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// RocketMQ 4.9.4, and 5.x up to 5.3.3.
@@ -10,8 +10,8 @@ pub enum Dialect {
     Fastjson2,
 }
 
-/// The text of `value`.
-pub(super) fn written(value: &Value, dialect: Dialect) -> String {
+/// The text that RocketMQ writes for `value`.
+pub fn write(value: &Value, dialect: Dialect) -> String {
     let mut writer = Writer { dialect, member: "", out: String::new() };
     writer.value(value, 0);
     writer.out
@@ -19,7 +19,7 @@ pub(super) fn written(value: &Value, dialect: Dialect) -> String {
 
 struct Writer<'a> {
     dialect: Dialect,
-    /// The member of the file that is being written.
+    /// The top-level member being written.
     member: &'a str,
     out: String,
 }
@@ -40,12 +40,12 @@ impl<'a> Writer<'a> {
         if map.is_empty() {
             return self.empty_map(depth);
         }
-        // Java knows a map's type; here the member has to tell it
+        // Java knows a map's type; here only the member tells it.
         let bare = matches!(self.member, "offsetTable" | "table") && map.keys().all(|key| is_integer(key));
         self.out.push('{');
         for (i, (key, value)) in map.iter().enumerate() {
             self.comma(i);
-            // fastjson 1 writes a map with integer keys on one line, and only its end on a new one
+            // fastjson 1 writes a map with integer keys on one line, and only its end on a new one.
             if !bare || self.dialect == Dialect::Fastjson2 {
                 self.line(depth + 1);
             }
@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// As Java prints one: no plus sign, no leading zero.
+/// Whether it is an integer as Java prints it: no plus sign, no leading zero.
 fn is_integer(key: &str) -> bool {
     key.parse::<i64>().is_ok_and(|number| number.to_string() == key)
 }

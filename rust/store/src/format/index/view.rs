@@ -1,11 +1,10 @@
-//! A whole index file: finds the entries of a key, and puts one in.
+//! A whole index file in memory: finds the entries of a key, and adds one.
 use super::{
     ENTRY_SIZE, HEADER_SIZE, IndexEntry, IndexHeader, SLOT_SIZE, entry_position, file_size, slot_of, slot_position,
 };
 use crate::format::cursor::i32_at;
 use crate::format::malformed::{Expected, Malformed};
 
-/// A whole file, to be asked.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexView<'a> {
     pub(super) bytes: &'a [u8],
@@ -14,7 +13,7 @@ pub struct IndexView<'a> {
 }
 
 impl<'a> IndexView<'a> {
-    /// A view of a file of this geometry; bytes past its size are ignored, fewer are refused.
+    /// A view of a file with this geometry. Ignores bytes past its size, refuses fewer.
     pub fn new(bytes: &'a [u8], slot_count: u32, entry_count: u32) -> Result<Self, Malformed> {
         let size = file_size(slot_count, entry_count);
         let whole = usize::try_from(size).ok().filter(|_| slot_count > 0).and_then(|size| bytes.get(..size));
@@ -29,12 +28,12 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// The header as it was when the view was made.
+    /// The header, as of the creation of the view.
     pub fn header(&self) -> &IndexHeader {
         &self.header
     }
 
-    /// Number of the newest entry in a slot's chain, or `None` if the slot holds none.
+    /// Number of the newest entry in a slot's chain.
     pub fn newest(&self, slot: u32) -> Option<u32> {
         let number = i32_at(self.bytes, slot_position(slot)).filter(|_| slot < self.slot_count)?;
         (number > 0 && number <= self.header.index_count).then(|| number.cast_unsigned())
@@ -48,9 +47,8 @@ impl<'a> IndexView<'a> {
     /// Appends the physical offsets stored under `hash` from `begin_ms` to `end_ms`, newest first, until
     /// `out` holds `max`.
     ///
-    /// The time of an entry is known to the second, rounded down: ask for `begin_ms - 1000` to miss none. Other keys of
-    /// the same hash are among the offsets. A chain that does not lead to ever smaller entries is a cycle: what was
-    /// found before it stays in `out`, and the error tells where.
+    /// Times are stored in seconds, rounded down: pass `begin_ms - 1000` to miss none. Offsets of other keys with the same hash are
+    /// included. A chain whose numbers do not decrease may be a cycle: the error tells where, and `out` keeps what was found before.
     pub fn query(
         &self,
         hash: i32,
@@ -67,13 +65,13 @@ impl<'a> IndexView<'a> {
             if entry.key_hash == hash && (begin_ms..=end_ms).contains(&time) {
                 out.push(entry.physical_offset);
             }
-            // entries of a chain go back in time: the rest is older
+            // A chain goes back in time: the rest is older.
             next = if time < begin_ms { None } else { self.before(n, entry.previous)? };
         }
         Ok(())
     }
 
-    /// The entry that `previous` of entry `n` names, `None` at the end of the chain.
+    /// The entry before entry `n` in its chain, by the field `previous`; `None` at the end.
     fn before(&self, n: u32, previous: i32) -> Result<Option<u32>, Malformed> {
         let number = previous.cast_unsigned();
         if previous <= 0 || previous > self.header.index_count || number == n {
@@ -91,7 +89,7 @@ impl<'a> IndexView<'a> {
     }
 }
 
-/// Puts an entry into a whole file: `false` if it is full, or shorter than its geometry.
+/// Adds an entry to a file; `false` if it is full, or shorter than its geometry.
 pub fn put(
     bytes: &mut [u8],
     slot_count: u32,
@@ -107,7 +105,7 @@ pub fn put(
         return false;
     }
     let previous = view.newest(slot).unwrap_or(0).cast_signed();
-    // The first entry's time counts from the end of the file before, where the header begins until then.
+    // The first entry's time counts from the end of the file before, which the header has as its beginning until then.
     let time_diff_seconds = match header.begin_timestamp {
         ..=0 => 0,
         begin => (store_ms.wrapping_sub(begin) / 1000).clamp(0, i64::from(i32::MAX)) as i32,
@@ -122,7 +120,7 @@ pub fn put(
     header.end_timestamp = store_ms;
     header.index_count = header.index_count.wrapping_add(1);
     let (entry_at, slot_at) = (entry_position(slot_count, n), slot_position(slot));
-    // the entry first, then what leads to it: a reader that comes in between follows no slot into nothing
+    // The entry first, then the slot that points to it, so that a concurrent reader never follows a slot to nothing.
     bytes[entry_at..entry_at + ENTRY_SIZE].copy_from_slice(&entry.encode());
     bytes[slot_at..slot_at + SLOT_SIZE].copy_from_slice(&n.to_be_bytes());
     bytes[..HEADER_SIZE].copy_from_slice(&header.encode());

@@ -1,4 +1,4 @@
-//! The lengths of a record, read and checked.
+//! Reads the lengths of a record and checks them.
 use super::fields::{
     BLANK_MAGIC, BORN_HOST_AT, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, SYS_FLAG_AT,
     TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, host_len,
@@ -7,41 +7,34 @@ use crate::format::cursor::{i16_at, i32_at};
 use crate::format::malformed::{Expected, Malformed};
 use crate::format::properties;
 
-/// What stands at a position of the commit log.
+/// The item at a position of the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
     Message(Layout),
-    /// The end of the file; the size it claims.
+    /// The end of the file, and its claimed size.
     Blank(usize),
     /// Nothing was written here yet.
     Unwritten,
-    /// The bytes end before the record does; it needs so many.
+    /// The bytes end before the record does; it needs this many.
     Partial(usize),
 }
 
-/// Where the parts of one record are, in bytes from its start.
+/// The positions of a record's parts, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of the record.
     pub total: u32,
     pub sys_flag: i32,
-    /// Start of the body.
     pub body: u32,
-    /// Bytes of the body.
     pub body_len: u32,
-    /// Start of the topic.
     pub topic: u32,
-    /// Bytes of the topic.
     pub topic_len: u16,
-    /// Bytes of the properties, which end the record.
+    /// The properties end the record.
     pub properties_len: u16,
 }
 
 impl Layout {
-    /// Reads the lengths of the record that `bytes` begin with and checks that they agree.
-    ///
-    /// # Errors
-    /// The first field that breaks the format. The body CRC is not checked: see [`Message::body_crc_matches`].
+    /// Reads the lengths of the record at the start of `bytes` and checks that they agree. Does not check the body CRC: see
+    /// [`Message::body_crc_matches`](super::Message::body_crc_matches).
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Item, Malformed> {
         let (Some(total), Some(magic)) = (i32_at(bytes, 0), i32_at(bytes, 4)) else {
@@ -51,12 +44,12 @@ impl Layout {
             MAGIC_V1 => 1,
             MAGIC_V2 => 2,
             BLANK_MAGIC => return blank(total),
-            // an allocated file is zero where nothing was written
+            // An allocated file is zero where nothing was written.
             0 if total == 0 => return Ok(Item::Unwritten),
-            _ => return Err(malformed("magic code", 4, Expected::Words("a message or blank magic"), magic)),
+            _ => return Err(violation("magic code", 4, Expected::Words("a message or blank magic"), magic)),
         };
         if total < MIN_LEN as i32 {
-            return Err(malformed("total size", 0, Expected::AtLeast(MIN_LEN as i64), total));
+            return Err(violation("total size", 0, Expected::AtLeast(MIN_LEN as i64), total));
         }
         match bytes.get(..total as usize) {
             Some(record) => Self::of_record(record, version).map(Item::Message),
@@ -64,8 +57,8 @@ impl Layout {
         }
     }
 
-    /// A record that goes on behind `bytes`: its size is believed only if the body length, where it is there, agrees.
-    /// Otherwise a flipped bit would have a gigabyte read.
+    /// A record that continues behind `bytes`. Its size is trusted only if the body length agrees, or a flipped bit would cause a read of
+    /// a gigabyte.
     fn of_head(head: &[u8], total: usize, topic_width: usize) -> Result<Item, Malformed> {
         let sys_flag = i32_at(head, SYS_FLAG_AT).unwrap_or(0);
         let body = 72 + host_len(sys_flag, BORN_HOST_V6) + host_len(sys_flag, STORE_HOST_V6);
@@ -95,7 +88,7 @@ impl Layout {
         }
         let topic = body + body_len as usize + topic_width;
         let topic_len = match topic_width {
-            // a signed byte, as in Java
+            // A signed byte, as in Java.
             1 => record.get(topic - 1).map_or(-1, |b| i64::from(*b as i8)),
             _ => i16_at(record, topic - 2).map_or(-1, i64::from),
         };
@@ -107,10 +100,10 @@ impl Layout {
         if properties_len < 0 {
             return Err(too_long("properties length", properties - 2, properties_len, len.saturating_sub(properties)));
         }
-        // Java's test of a record (`checkMessageAndReturnSize`): all lengths together are its size
+        // Java's test of a record (`checkMessageAndReturnSize`): all lengths add up to its size.
         if properties + properties_len as usize != len {
             let expected = Expected::Value(properties as i64 + properties_len);
-            return Err(malformed("total size", 0, expected, len as i32));
+            return Err(violation("total size", 0, expected, len as i32));
         }
         Ok(Self {
             total: len as u32,
@@ -123,7 +116,7 @@ impl Layout {
         })
     }
 
-    /// Whether the record has a place in a queue: prepared and rolled-back ones do not.
+    /// Whether the record has a place in a queue; prepared and rolled-back ones do not.
     #[inline]
     pub fn is_dispatched(&self) -> bool {
         !matches!(self.sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
@@ -138,7 +131,7 @@ impl Layout {
 
 fn blank(total: i32) -> Result<Item, Malformed> {
     if total < MIN_BLANK_LEN as i32 {
-        return Err(malformed("blank size", 0, Expected::AtLeast(MIN_BLANK_LEN as i64), total));
+        return Err(violation("blank size", 0, Expected::AtLeast(MIN_BLANK_LEN as i64), total));
     }
     Ok(Item::Blank(total as usize))
 }
@@ -149,6 +142,6 @@ fn too_long(field: &'static str, at: usize, got: i64, room: usize) -> Malformed 
 }
 
 #[cold]
-fn malformed(field: &'static str, at: usize, expected: Expected, got: i32) -> Malformed {
+fn violation(field: &'static str, at: usize, expected: Expected, got: i32) -> Malformed {
     Malformed { field, at, expected, got: i64::from(got) }
 }

@@ -1,10 +1,10 @@
-//! A record to be written.
+//! Encodes a new record.
 use super::fields::{BLANK_MAGIC, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, body_crc};
 use crate::format::host::Host;
 use crate::format::malformed::{Expected, Malformed};
 use crate::format::properties;
 
-/// The values of a record to be written; lengths, magic and CRC follow from them.
+/// The values of a new record; lengths, magic and CRC follow from them.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage<'a> {
     /// Queue number within the topic.
@@ -12,20 +12,20 @@ pub struct NewMessage<'a> {
     pub flag: i32,
     /// The message's number in its queue.
     pub queue_offset: i64,
-    /// Where the record will stand.
+    /// The record's own offset in the log.
     pub physical_offset: i64,
-    /// The host-family bits are set from the hosts.
+    /// `encode` sets the bits of the host families.
     pub sys_flag: i32,
-    /// Milliseconds.
+    /// Milliseconds since 1970, like the store timestamp.
     pub born_timestamp: i64,
     pub born_host: Host,
     pub store_timestamp: i64,
     pub store_host: Host,
-    /// How often it was consumed in vain.
+    /// Number of failed deliveries to a consumer.
     pub reconsume_times: i32,
     /// Physical offset of the half message, or 0.
     pub prepared_transaction_offset: i64,
-    /// As it shall be stored, compressed if `sys_flag` says so.
+    /// The stored bytes, compressed if `sys_flag` says so.
     pub body: &'a [u8],
     /// Up to 127 bytes make a V1 record, more a V2 record.
     pub topic: &'a str,
@@ -40,10 +40,8 @@ impl NewMessage<'_> {
         MIN_LEN - 16 + hosts + self.body.len() + self.topic_width() - 1 + self.topic.len() + self.properties.len()
     }
 
-    /// Appends the record; its property CRC, if `properties` reserve one, is sealed.
-    ///
-    /// # Errors
-    /// A topic, property string or record longer than its length field can tell.
+    /// Appends the record, and fills in the property CRC if `properties` reserve one. Fails if a part is longer than its length field
+    /// allows.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         self.check()?;
         let start = out.len();
@@ -58,7 +56,7 @@ impl NewMessage<'_> {
         out.extend_from_slice(self.topic.as_bytes());
         out.extend_from_slice(&(self.properties.len() as i16).to_be_bytes());
         out.extend_from_slice(self.properties);
-        // last: it covers offsets and times, which are final only now
+        // Last: it covers offsets and times, which are final only now.
         if properties::check_crc(&out[start..]).is_some() {
             properties::seal_crc(&mut out[start..]);
         }
@@ -68,7 +66,7 @@ impl NewMessage<'_> {
     fn encode_head(&self, out: &mut Vec<u8>) {
         let families = if self.born_host.ip.is_ipv6() { BORN_HOST_V6 } else { 0 }
             | if self.store_host.ip.is_ipv6() { STORE_HOST_V6 } else { 0 };
-        // of the addresses, not of the caller: `asyncPutMessage` sets them as well
+        // Of the addresses, not of the caller: `asyncPutMessage` sets them as well.
         let sys_flag = self.sys_flag & !(BORN_HOST_V6 | STORE_HOST_V6) | families;
         let magic = if self.topic_width() == 1 { MAGIC_V1 } else { MAGIC_V2 };
         for value in [self.encoded_len() as i32, magic, body_crc(self.body), self.queue_id, self.flag] {
@@ -104,8 +102,8 @@ impl NewMessage<'_> {
     }
 }
 
-/// Whether a record of `size` bytes may stand where its file has `room` bytes left: room for a blank one always remains, so a file is
-/// never filled to its last byte (`CommitLog.DefaultAppendMessageCallback.doAppend`).
+/// Whether a record of `size` bytes fits into the `room` bytes left in a file. Room for a blank one always remains, so a file is never
+/// filled to its last byte (`CommitLog.DefaultAppendMessageCallback.doAppend`).
 #[inline]
 pub fn has_room(room: u64, size: u64) -> bool {
     size.saturating_add(MIN_BLANK_LEN as u64) <= room

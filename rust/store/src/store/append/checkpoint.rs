@@ -1,7 +1,7 @@
 //! Writes the checkpoint file. A time goes into it only once the disk has what it vouches for.
 //!
 //! Source: `StoreCheckpoint.flush`.
-use crate::file::{Allocated, Place};
+use crate::file::{AllocatedFile, Place};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::{Error, Result};
 use std::fs;
@@ -24,7 +24,7 @@ pub const NAME: &str = "checkpoint";
 /// The open file and its bytes, of which a later version of RocketMQ may have written more than is known here.
 #[derive(Debug)]
 pub struct CheckpointWriter {
-    file: Allocated,
+    file: AllocatedFile,
     page: Vec<u8>,
     values: Checkpoint,
     end: Option<FlushedEnd>,
@@ -35,7 +35,7 @@ impl CheckpointWriter {
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
         let is_new = Place::metadata(&path)?.is_none();
-        let file = if is_new { Allocated::create(&path, FILE_SIZE as u64)? } else { Allocated::open(&path)? };
+        let file = if is_new { AllocatedFile::create(&path, FILE_SIZE as u64)? } else { AllocatedFile::open(&path)? };
         let mut page = fs::read(&path).map_err(|e| Error::io(&path, e))?;
         page.resize(page.len().max(FILE_SIZE), 0);
         let values = Checkpoint::decode(&page).unwrap_or_default();

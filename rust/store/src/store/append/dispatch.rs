@@ -9,7 +9,7 @@ use super::writers::Writers;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
-use crate::format::named::Named;
+use crate::format::properties::KnownProperties;
 use crate::format::tag::java_hash;
 use crate::store::consume_queue::is_directory_name;
 use crate::store::delay_levels::DelayLevels;
@@ -85,7 +85,7 @@ impl Dispatch {
 
     fn read_message(&mut self, message: &Message<'_>, topic: usize, levels: &DelayLevels) {
         let layout = message.layout();
-        let named = Named::of(message.properties());
+        let named = KnownProperties::of(message.properties());
         let store_ms = message.store_timestamp();
         let known = &self.topics[topic];
         let name = known.directory.as_deref().unwrap_or_default();

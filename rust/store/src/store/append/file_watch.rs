@@ -76,7 +76,7 @@ impl FileWatch {
             let Some(change) = change(&held) else { continue };
             let path = held.file.path().to_path_buf();
             // from here on no append is acknowledged
-            store.harm.note(&Error::harmed(&path, change));
+            store.harm.note(&Error::changed_by_another(&path, change));
             self.reported.insert(path);
             self.is_secured = false;
             // a file that another has taken the name of is not written over

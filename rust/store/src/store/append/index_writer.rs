@@ -5,7 +5,7 @@
 use super::index_name;
 use super::unsynced::{HeldFile, Unsynced};
 use crate::file::mmap::{self, OwnedMap};
-use crate::file::{Allocated, Io, Segment};
+use crate::file::{AllocatedFile, Io, Segment};
 use crate::format::index::{self, HEADER_SIZE, IndexHeader, slot_of, slot_position};
 use crate::{Error, Result};
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub struct IndexWriter {
     current: Option<IndexFile>,
     ahead: VecDeque<IndexFile>,
     pending: Vec<(i32, i64)>,
-    unsynced: Vec<Arc<Allocated>>,
+    unsynced: Vec<Arc<AllocatedFile>>,
     full_until: i64,
     created: bool,
     dirty: bool,
@@ -42,7 +42,7 @@ pub struct IndexWriter {
 
 #[derive(Debug)]
 struct IndexFile {
-    file: Arc<Allocated>,
+    file: Arc<AllocatedFile>,
     map: OwnedMap,
     /// Up to here the disk has room for bytes: behind it the map is not even read, as in a file in memory that takes room, too.
     allocated_to: u64,
@@ -52,7 +52,7 @@ struct IndexFile {
 
 impl IndexWriter {
     /// Goes on in `newest`, name and file, or in a new file.
-    pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, Allocated)>) -> Result<Self> {
+    pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, AllocatedFile)>) -> Result<Self> {
         let (last_name, file) = newest.unzip();
         let current = file.map(IndexFile::new).transpose()?;
         Ok(Self {
@@ -95,7 +95,7 @@ impl IndexWriter {
     fn create(&mut self, local_ms: i64) -> Result<IndexFile> {
         let name = index_name::behind(self.last_name.as_deref(), local_ms);
         let size = index::file_size(self.geometry.slots, self.geometry.entries);
-        let file = Allocated::create_sparse(&self.directory.join(&name), size)?;
+        let file = AllocatedFile::create_sparse(&self.directory.join(&name), size)?;
         self.last_name = Some(name);
         self.created = true;
         IndexFile::new(file)
@@ -192,7 +192,7 @@ impl IndexWriter {
 }
 
 impl IndexFile {
-    fn new(file: Allocated) -> Result<Self> {
+    fn new(file: AllocatedFile) -> Result<Self> {
         let mut segment = Segment::open(file.path(), Io::Pread)?;
         let header = IndexHeader::decode(segment.window(0, HEADER_SIZE)?);
         let next_entry = header.map_or(1, |header| header.index_count.cast_unsigned());
@@ -225,7 +225,7 @@ impl IndexFile {
             return Ok(());
         }
         let what = format!("expected {} bytes, got {}", self.map.len(), self.file.facts()?.len);
-        Err(Error::harmed(self.file.path(), what))
+        Err(Error::changed_by_another(self.file.path(), what))
     }
 
     fn header(&self) -> IndexHeader {

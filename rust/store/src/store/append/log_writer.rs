@@ -3,7 +3,7 @@
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
 use super::unsynced::{HeldFile, Unsynced};
 use crate::file::mmap::Pages;
-use crate::file::{Allocated, Mapped, disk, free_bytes, name};
+use crate::file::{AllocatedFile, AppendFile, disk, free_bytes, name};
 use crate::format::checkpoint::FlushedEnd;
 use crate::format::message::{MIN_BLANK_LEN, encode_blank, has_room};
 use crate::store::serve::LiveLog;
@@ -40,12 +40,12 @@ pub struct LogWriter {
     current: Option<LogFile>,
     ahead: VecDeque<LogFile>,
     /// Files before the current one, the last of those that are there, so that one that is removed can be written back.
-    full: BTreeMap<u64, Arc<Allocated>>,
+    full: BTreeMap<u64, Arc<AllocatedFile>>,
     reserved_from: usize,
     buffer: Vec<u8>,
     opened_at: u64,
     touched_to: u64,
-    unsynced: Vec<Mapped>,
+    unsynced: Vec<AppendFile>,
     created: bool,
     dirty: bool,
 }
@@ -53,7 +53,7 @@ pub struct LogWriter {
 #[derive(Debug)]
 struct LogFile {
     base: u64,
-    file: Mapped,
+    file: AppendFile,
     /// Whether the disk has room for all of it.
     is_allocated: bool,
     /// Position and first bytes of the last record that was written.
@@ -61,13 +61,13 @@ struct LogFile {
 }
 
 impl LogFile {
-    fn new(base: u64, file: Allocated, is_mapped: bool) -> Result<Self> {
-        let file = if is_mapped { Mapped::new(file)? } else { Mapped::unmapped(file) };
+    fn new(base: u64, file: AllocatedFile, is_mapped: bool) -> Result<Self> {
+        let file = if is_mapped { AppendFile::new(file)? } else { AppendFile::without_map(file) };
         Ok(Self { base, file, is_allocated: true, last: None })
     }
 
     /// One that is there: a broker leaves holes where nothing was written, and so does recovery.
-    fn found(base: u64, file: Allocated, is_mapped: bool) -> Result<Self> {
+    fn found(base: u64, file: AllocatedFile, is_mapped: bool) -> Result<Self> {
         let is_allocated = !file.keeps_blocks()?;
         Ok(Self { is_allocated, ..Self::new(base, file, is_mapped)? })
     }
@@ -84,7 +84,7 @@ impl LogFile {
     #[cold]
     fn overwritten(&self, at: u64) -> Error {
         let what = format!("the message that was written at position {at} is not there any more");
-        Error::harmed(self.file.file().path(), what)
+        Error::changed_by_another(self.file.file().path(), what)
     }
 }
 
@@ -97,9 +97,9 @@ pub struct WantedFile {
 
 impl WantedFile {
     /// Creates it below the store's directory, as whatever stands beside the log's files keeps a broker from starting.
-    pub fn create(self, root: &Path) -> Result<Allocated> {
+    pub fn create(self, root: &Path) -> Result<AllocatedFile> {
         Self::remove_left_over(root);
-        Allocated::create(&root.join(NEXT_FILE), self.size)
+        AllocatedFile::create(&root.join(NEXT_FILE), self.size)
     }
 
     /// Removes the one of a process that died.
@@ -115,7 +115,7 @@ impl LogWriter {
         directory: PathBuf,
         file_size: u64,
         position: u64,
-        current: Option<(u64, Allocated)>,
+        current: Option<(u64, AllocatedFile)>,
         is_mapped: bool,
     ) -> Result<Self> {
         let current = current.map(|(base, file)| LogFile::found(base, file, is_mapped)).transpose()?;
@@ -199,7 +199,7 @@ impl LogWriter {
 
     fn create(&mut self, base: u64) -> Result<LogFile> {
         let path = self.directory.join(name::of_offset(base));
-        let file = Allocated::create(&path, self.file_size).map_err(|error| self.explained(error, path))?;
+        let file = AllocatedFile::create(&path, self.file_size).map_err(|error| self.explained(error, path))?;
         self.created = true;
         LogFile::new(base, file, self.is_mapped)
     }
@@ -255,7 +255,7 @@ impl LogWriter {
     }
 
     /// Takes a file that was created meanwhile, or discards it where it is no longer wanted.
-    pub fn take_ahead(&mut self, next: WantedFile, file: Allocated) -> Result<()> {
+    pub fn take_ahead(&mut self, next: WantedFile, file: AllocatedFile) -> Result<()> {
         if self.wanted() != Some(next) {
             file.discard();
             return Ok(());
@@ -327,7 +327,7 @@ impl LogWriter {
     }
 
     /// Holds a full file open, as long as it is among the last ones and is not removed for its age.
-    pub fn hold(&mut self, base: u64, file: Arc<Allocated>) {
+    pub fn hold(&mut self, base: u64, file: Arc<AllocatedFile>) {
         self.full.insert(base, file);
         if self.full.len() > MAX_FULL {
             self.full.pop_first();

@@ -13,8 +13,8 @@ use super::row_check::{
 };
 use crate::Result;
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
-use crate::format::named::Named;
 use crate::format::names::MAX_TOPIC;
+use crate::format::properties::KnownProperties;
 use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
 use crate::store::multi_dispatch::{self, LMQ};
@@ -183,7 +183,7 @@ impl Plan {
     }
 
     #[inline]
-    fn plan_keys(&mut self, row: &Row<'_>, named: &Named<'_>, topic_hash: i32) {
+    fn plan_keys(&mut self, row: &Row<'_>, named: &KnownProperties<'_>, topic_hash: i32) {
         // Java indexes all but these: prepared messages, which no queue lists, are found by key, too
         if row.sys_flag as i32 & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return;

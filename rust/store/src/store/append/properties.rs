@@ -8,7 +8,7 @@
 use super::delay::Delay;
 use super::row::{Row, Rows};
 use crate::format::java_map::in_map_order;
-use crate::format::named::Named;
+use crate::format::properties::KnownProperties;
 use crate::format::properties::{DELAY, KEYS, MULTI_QUEUE_OFFSET, NAME_END, PROPERTY_END, TAGS};
 
 const REAL_TOPIC: &str = "REAL_TOPIC";
@@ -17,9 +17,9 @@ const WAIT: &str = "WAIT";
 
 /// Appends the property string of `row` to `out`. Returns what the store looks at and how many properties there are.
 #[inline]
-pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Named<'a>, usize) {
+pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (KnownProperties<'a>, usize) {
     let start = out.len();
-    let mut named = Named { tags: row.tags, keys: row.keys, ..Named::default() };
+    let mut named = KnownProperties { tags: row.tags, keys: row.keys, ..KnownProperties::default() };
     let mut count = 0;
     for (name, value) in [(KEYS, row.keys), (TAGS, row.tags)] {
         if let Some(value) = value {
@@ -62,7 +62,7 @@ fn write_anew(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out:
 
 /// Notes a property; `false` where a column of the row stands for it.
 #[inline]
-fn notes<'a>(named: &mut Named<'a>, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
+fn notes<'a>(named: &mut KnownProperties<'a>, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
     match name {
         b"KEYS" if row.keys.is_some() => return false,
         b"TAGS" if row.tags.is_some() => return false,

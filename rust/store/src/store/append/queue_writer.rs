@@ -4,7 +4,7 @@
 use super::unsynced::{HeldFile, Unsynced};
 use crate::Result;
 use crate::file::permission::create_directories;
-use crate::file::{Allocated, Mapped, Segments, disk, name, place};
+use crate::file::{AllocatedFile, AppendFile, Segments, disk, name, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub struct QueueWriter {
     allocated_to: u64,
     planned: u64,
     pending: Vec<u8>,
-    open: Option<(u64, Mapped)>,
+    open: Option<(u64, AppendFile)>,
     stays_open: bool,
     unsynced: Vec<PathBuf>,
     created: bool,
@@ -108,12 +108,12 @@ impl QueueWriter {
         }
         let path = self.path(base);
         if missing.start > 0 || place::exists(&path)? {
-            return Allocated::open(&path)?.grow(missing, self.file_size);
+            return AllocatedFile::open(&path)?.grow(missing, self.file_size);
         }
         if !self.created {
             create_directories(&self.directory)?;
         }
-        let file = Allocated::create_sparse(&path, self.file_size)?;
+        let file = AllocatedFile::create_sparse(&path, self.file_size)?;
         let end = file.grow(missing, self.file_size).inspect_err(|_| file.discard())?;
         self.created = true;
         Ok(end)
@@ -144,7 +144,7 @@ impl QueueWriter {
                 disk::remove_file(&file.path)?;
                 self.created = true;
             } else if file.end() > at {
-                Allocated::open(&file.path)?.empty(at - file.base, file.end() - at)?;
+                AllocatedFile::open(&file.path)?.empty(at - file.base, file.end() - at)?;
                 self.unsynced.push(file.path.clone());
             }
         }
@@ -240,14 +240,14 @@ impl QueueWriter {
         Ok(())
     }
 
-    fn file(&mut self, base: u64) -> Result<&mut Mapped> {
+    fn file(&mut self, base: u64) -> Result<&mut AppendFile> {
         if self.open.as_ref().is_some_and(|(open, _)| *open != base) {
             self.close_file();
         }
         let file = match self.open.take() {
             Some((_, file)) => file,
-            None if self.stays_open => Mapped::new(Allocated::open(&self.path(base))?)?,
-            None => Mapped::unmapped(Allocated::open(&self.path(base))?),
+            None if self.stays_open => AppendFile::new(AllocatedFile::open(&self.path(base))?)?,
+            None => AppendFile::without_map(AllocatedFile::open(&self.path(base))?),
         };
         Ok(&mut self.open.insert((base, file)).1)
     }

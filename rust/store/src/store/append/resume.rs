@@ -11,7 +11,7 @@ use super::queue_writer::can_follow;
 use super::writers::Writers;
 use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
-use crate::file::{Allocated, Io, Segment, Segments, lock, name, place};
+use crate::file::{AllocatedFile, Io, Segment, Segments, lock, name, place};
 use crate::format::config::MAX_LEN;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::geometry::guess_geometry;
@@ -223,7 +223,7 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     }
     // the file that holds the end, if it is not full: else the first record begins a new one
     let current = segments.find(end).map(|index| &segments.files()[index]);
-    let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
+    let current = current.map(|file| Ok::<_, Error>((file.base, AllocatedFile::open(&file.path)?))).transpose()?;
     let next = current.as_ref().map_or(end, |(base, _)| base + size);
     let path = store.root().join("commitlog").join(name::of_offset(next));
     if place::is_directory(&path)? {
@@ -235,7 +235,7 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     log.live().begin_at(if segments.files().is_empty() { end } else { segments.start() });
     // held open, so that one that another process removes can be written back
     for file in segments.files().iter().filter(|file| file.end() <= end).rev().take(MAX_FULL) {
-        log.hold(file.base, Allocated::open(&file.path)?.into());
+        log.hold(file.base, AllocatedFile::open(&file.path)?.into());
     }
     Ok(log)
 }
@@ -290,7 +290,7 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
     let directory = root.join("index");
     let configured = Geometry { slots: options.index_slots, entries: options.index_entries };
     let Some(path) = newest_index(&directory)? else { return IndexWriter::new(directory, configured, None) };
-    let file = Allocated::open(&path)?;
+    let file = AllocatedFile::open(&path)?;
     let header = Segment::open(&path, Io::Pread)?.window(0, index::HEADER_SIZE).map(IndexHeader::decode)?;
     let header = header.filter(|header| header.end_phy_offset as u64 <= end);
     let Some(_) = header else {

@@ -5,8 +5,8 @@ use super::delay::{DELAY_TOPIC, Delay};
 use super::row::{Row, Rows};
 use crate::Error;
 use crate::format::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
-use crate::format::named::Named;
 use crate::format::names::{MAX_TOPIC, RETRY_PREFIX, is_legal};
+use crate::format::properties::KnownProperties;
 use crate::format::properties::{NAME_END, PROPERTY_END};
 use crate::store::consume_queue::is_directory_name;
 use crate::store::delay_levels::DelayLevels;
@@ -110,7 +110,7 @@ pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count:
 
 /// The delay that a property asks for.
 #[inline]
-pub fn delay_of(named: Named<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
+pub fn delay_of(named: KnownProperties<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
     let Some(value) = named.delay else { return Ok(None) };
     let text = || format!("{:?}", String::from_utf8_lossy(value));
     let expected = || format!("a delay level as a number, 0 to {}", levels.max());

@@ -1,6 +1,6 @@
 //! Files that were written to and may not be on the disk: gathered under the lock of the appender, waited for without it.
 use crate::file::disk::{sync_all, sync_directory};
-use crate::file::{Allocated, Mapped};
+use crate::file::{AllocatedFile, AppendFile};
 use crate::{Error, Result};
 use rmqfast_os::identity::{FileId, facts_at};
 use std::collections::BTreeSet;
@@ -14,27 +14,27 @@ const MANY: usize = 256;
 /// A file that is held open for writing, and the length that it has as long as nobody else changes it.
 #[derive(Clone, Debug)]
 pub struct HeldFile {
-    pub file: Arc<Allocated>,
+    pub file: Arc<AllocatedFile>,
     pub len: u64,
 }
 
 /// What must be waited for.
 #[derive(Debug, Default)]
 pub struct Unsynced {
-    open: Vec<Arc<Allocated>>,
-    retired: Vec<Mapped>,
+    open: Vec<Arc<AllocatedFile>>,
+    retired: Vec<AppendFile>,
     closed: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
 }
 
 impl Unsynced {
     /// Adds a file that is open.
-    pub fn file(&mut self, file: Arc<Allocated>) {
+    pub fn file(&mut self, file: Arc<AllocatedFile>) {
         self.open.push(file);
     }
 
     /// Adds a file that is not written to any more; its map goes with this, as that may take a while.
-    pub fn retire(&mut self, file: Mapped) {
+    pub fn retire(&mut self, file: AppendFile) {
         self.open.push(file.file().clone());
         self.retired.push(file);
     }
@@ -61,7 +61,7 @@ impl Unsynced {
             }
         }
         self.open.iter().try_for_each(|file| file.sync())?;
-        self.closed.iter().try_for_each(|path| Allocated::open(path)?.sync())?;
+        self.closed.iter().try_for_each(|path| AllocatedFile::open(path)?.sync())?;
         self.directories.iter().try_for_each(|directory| match sync_directory(directory) {
             // another process removed it, and its files: that is found, and those that are held open are written back
             Err(error) if error.is_not_found() => Ok(()),

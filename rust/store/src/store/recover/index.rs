@@ -4,10 +4,10 @@
 use super::extent::Extent;
 use crate::file::disk::{self, sync_directory};
 use crate::file::permission::create_directories;
-use crate::file::{Allocated, place};
+use crate::file::{AllocatedFile, place};
 use crate::format::index::IndexEntry;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
-use crate::format::named::Named;
+use crate::format::properties::KnownProperties;
 use crate::format::tag::java_hash;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
 use crate::store::append::options::AppendOptions;
@@ -57,7 +57,7 @@ impl IndexRepair {
             Some(file) => (file.header.end_phy_offset as u64, keys_of_last(file)?),
             None => (store.log().min_offset(), 0),
         };
-        let newest = last.map(|file| Ok::<_, Error>((name_of(file), Allocated::open(&file.path)?))).transpose()?;
+        let newest = last.map(|file| Ok::<_, Error>((name_of(file), AllocatedFile::open(&file.path)?))).transpose()?;
         let writer = IndexWriter::new(rebuilt.clone(), Geometry { slots, entries }, newest)?;
         let topic = (Vec::new(), 0);
         Ok(Self { writer, directory, rebuilt, replaced, from, skip, topic, store_ms: 0, local_ms, written: 0 })
@@ -89,7 +89,7 @@ impl IndexRepair {
         // the keys of one record may stand in two files
         let skip = if offset as u64 == self.from { std::mem::take(&mut self.skip) } else { 0 };
         let topic_hash = self.topic_hash(message.topic());
-        let keys = Named::of(message.properties()).index_keys();
+        let keys = KnownProperties::of(message.properties()).index_keys();
         let mut count = 0;
         for key in keys {
             count += 1;

@@ -2,7 +2,7 @@
 //!
 //! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end as they are.
 use crate::file::disk::{self, sync_directory};
-use crate::file::{Allocated, Place, name, place};
+use crate::file::{AllocatedFile, Place, name, place};
 use crate::format::message::{MIN_BLANK_LEN, Message, encode_blank};
 use crate::store::commit_log::CommitLog;
 use crate::store::damage::{Damage, DamageLog};
@@ -85,11 +85,11 @@ pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     Ok(2 * size)
 }
 
-fn open_or_create(path: &Path, size: u64) -> Result<Allocated> {
+fn open_or_create(path: &Path, size: u64) -> Result<AllocatedFile> {
     if !place::exists(path)? {
-        return Allocated::create_sparse(path, size);
+        return AllocatedFile::create_sparse(path, size);
     }
-    let file = Allocated::open(path)?;
+    let file = AllocatedFile::open(path)?;
     // a file of another length would end elsewhere than its blank
     file.set_len(size)?;
     Ok(file)
@@ -125,7 +125,7 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
         if file.base > end {
             disk::remove_file(&file.path)?;
         } else if written.is_some() {
-            let allocated = Allocated::open(&file.path)?;
+            let allocated = AllocatedFile::open(&file.path)?;
             allocated.empty(from, file.len - from)?;
             allocated.sync()?;
         }
@@ -138,7 +138,7 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
         }
         // what stands behind the size of a file is of no log
         if file.base.saturating_add(size) >= end || files.last() != Some(file) {
-            Allocated::open(&file.path)?.set_len(size)?;
+            AllocatedFile::open(&file.path)?.set_len(size)?;
         }
     }
     if let Some(directory) = files.last().and_then(|file| file.path.parent()).filter(|_| cut > 0) {

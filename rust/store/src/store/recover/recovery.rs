@@ -5,7 +5,7 @@ use super::log_end;
 use super::marker::{self, begin, is_begun};
 use super::missing_end::MissingEnd;
 use super::queues::QueueRepair;
-use crate::file::{Allocated, Segments, permission};
+use crate::file::{AllocatedFile, Segments, permission};
 use crate::format::checkpoint::FlushedEnd;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
@@ -453,7 +453,7 @@ fn table(store: &MessageStore, file_size: u64) -> QueueTable {
 fn complete_files(store: &MessageStore, options: &AppendOptions) -> Result<()> {
     let size = store.log_file_size()?.unwrap_or(options.file_size);
     let mut short = store.log().segments().files().iter().filter(|file| file.len < size && !file.is_missing);
-    short.try_for_each(|file| Allocated::open(&file.path)?.set_len(size))
+    short.try_for_each(|file| AllocatedFile::open(&file.path)?.set_len(size))
 }
 
 /// The size that most queue files have.
