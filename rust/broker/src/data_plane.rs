@@ -199,7 +199,7 @@ impl ArrivalListener for Arrivals {
         self.0.upgrade().is_some_and(|state| state.parked_pulls.len() > 0)
     }
 
-    fn arrived(&self, arrival: &Arrival<'_>) {
+    fn on_arrival(&self, arrival: &Arrival<'_>) {
         if let Some(state) = self.0.upgrade() {
             let message = Message { tags_code: arrival.tags_code, properties: arrival.properties };
             pull::wake_queue(&state, (arrival.topic, arrival.queue_id), arrival.max_offset, Some(message));

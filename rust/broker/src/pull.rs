@@ -11,7 +11,7 @@ use rmqfast_remoting::code::{perm, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, SerializeType, Value};
 use rmqfast_store::Result as StoreResult;
 use rmqfast_store::store::get::GetMessageStatus;
-use rmqfast_store::store::serve::{Places, Pulled};
+use rmqfast_store::store::serve::{Places, PullResult};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -244,7 +244,7 @@ impl Pulling<'_> {
         &self,
         header: &PullHeader<'_>,
         subscription: Arc<Subscription>,
-        (pulled, records): (&Pulled, &mut Places),
+        (pulled, records): (&PullResult, &mut Places),
         reply: &mut Reply<'_>,
     ) {
         let code = self.code(header, pulled);
@@ -271,12 +271,12 @@ impl Pulling<'_> {
     /// A slave may be behind: who asks for an offset that it does not have is to ask for that again.
     ///
     /// Source: `DefaultMessageStore.nextOffsetCorrection`.
-    fn as_of_slave(&self, header: &PullHeader<'_>, pulled: Pulled) -> Pulled {
+    fn as_of_slave(&self, header: &PullHeader<'_>, pulled: PullResult) -> PullResult {
         let is_found = matches!(pulled.status, GetMessageStatus::Found | GetMessageStatus::NoMatchedMessage);
         if is_found || !self.may_be_behind() {
             return pulled;
         }
-        Pulled { next_begin_offset: header.queue_offset, ..pulled }
+        PullResult { next_begin_offset: header.queue_offset, ..pulled }
     }
 
     /// Whether what this broker does not have may be at its master.
@@ -287,7 +287,7 @@ impl Pulling<'_> {
     /// The code of the answer.
     ///
     /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
-    fn code(&self, header: &PullHeader<'_>, pulled: &Pulled) -> i32 {
+    fn code(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i32 {
         match code_of(pulled.status, header.queue_offset) {
             response::PULL_OFFSET_MOVED if self.may_be_behind() => response::PULL_RETRY_IMMEDIATELY,
             code => code,
@@ -296,7 +296,7 @@ impl Pulling<'_> {
 
     /// Which broker of this name the queue is to be pulled from next: a slave, where slaves may be read, what is read is not in
     /// memory, and the group does not say otherwise.
-    fn suggested_broker(&self, header: &PullHeader<'_>, pulled: &Pulled) -> i64 {
+    fn suggested_broker(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i64 {
         let group = self.state.tables.group(header.group).filter(|_| self.state.settings().slave_read);
         let suggested = |group: Group| match pulled.suggest_pulling_from_slave {
             true => group.slow_broker_id,
@@ -305,7 +305,7 @@ impl Pulling<'_> {
         group.map_or(MASTER_ID, suggested)
     }
 
-    fn get(&self, header: &PullHeader<'_>, subscription: &Subscription, out: &mut Places) -> StoreResult<Pulled> {
+    fn get(&self, header: &PullHeader<'_>, subscription: &Subscription, out: &mut Places) -> StoreResult<PullResult> {
         let (live, limits) = (&self.state.live, self.state.settings().limits);
         match live.queue(header.topic, header.queue_id) {
             Some(queue) => {
@@ -313,7 +313,7 @@ impl Pulling<'_> {
                 live.get_message(&queue, header.queue_offset, most, subscription, limits, out)
             }
             // empty, not unknown: RocketMQ makes a queue when it is looked up, so NO_MATCHED_LOGIC_QUEUE never comes
-            None => Ok(Pulled {
+            None => Ok(PullResult {
                 status: GetMessageStatus::NoMessageInQueue,
                 next_begin_offset: 0,
                 min_offset: 0,
@@ -341,7 +341,7 @@ impl Pulling<'_> {
         }
     }
 
-    fn count(&self, header: &PullHeader<'_>, pulled: &Pulled, bytes: usize) {
+    fn count(&self, header: &PullHeader<'_>, pulled: &PullResult, bytes: usize) {
         match pulled.status {
             GetMessageStatus::Found => {
                 // the key of `BrokerStatsManager`, by which mqadmin asks
@@ -408,7 +408,7 @@ fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>>
     })
 }
 
-fn fields(pulled: &Pulled, suggested_broker: i64) -> [(&'static str, Value<'static>); 4] {
+fn fields(pulled: &PullResult, suggested_broker: i64) -> [(&'static str, Value<'static>); 4] {
     [
         ("suggestWhichBrokerId", Value::Number(suggested_broker)),
         ("nextBeginOffset", Value::Number(pulled.next_begin_offset)),

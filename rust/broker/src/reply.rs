@@ -22,7 +22,7 @@ impl Body for InLog {
     }
 
     fn is_whole(&self) -> bool {
-        self.0.are_whole()
+        self.0.are_complete()
     }
 }
 
@@ -62,7 +62,7 @@ impl<'a> Reply<'a> {
             if records.bytes() < LARGE {
                 records.write(self.out.frames());
                 // a map that lost its pages reads as zeroes, which are no message (decision 0012)
-                if !records.are_whole() {
+                if !records.are_complete() {
                     self.out.frames().truncate(start);
                     self.end(response::SYSTEM_ERROR, "a file of the commit log was cut off while it was read");
                 }

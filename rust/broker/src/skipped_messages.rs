@@ -1,5 +1,5 @@
 //! Counts messages that queues list and pulls have to skip, as the log is damaged, and reports each place once.
-use rmqfast_store::store::serve::Skipped;
+use rmqfast_store::store::serve::SkippedRange;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct SkippedMessage {
     /// Number of the queue.
     pub queue_id: i32,
     /// Its expected place, and the fault there.
-    pub skipped: Skipped,
+    pub skipped: SkippedRange,
 }
 
 /// All that were skipped since the start.
@@ -34,14 +34,14 @@ struct Places {
 impl SkippedMessages {
     /// Counts messages of one pull.
     #[inline]
-    pub fn add(&self, queue: (&str, i32), messages: &[Skipped]) {
+    pub fn add(&self, queue: (&str, i32), messages: &[SkippedRange]) {
         if !messages.is_empty() {
             self.note(queue, messages);
         }
     }
 
     #[cold]
-    fn note(&self, (topic, queue_id): (&str, i32), messages: &[Skipped]) {
+    fn note(&self, (topic, queue_id): (&str, i32), messages: &[SkippedRange]) {
         let count = messages.iter().map(|message| message.messages).sum();
         self.count.fetch_add(count, Ordering::Relaxed);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,8 +70,8 @@ mod tests {
     use rmqfast_store::format::consume_queue::Unit;
     use rmqfast_store::store::serve::Fault;
 
-    fn at(queue_offset: i64) -> Skipped {
-        Skipped { queue_offset, messages: 1, unit: Unit::default(), fault: Fault::NoUnit }
+    fn at(queue_offset: i64) -> SkippedRange {
+        SkippedRange { queue_offset, messages: 1, unit: Unit::default(), fault: Fault::NoUnit }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use rmqfast_store::format::message_id::OffsetMessageId;
 use rmqfast_store::store::append::{self, AppendOptions, Columns, Place, PutMessageStatus};
-use rmqfast_store::store::recover::Recovered;
+use rmqfast_store::store::recover::RecoveryReport;
 use rmqfast_store::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ type Figures = (u64, u64, u64, u64, u64, u64, u64);
 /// `log_end, expected, file, position, reason`.
 type Missing = (u64, u64, PathBuf, u64, String);
 
-fn figures(done: &Recovered) -> Figures {
+fn figures(done: &RecoveryReport) -> Figures {
     (done.log_end, done.cut_bytes, done.records, done.units, done.unlisted, done.index_entries, done.left_out)
 }
 
@@ -88,7 +88,7 @@ impl Appender {
 
     /// Figures of the recovery; `None` where there was none.
     fn recovered(&self) -> Option<Figures> {
-        self.inner.recovered().map(figures)
+        self.inner.recovery().map(figures)
     }
 
     #[pyo3(signature = (message, store_timestamp, born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due, waits))]
@@ -169,12 +169,12 @@ impl Appender {
 
     /// Report of the last run of retention; `None` before the first.
     fn last_cleaned(&self, py: Python<'_>) -> Option<Report> {
-        py.detach(|| self.inner.last_cleaned()).as_ref().map(report)
+        py.detach(|| self.inner.last_clean()).as_ref().map(report)
     }
 
     /// The count of retention runs that removed something.
     fn cleaned_runs(&self) -> u64 {
-        self.inner.cleaned_runs()
+        self.inner.clean_runs()
     }
 
     fn clean_expired_queues(&self, py: Python<'_>) -> PyResult<Vec<(String, i32)>> {
@@ -189,7 +189,7 @@ impl Appender {
 
     fn remove_ended_queues(&self, py: Python<'_>, ended: Vec<((String, i32), i64)>) -> PyResult<Vec<(String, i32)>> {
         self.check_process()?;
-        py.detach(|| self.inner.remove_ended_queues(&ended)).map_err(to_python)
+        py.detach(|| self.inner.remove_queues(&ended)).map_err(to_python)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -12,7 +12,7 @@ use rmqfast_replication::{HaOptions, Peers};
 use rmqfast_store::Error;
 use rmqfast_store::store::append::Flush;
 use rmqfast_store::store::get_limits::GetLimits;
-use rmqfast_store::store::serve::Skipped;
+use rmqfast_store::store::serve::SkippedRange;
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -352,7 +352,7 @@ impl DataPlane {
     fn unflushed(&self) -> u64 {
         let state = self.inner.state();
         // the two are read one after the other, and the disk may be ahead by then
-        state.live.log_bounds().1.saturating_sub(state.appender.flushed_to())
+        state.live.log_bounds().1.saturating_sub(state.appender.flushed_offset())
     }
 
     /// The file that another process changed, and how, so that nothing is stored any more; `None` while all is well.
@@ -376,7 +376,7 @@ impl DataPlane {
     /// Topic, queue, queue offset, physical offset, size and reason of those that were not reported yet.
     fn take_skipped_messages(&self) -> Vec<SkippedRow> {
         let row = |message: SkippedMessage| {
-            let Skipped { queue_offset, unit, messages, fault } = message.skipped;
+            let SkippedRange { queue_offset, unit, messages, fault } = message.skipped;
             let reason = if messages == 1 { fault.to_string() } else { format!("{fault}: {messages} in all") };
 
             (message.topic, message.queue_id, queue_offset, unit.physical_offset, unit.size, reason)

@@ -15,7 +15,7 @@ type Loaded = (Option<String>, Vec<String>, Option<String>);
 pub fn load_config(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<Loaded> {
     py.detach(|| {
         let file = ConfigFile::load(&path, name);
-        let text = file.required()?.map(ToString::to_string);
+        let text = file.require_readable()?.map(ToString::to_string);
         Ok((text, file.notes(), file.fault))
     })
     .map_err(to_python)

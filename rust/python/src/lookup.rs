@@ -9,7 +9,7 @@ use rmqfast_store::filter::TagExpression;
 use rmqfast_store::format::message_id::OffsetMessageId;
 use rmqfast_store::store::index_files::IndexFile;
 use rmqfast_store::store::info::StoreInfo;
-use rmqfast_store::store::query::{Found, KeyQuery};
+use rmqfast_store::store::query::{KeyQuery, QueryResult};
 use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::verify::VerifyReport;
 use rmqfast_store::store::{GetLimits, MessageStore, QueueKind};
@@ -146,7 +146,7 @@ pub fn query<'py>(
     rows_of(py, store, &messages, options)
 }
 
-fn rows_of<'py>(py: Python<'py>, store: &MessageStore, all: &Found, options: RowOptions) -> PyResult<Rows<'py>> {
+fn rows_of<'py>(py: Python<'py>, store: &MessageStore, all: &QueryResult, options: RowOptions) -> PyResult<Rows<'py>> {
     let (messages, mut damage) = to_rows(py, store, all.records.values().map(Vec::as_slice), options)?;
     damage.splice(..0, all.damage.entries().iter().map(from_damage));
     Ok((messages, damage))

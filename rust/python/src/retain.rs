@@ -2,7 +2,7 @@
 use crate::error::to_python;
 use pyo3::prelude::*;
 use rmqfast_store::Result;
-use rmqfast_store::store::retain::{self, Cleaned, Clock, DeleteWhen, Removable, RetainOptions};
+use rmqfast_store::store::retain::{self, CleanReport, Clock, DeleteWhen, Removable, RetainOptions};
 use std::path::PathBuf;
 
 /// The attributes of `rmqfast.store.retention.RetentionOptions`.
@@ -34,12 +34,12 @@ impl PyRetentionOptions {
             ..RetainOptions::default()
         };
         // here, so that a wrong option is told before anything is opened or removed
-        options.checked()
+        options.check()
     }
 }
 
 /// The report of a run.
-pub fn report(cleaned: &Cleaned) -> Report {
+pub fn report(cleaned: &CleanReport) -> Report {
     (
         cleaned.log_files,
         cleaned.queue_files,

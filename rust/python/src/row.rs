@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_store::scan::ScanRequest;
-use rmqfast_store::scan::records::batches_of;
+use rmqfast_store::scan::batch::batches_of;
 use rmqfast_store::store::Damage;
 
 /// `(offset, length, reason, file)`.

@@ -38,14 +38,14 @@ impl Store {
         // opening lists files, and a disk may be slow
         let opened = py.detach(|| {
             let store = MessageStore::open(&path, &OpenOptions { commit_log_dirs, io })?;
-            if pinned { store.pinned() } else { Ok(store) }
+            if pinned { store.snapshot() } else { Ok(store) }
         });
         Ok(Self { store: opened.map_err(to_python)?, is_closed: Arc::default() })
     }
 
     fn refreshed(&self, py: Python<'_>) -> PyResult<Self> {
         let store = self.store()?;
-        let now = py.detach(|| store.as_of_now()?.pinned()).map_err(to_python)?;
+        let now = py.detach(|| store.as_of_now()?.snapshot()).map_err(to_python)?;
         // one flag for both: closing a reader ends its scans of before a refresh as well
         Ok(Self { store: now, is_closed: self.is_closed.clone() })
     }

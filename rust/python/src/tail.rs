@@ -167,7 +167,8 @@ impl Tail {
 
     #[getter]
     fn retained(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64)>> {
-        let stretches = |tail: &scan::Tail| tail.retained().iter().map(|gone| (gone.offset, gone.length)).collect();
+        let stretches =
+            |tail: &scan::Tail| tail.removed_ranges().iter().map(|gone| (gone.offset, gone.length)).collect();
         py.detach(|| Ok(stretches(&*self.tail()?))).map_err(to_python)
     }
 

@@ -101,7 +101,7 @@ impl MarkKeeper {
             self.due = Instant::now() + self.every;
         }
         match self.waiting {
-            Some(mark) if self.copy.flushed_to() >= mark.copy_end => self.save(mark),
+            Some(mark) if self.copy.flushed_offset() >= mark.copy_end => self.save(mark),
             _ => Ok(()),
         }
     }

@@ -70,7 +70,7 @@ impl Slave {
             *self.reason() = end.err();
         }
         wire.end();
-        self.live.growth().tell();
+        self.live.growth().notify();
     }
 
     fn is_over(&self) -> bool {
@@ -112,7 +112,7 @@ impl Slave {
             self.sent_to.store(from, Ordering::Release);
             self.asked.store(from, Ordering::Release);
             // the sending thread waits for the log to grow, and now for this as well
-            self.live.growth().tell();
+            self.live.growth().notify();
             return Ok(());
         }
         let end = self.sent_to.load(Ordering::Acquire);

@@ -12,7 +12,7 @@ use crate::stream::{Level, Stream};
 use crate::topic::read::TopicRead;
 use crate::topic::stream::TopicStream;
 use rmqfast_client::cluster::CheckInterrupt;
-use rmqfast_store::scan::{Column, Listed, ScanRequest};
+use rmqfast_store::scan::{Column, QueueCounts, ScanRequest};
 use std::fmt;
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ impl Read {
     ///
     /// # Errors
     /// As [`StoreRead::known_counts`] and [`TopicRead::known_counts`].
-    pub fn known_counts(&self) -> Result<Option<Listed>> {
+    pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         match self {
             Self::Store(read) => read.known_counts(),
             Self::Topic(read) => read.known_counts(),

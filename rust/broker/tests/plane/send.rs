@@ -389,7 +389,7 @@ fn a_send_that_waits_for_both_says_what_the_disk_lacks_and_only_then_what_the_sl
     assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::FLUSH_SLAVE_TIMEOUT);
     replicas.gone(SLAVE);
     assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::SLAVE_NOT_AVAILABLE);
-    assert_eq!(broker.appender.flushed_to(), broker.appender.live().log_bounds().1);
+    assert_eq!(broker.appender.flushed_offset(), broker.appender.live().log_bounds().1);
 }
 
 #[test]

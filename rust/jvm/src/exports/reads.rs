@@ -10,7 +10,7 @@ use rmqfast_spark::Options;
 use rmqfast_spark::read::{self, Read, batch_kind};
 use rmqfast_spark::request::options::names_a_cluster;
 use rmqfast_spark::request::schema::{self, columns_of_schema, spark_type};
-use rmqfast_store::scan::Listed;
+use rmqfast_store::scan::QueueCounts;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ exports! {
     fn listed(env, options => Texts<'a>, filters => TextLists<'a>) -> JLongArray<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         let read = read.with_interrupt(Arc::new(java::check_interrupt));
-        let Some(Listed { messages, min_offset, max_offset }) = read.known_counts()? else {
+        let Some(QueueCounts { messages, min_offset, max_offset }) = read.known_counts()? else {
             return Ok(JLongArray::null());
         };
         let [min, max] = [min_offset, max_offset].map(Option::unwrap_or_default);

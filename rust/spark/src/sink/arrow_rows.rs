@@ -4,7 +4,7 @@ use super::row::{Keys, Row};
 use crate::error::Result;
 use arrow_array::{Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use rmqfast_store::store::append::lists::joined_texts;
+use rmqfast_store::store::append::lists::join_texts;
 use rmqfast_store::store::append::pairs::Pairs;
 use rmqfast_store::store::append::values::{Bytes, integers};
 
@@ -74,7 +74,7 @@ impl Values {
         let name = column.name();
         Ok(match column {
             Body | Tags | Topic | BrokerName => Self::Bytes(Bytes::new(name, array)?),
-            Keys | KeyList => Self::Bytes(joined_texts(name, array)?),
+            Keys | KeyList => Self::Bytes(join_texts(name, array)?),
             Properties => Self::Pairs(Box::new(Pairs::new(array)?)),
             QueueId | DelayLevel | Flag => Self::Numbers(integers(name, array)?),
         })

@@ -8,7 +8,7 @@ use crate::request::text::quote;
 use crate::store::piece::{Cut, PIECE_BYTES};
 use rmqfast_store::file::{Io, local_path};
 use rmqfast_store::filter::TagExpression;
-use rmqfast_store::scan::{Column, Listed, OffsetBound, Piece, Plan, ScanRequest, Way};
+use rmqfast_store::scan::{Column, OffsetBound, Piece, Plan, QueueCounts, ScanRequest, Way};
 use rmqfast_store::store::damage::DamageLog;
 use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::ffi::OsStr;
@@ -155,9 +155,9 @@ impl StoreRead {
     ///
     /// # Errors
     /// As [`partitions`](Self::partitions).
-    pub fn known_counts(&self) -> Result<Option<Listed>> {
+    pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         if self.is_empty {
-            return Ok(Some(Listed::default()));
+            return Ok(Some(QueueCounts::default()));
         }
         let store = self.open()?;
         let (start, end) = self.log_range;
@@ -167,7 +167,7 @@ impl StoreRead {
         if self.only_topic.is_some() || !is_whole {
             return Ok(None);
         }
-        Ok(Listed::of(&store, &self.request, end)?)
+        Ok(QueueCounts::of(&store, &self.request, end)?)
     }
 
     fn plan(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {

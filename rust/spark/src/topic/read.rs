@@ -18,7 +18,7 @@ use rmqfast_client::names::check_group;
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
 use rmqfast_client::ranges::{PoolKey, QueueRange, RangeRequest};
 use rmqfast_store::filter::TagExpression;
-use rmqfast_store::scan::{Listed, ScanRequest};
+use rmqfast_store::scan::{QueueCounts, ScanRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -245,14 +245,14 @@ impl TopicRead {
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
-    pub fn known_counts(&self) -> Result<Option<Listed>> {
+    pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         let scan = &self.request.scan;
         let has_filter = self.request.subscription.is_filtered() || scan.keys.is_some() || scan.verify_crc;
         // stored times need not rise with offsets: between two bounds some may lie outside
         if has_filter || scan.start_time.is_some() || scan.end_time.is_some() {
             return Ok(None);
         }
-        let mut listed = Listed::default();
+        let mut listed = QueueCounts::default();
         if self.is_empty {
             return Ok(Some(listed));
         }

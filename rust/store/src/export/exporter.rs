@@ -7,10 +7,10 @@ use crate::format::message::{MIN_BLANK_LEN, Message};
 use crate::scan::{Piece, Plan, RowSource, ScanRequest};
 use crate::store::MessageStore;
 use crate::store::append::AppendOptions;
-use crate::store::append::checkpoint::{CheckpointWriter, Flushed};
+use crate::store::append::checkpoint::{CheckpointWriter, FlushState};
 use crate::store::append::log_writer::{BUFFER_LEN, LogWriter};
 use crate::store::append::resume::DIRECTORIES;
-use crate::store::append::unsynced::Unsynced;
+use crate::store::append::unsynced::SyncList;
 use crate::store::damage::DamageLog;
 use crate::store::verify::Watch;
 use crate::{Error, Result};
@@ -51,7 +51,7 @@ pub fn export(
     options: AppendOptions,
     watch: Watch<'_>,
 ) -> Result<ExportReport> {
-    let options = options.checked()?;
+    let options = options.check()?;
     // No columns: the record is copied as it is, so nothing of it has to be parsed.
     let request = Arc::new(ScanRequest { columns: Vec::new(), verify_crc: true, ..request.clone() });
     let mut plan = Plan::new(store, &request, None)?;
@@ -140,7 +140,7 @@ impl Exporter {
             let expected = format!("at least {} bytes, for the record at {}", size, message.physical_offset());
             return Err(Error::invalid("file_size", expected, file_size));
         }
-        if self.log.buffered() + size as usize > BUFFER_LEN {
+        if self.log.buffer_len() + size as usize > BUFFER_LEN {
             self.drain()?;
         }
         let (physical_offset, buffer) = self.log.place(size)?;
@@ -159,8 +159,8 @@ impl Exporter {
         self.lists.write()?;
         if self.since_sync >= SYNC_EVERY {
             self.since_sync = 0;
-            let mut log = Unsynced::default();
-            self.log.unsynced(&mut log);
+            let mut log = SyncList::default();
+            self.log.take_unsynced(&mut log);
             self.syncer.sync(log)?;
         }
         Ok(())
@@ -171,11 +171,11 @@ impl Exporter {
         self.drain()?;
         // After the last write, which would change the times again.
         self.lists.set_times()?;
-        let mut unsynced = Unsynced::default();
-        let position = self.log.unsynced(&mut unsynced);
+        let mut unsynced = SyncList::default();
+        let position = self.log.take_unsynced(&mut unsynced);
         // An empty export has no log file.
         let end = (self.report.rows > 0).then(|| self.log.flushed_end(position));
-        let indexed_until = self.lists.unsynced(&mut unsynced);
+        let indexed_until = self.lists.take_unsynced(&mut unsynced);
         for path in config::write(store, &self.lists, request.topics(), root)? {
             unsynced.path(path);
         }
@@ -185,8 +185,8 @@ impl Exporter {
         self.syncer.sync(unsynced)?;
         self.syncer.finish()?;
         // Last, because it states that everything before it is on the disk.
-        CheckpointWriter::open(root)?.reset(Flushed { stored_until: self.last_store_ms, end, indexed_until })?;
-        self.report.unlisted = self.lists.unlisted();
+        CheckpointWriter::open(root)?.reset(FlushState { stored_until: self.last_store_ms, end, indexed_until })?;
+        self.report.unlisted = self.lists.unlisted_records();
         self.report.index_entries = self.lists.index_entries();
         self.report.files = count_files(root)?;
         Ok(self.report)

@@ -12,7 +12,7 @@ use crate::store::append::AppendOptions;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::queue_writer::can_follow;
-use crate::store::append::unsynced::Unsynced;
+use crate::store::append::unsynced::SyncList;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::delay_levels::DelayLevels;
 use crate::store::queue_view::Topics;
@@ -59,7 +59,7 @@ impl Lists {
         })
     }
 
-    pub fn unlisted(&self) -> u64 {
+    pub fn unlisted_records(&self) -> u64 {
         self.unlisted
     }
     pub fn index_entries(&self) -> u64 {
@@ -183,9 +183,9 @@ impl Lists {
     }
 
     /// Adds the files written since the last call to `out`. Returns the store time up to which full index files hold the keys.
-    pub fn unsynced(&mut self, out: &mut Unsynced) -> i64 {
-        self.queues.unsynced(out);
-        self.index.unsynced(out)
+    pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
+        self.queues.take_unsynced(out);
+        self.index.take_unsynced(out)
     }
 
     /// Sets each queue file's modification time to the store time of its last message: RocketMQ 4.9 searches messages by time with it

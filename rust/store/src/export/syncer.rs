@@ -1,25 +1,25 @@
 //! A thread that flushes the files of an export while the export writes on.
 use crate::Result;
-use crate::store::append::unsynced::Unsynced;
+use crate::store::append::unsynced::SyncList;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 #[derive(Debug)]
 pub struct Syncer {
-    sender: Option<SyncSender<Unsynced>>,
+    sender: Option<SyncSender<SyncList>>,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
 impl Syncer {
     pub fn start() -> Self {
         // One batch is flushed and one waits. More would keep too many files open.
-        let (sender, receiver) = sync_channel::<Unsynced>(1);
+        let (sender, receiver) = sync_channel::<SyncList>(1);
         let thread = std::thread::spawn(move || receiver.into_iter().try_for_each(|unsynced| unsynced.sync()));
         Self { sender: Some(sender), thread: Some(thread) }
     }
 
     /// Queues files to be flushed; returns the error of an earlier flush.
-    pub fn sync(&mut self, unsynced: Unsynced) -> Result<()> {
+    pub fn sync(&mut self, unsynced: SyncList) -> Result<()> {
         let is_queued = self.sender.as_ref().is_some_and(|sender| sender.send(unsynced).is_ok());
         // The thread ends early only after an error, which `finish` returns.
         if is_queued { Ok(()) } else { self.finish() }

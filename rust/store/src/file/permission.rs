@@ -8,7 +8,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// The default mode.
 pub const OWNER_ONLY: u32 = 0o600;
 
 static OTHERS: RwLock<Vec<(PathBuf, u32)>> = RwLock::new(Vec::new());

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 pub struct SegmentFile {
     pub path: PathBuf,
     pub base: u64,
-    /// Length when listed.
     pub len: u64,
     /// Whether it is a dead link or a directory.
     pub is_missing: bool,

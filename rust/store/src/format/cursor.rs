@@ -1,4 +1,4 @@
-//! Checked big-endian reads, `None` past the end: the one place that turns raw bytes into numbers.
+//! CheckedBodies big-endian reads, `None` past the end: the one place that turns raw bytes into numbers.
 //!
 //! Java's `ByteBuffer` writes big-endian two's complement; so does everything in a store.
 

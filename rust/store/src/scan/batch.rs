@@ -1,16 +1,16 @@
-//! A record batch in the making, bounded in rows and bytes.
+//! Builds a record batch, bounded in rows and bytes.
 use super::column::{Column, schema};
 use super::column_builder::{Chunk, ColumnBuilder};
 use super::columns::builder;
 use super::request::ScanRequest;
 use super::row::Row;
-use crate::format::message::COMPRESSED;
+use crate::format::message::{COMPRESSED, Item, Layout};
 use crate::store::Damage;
 use crate::{Error, Result};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
-/// What a row takes beside its record: ids, hosts and ends.
+/// Bytes of a row beside its record: ids, hosts and offsets.
 const ROW_OVERHEAD: usize = 256;
 
 /// Fills columns row by row until a batch is full.
@@ -26,7 +26,6 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// A builder for the columns that `request` asks for.
     pub fn new(request: &ScanRequest) -> Self {
         Self {
             schema: schema(&request.columns, request.time_unit),
@@ -40,35 +39,30 @@ impl BatchBuilder {
         }
     }
 
-    /// Appends rows until the batch is full; returns how many were taken.
+    /// Appends rows until the batch is full; returns their number.
     pub fn append(&mut self, bytes: &[u8], rows: &[Row]) -> usize {
-        let mut taken = 0;
-        // a batch is judged by what its columns hold: a row may be larger in them than in the log
-        while taken < rows.len() && !self.is_full() {
-            let fitting = self.fitting(&rows[taken..]);
-            let chunk = Chunk { bytes, rows: &rows[taken..taken + fitting] };
+        let mut appended = 0;
+        // The size is measured in the columns, where a row may be larger than in the log.
+        while appended < rows.len() && !self.is_full() {
+            let fitting = self.fitting(&rows[appended..]);
+            let chunk = Chunk { bytes, rows: &rows[appended..appended + fitting] };
             self.columns.iter_mut().for_each(|column| column.extend(chunk, &mut self.damage));
             self.rows += fitting;
             self.bytes = self.columns.iter().map(|column| column.len_bytes()).sum();
-            taken += fitting;
+            appended += fitting;
         }
-        taken
+        appended
     }
 
-    /// Whether no more rows are taken.
     pub fn is_full(&self) -> bool {
         self.rows >= self.max_rows || self.bytes >= self.max_bytes
     }
 
-    /// Whether no row was taken yet.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The batch, if any row was taken.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the columns do not fit the schema: a defect of this crate.
+    /// The batch, if it has any row. An error would be a defect of this crate.
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
@@ -76,31 +70,51 @@ impl BatchBuilder {
             return Ok(None);
         }
         let arrays = self.columns.iter_mut().map(|column| column.finish()).collect();
-        // a scan may ask for no columns at all: only this says how many rows there were
+        // Without any column only this tells the number of rows.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map(Some)
             .map_err(|e| Error::invalid("batch", "columns of the schema", e))
     }
 
-    /// Bodies that could not be decompressed since the last call.
+    /// Damage of bodies since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.damage)
     }
 
-    /// How many of `rows` go into this batch before its size is looked at again. A compressed body ends them: only
-    /// decompression tells its size.
+    /// The number of `rows` to append before the size is measured again. A compressed body ends them, since only decompression tells its
+    /// size.
     fn fitting(&self, rows: &[Row]) -> usize {
         let mut room = self.max_bytes - self.bytes;
         for (i, row) in rows.iter().take(self.max_rows - self.rows).enumerate() {
             let skipped = if self.with_body { 0 } else { row.layout.body_len as usize };
             let size = ROW_OVERHEAD + row.layout.total as usize - skipped;
             if size >= room || (self.with_body && row.layout.sys_flag & COMPRESSED != 0) {
-                // one row too many is better than none: a record may be larger than a whole batch
+                // One row too many is better than none: a record may be larger than a whole batch.
                 return i + 1;
             }
             room -= size;
         }
         rows.len().min(self.max_rows - self.rows)
     }
+}
+
+/// Batches of records, in order; invalid ones are left out. Bodies that do not decompress are damage.
+pub fn batches_of<'a>(
+    records: impl IntoIterator<Item = &'a [u8]>,
+    request: &ScanRequest,
+) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
+    let mut builder = BatchBuilder::new(request);
+    let mut batches = Vec::new();
+    for record in records {
+        let Ok(Item::Message(layout)) = Layout::decode(record) else { continue };
+        let mut row = Row::new(0, layout);
+        row.find_properties(record);
+        builder.append(record, &[row]);
+        if builder.is_full() {
+            batches.extend(builder.finish()?);
+        }
+    }
+    batches.extend(builder.finish()?);
+    Ok((batches, builder.take_damage()))
 }

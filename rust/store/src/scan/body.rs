@@ -1,4 +1,4 @@
-//! The body column: copied as stored, or decompressed with a cap on what comes out.
+//! The body column: copied as stored, or decompressed up to a maximum length.
 use super::column_builder::{Chunk, ColumnBuilder};
 use super::text::Text;
 use crate::format::compression::{Compression, decompress_into};
@@ -7,8 +7,7 @@ use crate::store::Damage;
 use arrow_array::ArrayRef;
 use std::sync::Arc;
 
-/// Bodies in the making. A body that does not decompress is null, as is one that is not what its CRC is of where that is looked at;
-/// damage says why.
+/// A body that does not decompress, or does not match its CRC if that is checked, is null, and damage gives the reason.
 pub struct BodyColumn {
     text: Text,
     cap: usize,
@@ -16,7 +15,7 @@ pub struct BodyColumn {
 }
 
 impl BodyColumn {
-    /// Bodies of at most `cap` bytes once decompressed, each compared with its CRC if `checks_crc`.
+    /// Bodies of at most `cap` decompressed bytes; checks their CRC if `checks_crc`.
     pub fn new(cap: usize, checks_crc: bool) -> Self {
         Self { text: Text::default(), cap, checks_crc }
     }
@@ -25,19 +24,19 @@ impl BodyColumn {
     fn push_compressed(&mut self, message: &Message<'_>, damage: &mut Vec<Damage>) {
         let body = message.body();
         let kind = Compression::from_sys_flag(message.layout().sys_flag);
-        let done = kind.and_then(|kind| decompress_into(kind, body, self.cap, &mut self.text.bytes));
-        if let Err(malformed) = done {
+        let result = kind.and_then(|kind| decompress_into(kind, body, self.cap, &mut self.text.bytes));
+        if let Err(malformed) = result {
             let offset = message.physical_offset() as u64;
             damage.push(Damage { offset, length: 0, reason: malformed.to_string(), file: Default::default() });
         }
-        self.text.end(done.is_ok());
+        self.text.end(result.is_ok());
     }
 }
 
 impl ColumnBuilder for BodyColumn {
     fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
         let bytes = chunk.rows.iter().map(|row| row.layout.body_len as usize).sum();
-        // once a chunk: a buffer that grows step by step is copied each time
+        // Once a chunk, since a buffer that grows step by step is copied each time.
         self.text.reserve(bytes, chunk.rows.len());
         for row in chunk.rows {
             let Some(message) = row.message(chunk.bytes) else { continue };

@@ -1,11 +1,9 @@
-//! The row: its columns, in order, and their Arrow types.
+//! The columns of the row, in order, and their Arrow types.
 use crate::{Error, Result};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use std::sync::Arc;
 
-/// A column of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names are those of the row")]
 pub enum Column {
     Topic,
     BrokerName,
@@ -33,10 +31,8 @@ pub enum Column {
 /// Unit of the two timestamps; Spark takes microseconds only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// As stored.
     #[default]
     Millisecond,
-    /// Thousandfold.
     Microsecond,
 }
 
@@ -76,7 +72,6 @@ impl Column {
         Self::BodyCrc,
     ];
 
-    /// The column's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Topic => "topic",
@@ -103,16 +98,11 @@ impl Column {
         }
     }
 
-    /// The column of that name.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`], with names like it.
     pub fn of_name(name: &str) -> Result<Self> {
         let column = Self::ALL.into_iter().find(|c| c.name() == name);
         column.ok_or_else(|| Error::unknown("column", name, Self::ALL.iter().map(|c| c.name())))
     }
 
-    /// Its Arrow type.
     pub fn data_type(self, unit: TimeUnit) -> DataType {
         match self {
             Self::Topic
@@ -133,25 +123,24 @@ impl Column {
         }
     }
 
-    /// Whether its value stands in the property string.
+    /// Whether its value comes from the property string.
     pub fn needs_properties(self) -> bool {
         matches!(self, Self::MsgId | Self::Tags | Self::Keys)
     }
 }
 
-/// The schema of `columns`; every field may be null, as Spark asks.
+/// The schema of `columns`. Every field is nullable, as Spark requires.
 pub fn schema(columns: &[Column], unit: TimeUnit) -> SchemaRef {
     let fields: Fields = columns.iter().map(|c| Field::new(c.name(), c.data_type(unit), true)).collect();
     Arc::new(Schema::new(fields))
 }
 
-/// `map<utf8, utf8>` with the field names that Arrow's C++ side and Spark use.
+/// `map<utf8, utf8>` with the field names of Arrow C++ and Spark.
 fn map_type() -> DataType {
     let entries = DataType::Struct(map_fields());
     DataType::Map(Arc::new(Field::new("entries", entries, false)), false)
 }
 
-/// Key and value of the properties map.
 pub fn map_fields() -> Fields {
     Fields::from(vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Utf8, true)])
 }

@@ -1,4 +1,4 @@
-//! Builders of the columns, each filled from many rows at once: one tight loop a column, not one branch a cell.
+//! Builders of the columns. Each appends many rows at once: one tight loop per column instead of one branch per cell.
 use super::body::BodyColumn;
 use super::column::Column;
 pub use super::column_builder::{Chunk, store_host};
@@ -17,7 +17,6 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, PrimitiveArray};
 use std::sync::Arc;
 
-/// The builder of `column`.
 pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> {
     let unit = request.time_unit.per_millisecond();
     match column {
@@ -43,7 +42,7 @@ pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> 
         }
         Column::Flag => ints(|bytes, row| i32_at(bytes, row.at as usize + 16)),
         Column::SysFlag => ints(|_, row| Some(row.layout.sys_flag)),
-        // counted from the body back: both hosts before it may be of either length
+        // Counted back from the body, since the hosts before it have no fixed length.
         Column::ReconsumeTimes => ints(|bytes, row| i32_at(bytes, (row.at + row.layout.body) as usize - 16)),
         Column::PreparedTransactionOffset => {
             longs(|bytes, row| i64_at(bytes, (row.at + row.layout.body) as usize - 12))
@@ -83,14 +82,13 @@ fn born_host<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     part(bytes, row.at as usize + 48, row.layout.store_timestamp_at() - 48)
 }
 
-/// Appends a stored host as text; nothing for bytes that are none.
+/// Appends a stored host as text; nothing for invalid bytes.
 pub fn write_host(bytes: &[u8], out: &mut Vec<u8>) {
     if let Some(host) = Host::decode(bytes) {
         out.extend_from_slice(host.to_string().as_bytes());
     }
 }
 
-/// Numbers at a place of the record.
 struct Numbers<T: ArrowPrimitiveType, F> {
     values: Vec<T::Native>,
     get: F,
@@ -106,13 +104,13 @@ impl<T: ArrowPrimitiveType, F: Fn(&[u8], &Row) -> Option<T::Native> + Send> Colu
     fn finish(&mut self) -> ArrayRef {
         let capacity = self.values.len();
         let values = std::mem::replace(&mut self.values, Vec::with_capacity(capacity));
-        // no null bitmap: each record has these fields
+        // No null bitmap: each record has these fields.
         let array = PrimitiveArray::<T>::new(values.into(), None);
         Arc::new(array.with_data_type(column_type::<T>()))
     }
 }
 
-/// The timestamp types carry a time zone that their Rust type does not tell.
+/// The column's type. That of timestamps has a time zone, which their Rust type does not include.
 fn column_type<T: ArrowPrimitiveType>() -> arrow_schema::DataType {
     match T::DATA_TYPE {
         arrow_schema::DataType::Timestamp(unit, _) => arrow_schema::DataType::Timestamp(unit, Some("UTC".into())),

@@ -1,4 +1,4 @@
-//! Cutting a plan: pieces of about so many bytes, each beginning at a record.
+//! Cuts the pieces of a plan into smaller ones of about equal size, each beginning at a record.
 use super::piece::{Piece, Way};
 use super::plan::Plan;
 use crate::Result;
@@ -6,12 +6,12 @@ use crate::format::consume_queue::Unit;
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 
-/// Pieces of a stretch of the log: a damaged name must not ask for billions.
+/// Maximum number of parts of a piece: a damaged file name must not cause billions.
 const MAX_PARTS: u64 = 1 << 14;
 
 impl Plan {
-    /// Cuts the pieces at records, so that each has the same number of bytes to read, about, and no more than `bytes`; into a
-    /// multiple of `readers`, who then end together, unless they are so many that pieces would be much smaller.
+    /// Cuts the pieces at records, into parts of about equal size and at most `bytes`. Their number is a multiple of `readers`, which then
+    /// finish together, unless that would make the parts much smaller.
     pub fn cut(&mut self, bytes: u64, readers: u64) -> Result<()> {
         let mut pieces = Vec::new();
         let parts = |cost: u64| match cost.div_ceil(bytes.max(1)) {
@@ -39,8 +39,8 @@ impl Plan {
         }
     }
 
-    /// Physical offsets that split what the largest queues list into equal parts: as many as there are bytes to read. A rare
-    /// tag has few, however much log its messages are spread over.
+    /// Physical offsets that divide the units of the largest queues into equal parts. Their number follows the bytes to read, so a rare tag
+    /// has few parts even if its messages are spread over the whole log.
     fn cuts_by_units(&self, piece: Piece, parts: impl Fn(u64) -> u64) -> Result<Vec<u64>> {
         const QUEUES: usize = 8;
         let mut ranges = Vec::new();
@@ -52,12 +52,12 @@ impl Plan {
         ranges.sort_by_key(|(units, _, _)| std::cmp::Reverse(*units));
         let units: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let listed = (units as u64).saturating_mul(self.mean_size(&ranges)?);
-        // the smaller of both: a few hits cost less than all that the queues list
+        // The smaller of both: a few hits cost less than all listed messages.
         let parts = parts(listed.min(self.queue_cost_bytes)) as i64;
-        // samples of the largest are enough to cut by
+        // Samples of the largest queues are enough to cut by.
         ranges.truncate(QUEUES);
-        let looked_at: i64 = ranges.iter().map(|(units, _, _)| units).sum();
-        let step = (looked_at / (parts * 8)).max(1);
+        let sampled: i64 = ranges.iter().map(|(units, _, _)| units).sum();
+        let step = (sampled / (parts * 8)).max(1);
         let mut samples = Vec::new();
         for (units, first, queue) in ranges {
             let mut reader = UnitReader::new(queue);
@@ -82,7 +82,7 @@ impl Plan {
         Ok((sum / std::cmp::max(count, 1)).max(1))
     }
 
-    /// Records that stand behind a found magic, at equal distances.
+    /// Offsets of records at about equal distances, each found by its magic.
     fn cuts_by_bytes(&self, piece: Piece, parts: u64) -> Result<Vec<u64>> {
         let log = &self.sources.log;
         let len = u128::from(piece.end - piece.from);
@@ -91,11 +91,11 @@ impl Plan {
             let Some(index) = log.segments().find(target).filter(|index| ended != Some(*index)) else { continue };
             match crate::store::resync::record_behind(log, index, target)? {
                 Some(at) => cuts.push(at),
-                // nothing stands behind it in this file: its zeroes need not be looked at again
+                // No record follows in this file, so its zeroes need not be searched again.
                 None => ended = Some(index),
             }
         }
-        // in a gap several targets lead to the same record
+        // In a gap several targets lead to the same record.
         cuts.dedup();
         Ok(cuts)
     }

@@ -1,4 +1,4 @@
-//! What a range of the log costs to read, straight or by queue, from a few samples of the queues.
+//! Estimates the cost of reading a range of the log straight or by queue, from a few samples of the queues.
 use super::piece::Way;
 use super::request::ScanRequest;
 use crate::Result;
@@ -7,7 +7,7 @@ use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::unlisted::DELAY_TOPIC;
 
-/// What reading costs, in nanoseconds: measured on warm files, only their ratios matter.
+/// Costs of reading in nanoseconds, measured on warm files. Only their ratios matter.
 const NS_PER_LOG_BYTE: f64 = 0.15;
 const NS_PER_LOG_RECORD: f64 = 40.0;
 const NS_PER_UNIT: f64 = 2.5;
@@ -15,17 +15,15 @@ const NS_PER_HIT: f64 = 600.0;
 const SAMPLES: i64 = 16;
 const SAMPLE_UNITS: usize = 64;
 
-/// What the queues list in a range, from a few samples.
+/// The messages and bytes that queues list in a range.
 #[derive(Debug, Default)]
 pub struct Estimate {
-    /// Messages that the queues list.
     pub units: f64,
     hits: f64,
     bytes: f64,
 }
 
 impl Estimate {
-    /// Looks at samples of `queues` within a range of the log.
     pub fn of(queues: &[ConsumeQueue], request: &ScanRequest, (from, end): (u64, u64)) -> Result<Self> {
         let mut all = Self::default();
         for queue in queues {
@@ -40,7 +38,7 @@ impl Estimate {
     }
 
     fn add(&mut self, queue: &ConsumeQueue, request: &ScanRequest, first: i64, last: i64) -> Result<()> {
-        // units of delayed messages hold a time in place of a hash
+        // Units of the delay topic hold a time in place of a hash.
         let by_hash = !request.tags.is_all() && queue.topic() != DELAY_TOPIC;
         let mut reader = UnitReader::new(queue);
         let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);
@@ -72,18 +70,17 @@ impl Estimate {
         bytes * NS_PER_LOG_BYTE + bytes / mean * NS_PER_LOG_RECORD
     }
 
-    /// Bytes of the log that take as long to read straight as all this by queue.
+    /// Bytes of the log whose straight reading takes as long as reading by queue.
     pub fn queue_cost_bytes(&self) -> u64 {
         (self.queue_cost() / NS_PER_LOG_BYTE) as u64
     }
 
-    /// The way that costs less.
     pub fn cheaper(&self, log_bytes: u64) -> Way {
         if self.queue_cost() < self.log_cost(log_bytes) { Way::Queue } else { Way::Log }
     }
 
-    /// The choice, for people.
-    pub fn described(&self, way: Way) -> String {
+    /// Text that explains the choice of `way`.
+    pub fn explain(&self, way: Way) -> String {
         let name = match way {
             Way::Queue => "by consume queue",
             Way::Log => "straight through the log",

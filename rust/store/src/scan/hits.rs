@@ -1,4 +1,4 @@
-//! The units of some queues that pass the tag hash, stretch by stretch of the log and in its order.
+//! Collects the consume-queue units that pass the tag hash, in the order of the log.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
@@ -11,24 +11,23 @@ use crate::store::damage::{Damage, DamageLog};
 use crate::store::unlisted::DELAY_TOPIC;
 use std::sync::Arc;
 
-/// Stretch of the log whose units are collected and sorted at a time.
+/// Length of the stretch of the log whose units are collected and sorted at a time.
 const STRETCH: u64 = 64 << 20;
 /// Units read at a time.
 const UNITS: usize = 4096;
 
-/// A unit that passed the hash filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Hit {
-    /// Where its record should be.
+    /// Expected offset of the record.
     pub physical_offset: u64,
-    /// Bytes that its record should have.
+    /// Expected size of the record.
     pub size: u32,
-    /// Index of its queue.
+    /// Index in the list of queues.
     pub queue: u32,
     pub queue_offset: i64,
 }
 
-/// Collects hits; [`next_stretch`](Self::next_stretch) until it says `false`.
+/// Collects hits: call [`next_stretch`](Self::next_stretch) until it returns `false`.
 #[derive(Debug)]
 pub struct HitCollector {
     queues: Arc<Vec<ConsumeQueue>>,
@@ -39,21 +38,21 @@ pub struct HitCollector {
     end: u64,
     log_end: u64,
     position: u64,
-    /// The least physical offset that waits for its stretch.
-    waiting: u64,
+    /// The least physical offset behind the current stretch.
+    next_offset: u64,
 }
 
-/// How far a queue was read: all units from the first to the end belong to the walk, whatever they say.
+/// Position in a queue. All units from `next` to `end` belong to the walk, even if damage makes them point outside it.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     next: i64,
     end: i64,
-    /// Units before the first of these lead to records that the log has lost already.
+    /// Whether a unit has pointed into the log yet. Units before that one point to records that retention has removed.
     is_live: bool,
 }
 
 impl HitCollector {
-    /// Collects from the units of `queues` whose records start in `[from, end)` of the log.
+    /// Collects units whose records start in `[from, end)` of the log.
     pub fn new(
         queues: Arc<Vec<ConsumeQueue>>,
         request: Arc<ScanRequest>,
@@ -65,25 +64,25 @@ impl HitCollector {
         // Units of the delay topic hold a time where others hold a tag hash (`ScheduleMessageService`).
         let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(DELAY_TOPIC);
         let log_end = log.segments().end();
-        Ok(Self { queues, request, by_hash, cursors, from, end, log_end, position: from, waiting: u64::MAX })
+        Ok(Self { queues, request, by_hash, cursors, from, end, log_end, position: from, next_offset: u64::MAX })
     }
 
-    /// Replaces `hits` with those of the next stretch, in the order of the log; `false` behind the last.
+    /// Replaces `hits` with those of the next stretch, in the order of the log; `false` after the last.
     pub fn next_stretch(&mut self, hits: &mut Vec<Hit>, damage: &mut DamageLog) -> Result<bool> {
         hits.clear();
         if self.position >= self.end || self.cursors.iter().all(|c| c.next >= c.end) {
             return Ok(false);
         }
-        self.waiting = u64::MAX;
+        self.next_offset = u64::MAX;
         let end = self.end.min(self.position.saturating_add(STRETCH));
         let queues = self.queues.clone();
         for (index, queue) in queues.iter().enumerate() {
             self.collect(index, &mut UnitReader::new(queue), end, hits, damage)?;
         }
-        // each queue is in the order of the log, but not all of them together
+        // Each queue is in the order of the log, but not all of them together.
         hits.sort_unstable_by_key(|hit| hit.physical_offset);
-        // A stretch without units is passed at once: a damaged name of a file may make the log seem endless.
-        self.position = if hits.is_empty() { end.max(self.waiting) } else { end };
+        // Skips stretches without units at once: a damaged file name may make the log seem endless.
+        self.position = if hits.is_empty() { end.max(self.next_offset) } else { end };
         Ok(true)
     }
 
@@ -112,8 +111,8 @@ impl HitCollector {
             let range = (self.from, self.end, self.log_end);
             let mut is_live = self.cursors[index].is_live;
             let mut take = |n: usize, unit: Unit| {
-                // `pick` leaves units out: the one before this, whatever its tag, may be the first live one
-                is_live |= n > 0 && leads_to(units, n - 1, range.0);
+                // `pick` skips units: the one before this, with another tag, may be the first live one.
+                is_live |= n > 0 && points_behind(units, n - 1, range.0);
                 let place = Place { queue: &self.queues[index], index, queue_offset: next + n as i64 };
                 is_live |= take_unit(range, is_live, &place, unit, hits, damage);
             };
@@ -122,7 +121,7 @@ impl HitCollector {
                 [code] => pick(units, |tags| tags == i64::from(*code) || is_ext_address(tags), &mut take),
                 _ => pick(units, |tags| is_ext_address(tags) || self.request.tags.codes_match(tags), &mut take),
             }
-            let is_live = is_live || (within > 0 && leads_to(units, within - 1, self.from));
+            let is_live = is_live || (within > 0 && points_behind(units, within - 1, self.from));
             self.cursors[index] = Cursor { next: next + within as i64, end: last, is_live };
             if within < read {
                 return Ok(());
@@ -131,8 +130,8 @@ impl HitCollector {
         Ok(())
     }
 
-    /// How many of the units come before the first whose record lies behind this stretch: those of a queue are in the order
-    /// of the log, so a bisection tells. A unit that says nonsense counts as before, to be looked at.
+    /// The number of units before the first one whose record is behind this stretch. A queue is in the order of the log, so a bisection
+    /// finds it. An invalid unit counts as before, so that it is examined.
     fn units_below(&mut self, units: &[u8], end: u64) -> usize {
         let (units, _) = units.as_chunks::<UNIT_SIZE>();
         let physical_offset = |bytes: &[u8; UNIT_SIZE]| i64_at(bytes, 0).unwrap_or(0) as u64;
@@ -145,31 +144,30 @@ impl HitCollector {
         let (mut below, mut behind) = (0, units.len());
         while below < behind {
             let middle = usize::midpoint(below, behind);
-            // blank units stand where the next message stands
+            // A blank unit belongs to the next message.
             let blanks = units[middle..behind].iter().take_while(is_blank).count();
             match units[middle + blanks..behind].first() {
                 Some(bytes) if is_below(bytes) => below = middle + blanks + 1,
                 _ => behind = middle,
             }
         }
-        // nothing waits for those at the end
+        // Blank units at the end belong to no message.
         let blanks = units[below..].iter().take_while(is_blank).count();
         let below = below + blanks;
         if let Some(first) = units.get(below) {
-            self.waiting = self.waiting.min(physical_offset(first));
+            self.next_offset = self.next_offset.min(physical_offset(first));
         }
         below
     }
 }
 
-/// Where a unit stands.
 struct Place<'a> {
     queue: &'a ConsumeQueue,
     index: usize,
     queue_offset: i64,
 }
 
-/// Makes a hit or a damage of a unit; tells whether the queue has reached records that the log still holds.
+/// Records a unit as a hit or as damage. Returns whether the queue has reached records that the log still holds.
 fn take_unit(
     (from, end, log_end): (u64, u64, u64),
     is_live: bool,
@@ -199,13 +197,13 @@ fn take_unit(
     is_live
 }
 
-/// Whether the unit at position `n` leads to a record from `from` on.
-fn leads_to(units: &[u8], n: usize, from: u64) -> bool {
+/// Whether unit `n` points to a record at or behind `from`.
+fn points_behind(units: &[u8], n: usize, from: u64) -> bool {
     let unit = units.get(n * UNIT_SIZE..).and_then(Unit::decode);
     unit.is_some_and(|unit| unit.is_message() && unit.physical_offset as u64 >= from)
 }
 
-/// Gives the units whose tags code is wanted, and those that list nothing, to `take`. The hot loop of a tag scan.
+/// Passes the units with a matching tags code, and those without a message, to `take`. The hot loop of a tag scan.
 #[inline]
 fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
     let (units, _) = units.as_chunks::<UNIT_SIZE>();
@@ -220,7 +218,7 @@ fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usiz
 }
 
 impl Cursor {
-    /// The units of a range of the log. At both ends of the log no bisection is trusted: units that were damaged mislead it.
+    /// The units of a range of the log. At both ends of the log it takes all units: damaged ones there could mislead a bisection.
     fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
         let max = queue.max_offset()?;
         let first = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
@@ -231,7 +229,7 @@ impl Cursor {
     }
 }
 
-/// Queue offset of the first unit in a file behind `offset`.
+/// Queue offset of the first unit of the next file behind `offset`.
 fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
     let firsts = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
     firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! Where the last messages that a request asks for begin.
+//! Finds the start of the last `count` messages that match a request.
 use super::piece::{Piece, Way};
 use super::plan::Plan;
 use super::request::ScanRequest;
@@ -10,20 +10,20 @@ use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of the first stretch; each that lies before is larger.
+/// Length of the first stretch read; each one before it is larger.
 const FIRST_STRETCH: u64 = 1 << 20;
 const MAX_STRETCH: u64 = 256 << 20;
 
-/// Physical offset of the last message but `count - 1` that `request` asks for before `end`; of the first one where they are
-/// fewer. The log is read backwards, stretch by stretch, by the way that a plan takes.
+/// Physical offset at which the last `count` messages of `request` before `end` begin; of the first message if there are fewer. Reads
+/// the log backwards, stretch by stretch, straight or by queue as a plan chooses.
 pub fn start_of_last(
     store: &MessageStore,
     request: &ScanRequest,
     (count, end): (usize, u64),
     interrupt: &mut dyn FnMut() -> Result<()>,
 ) -> Result<u64> {
-    // as it is now: messages may have come since it was opened
-    let store = store.reopened(Io::Pread)?;
+    // Opened again, since messages may have come meanwhile.
+    let store = store.reopen(Io::Pread)?;
     let plan = Plan::new(&store, request, None)?;
     let request = Arc::new(ScanRequest { columns: Vec::new(), ..request.clone() });
     let (mut missing, mut first, mut behind, mut stretch) = (count, end, end, FIRST_STRETCH);
@@ -35,14 +35,14 @@ pub fn start_of_last(
         if from >= behind {
             continue;
         }
-        let pieces = plan.pieces.iter().filter_map(|piece| clipped(*piece, from, behind));
+        let pieces = plan.pieces.iter().filter_map(|piece| clip(*piece, from, behind));
         let mut source = RowSource::new(plan.sources.clone(), request.clone(), pieces);
         let mut last = VecDeque::new();
         while source.advance(interrupt)? {
             last.extend(
                 source.rows().iter().filter_map(|row| row.message(source.bytes())).map(|m| m.physical_offset()),
             );
-            // only so many can be among the last
+            // No more than these can be among the last.
             last.drain(..last.len().saturating_sub(missing));
         }
         first = last.front().map_or(first, |offset| *offset as u64);
@@ -52,12 +52,12 @@ pub fn start_of_last(
     Ok(first)
 }
 
-fn clipped(piece: Piece, from: u64, end: u64) -> Option<Piece> {
+fn clip(piece: Piece, from: u64, end: u64) -> Option<Piece> {
     let (from, end) = (piece.from.max(from), piece.end.min(end));
     (from < end).then_some(Piece { from, end, verify_crc: piece.verify_crc || piece.way == Way::Log, ..piece })
 }
 
-/// Where a record starts, at `wanted` or behind; in a gap, and where none follows in the file, the next file.
+/// Offset of a record at or behind `target`; that of the next file in a gap, or if no record follows in the file.
 fn record_at_or_behind(store: &MessageStore, target: u64) -> Result<u64> {
     let segments = store.log().segments();
     let files = segments.files();
@@ -65,7 +65,7 @@ fn record_at_or_behind(store: &MessageStore, target: u64) -> Result<u64> {
     let Some(index) = segments.find(target).filter(|index| files[*index].base < target) else { return Ok(next()) };
     match record_behind(store.log(), index, target) {
         Ok(record) => Ok(record.unwrap_or_else(next)),
-        // gone, or a link that leads nowhere: the file behind it
+        // Removed, or a dead link: the next file.
         Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(next()),
         Err(error) => Err(error),
     }

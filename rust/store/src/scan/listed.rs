@@ -1,4 +1,4 @@
-//! What consume queues alone tell of the messages that a request asks for.
+//! Counts the messages of a request by consume queues alone, without reading the log.
 use super::piece::{Piece, Way};
 use super::plan::Plan;
 use super::request::ScanRequest;
@@ -13,29 +13,29 @@ use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 /// Units read at a time.
 const UNITS: usize = 1 << 15;
 
-/// How many messages queues list, and the extremes of their queue offsets.
+/// Number of messages, and the extremes of their queue offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct QueueCounts {
     pub messages: i64,
-    /// The least queue offset; `None` where there are no messages.
+    /// `None` if there are no messages.
     pub min_offset: Option<i64>,
     pub max_offset: Option<i64>,
 }
 
-impl Listed {
-    /// What is listed of `request` before `end` of the log, without a look at a record. `None` where it takes one: for other
-    /// filters than queues and offsets, for an end of the log that no queue is known to list, for queues that are damaged.
+impl QueueCounts {
+    /// Counts the messages of `request` before `end` of the log. `None` if that takes a look at records: for filters by anything but queue
+    /// and offset, for an end of the log that no queue is known to list, and for damaged queues.
     pub fn of(store: &MessageStore, request: &ScanRequest, end: u64) -> Result<Option<Self>> {
-        if !is_told_by_queues(request) {
+        if !can_count_by_queues(request) {
             return Ok(None);
         }
         let end = end.min(store.end());
         let plan = Plan::new(store, request, Some(Way::Queue))?;
-        // queues list what is lost, too
+        // Queues list lost messages, too.
         if store.log().lost_end().flatten().is_some() {
             return Ok(None);
         }
-        // what no queue lists has to be empty, or the count would miss it
+        // The unlisted part of the log has to be empty, or the count would miss messages.
         for piece in plan.pieces.iter().filter(|piece| piece.way == Way::Log) {
             if is_written(store.log(), piece)? {
                 return Ok(None);
@@ -57,7 +57,7 @@ impl Listed {
         }
     }
 
-    /// Blank units may stand anywhere between the others, so that all are looked at.
+    /// Examines every unit, since blank ones may be anywhere.
     fn add_messages(&mut self, queue: &ConsumeQueue, (first, end): (i64, i64)) -> Result<()> {
         let mut reader = UnitReader::new(queue);
         let mut at = first;
@@ -80,7 +80,7 @@ impl Listed {
                 self.min_offset = self.min_offset.into_iter().chain(least).min();
                 self.max_offset = self.max_offset.max(most);
             }
-            // a hole between the files counts, as before a look at what stands there nobody knows
+            // A hole between files counts: its units are unknown.
             let step = if read == 0 { 1 } else { read };
             self.messages += step - blanks;
             at += step;
@@ -89,13 +89,13 @@ impl Listed {
     }
 }
 
-/// Whether units may stand for messages that were left out: an export, which has such, does not begin its log at 0; a repair that
-/// leaves some out notes them.
+/// Whether queues may have units for messages left out. Exports have such units, and begin their log behind 0; a repair with
+/// such units notes them.
 fn may_have_left_out(store: &MessageStore) -> bool {
-    store.log().min_offset() > 0 || LostMessages::are_noted(store.root())
+    store.log().min_offset() > 0 || LostMessages::exist(store.root())
 }
 
-/// Whether a stretch of the log holds anything: behind what the queues list it is zeroes as a rule, to the end of the file.
+/// Whether a piece has any byte but zero. Behind the listed messages a file is usually zero to its end.
 fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {
@@ -109,8 +109,8 @@ fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether each unit of the queues is a message that is asked for, or is not by its queue offset.
-fn is_told_by_queues(request: &ScanRequest) -> bool {
+/// Whether units alone tell which messages match: the request filters by nothing but queue and offset.
+fn can_count_by_queues(request: &ScanRequest) -> bool {
     let by_record = request.filters_properties()
         || request.sql.is_some()
         || request.start_time.is_some()
@@ -120,7 +120,7 @@ fn is_told_by_queues(request: &ScanRequest) -> bool {
     !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with(LMQ))
 }
 
-/// First queue offset and the one behind the last of what `queue` lists for `request` before `end` of the log.
+/// The queue offsets that `queue` lists for `request` before `end` of the log: the first, and the one behind the last.
 fn range(store: &MessageStore, queue: &ConsumeQueue, request: &ScanRequest, end: u64) -> Result<(i64, i64)> {
     let max = queue.max_offset()?;
     let first = queue.lower_bound(store.log().min_offset(), max)?;

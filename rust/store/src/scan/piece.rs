@@ -1,22 +1,17 @@
-//! A stretch of the log that a scan reads in one way: what plans are made of, and what tasks get.
+//! A range of the log that a scan reads in one way. Plans consist of pieces, and tasks read them.
 
-/// How a piece is read.
+/// The way a piece is read: straight, or by consume queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Log,
-    /// By the units of consume queues.
     Queue,
 }
 
-/// A stretch of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// How it is read.
     pub way: Way,
-    /// Physical offset of its first byte.
     pub from: u64,
-    /// Physical offset behind its last byte.
     pub end: u64,
-    /// Check every body, asked for or not: nothing vouches for these records yet.
+    /// Check every body even if the request does not: no consume queue confirms these records yet.
     pub verify_crc: bool,
 }

@@ -1,36 +1,35 @@
-//! The plan of a scan: which stretches of the log are read, and whether straight or by consume queue.
+//! The plan of a scan: the ranges of the log to read, and whether straight or by consume queue.
 //!
-//! A piece is a range of physical offsets, so pieces never overlap, whatever way each is read, and can be cut anywhere
-//! between two records. Straight reading costs the bytes of the log, reading by queue costs the units of the queues and the
-//! records that pass the tag hash; the cheaper way is taken. What the queues do not list surely is read straight.
+//! A piece is a range of physical offsets, so pieces never overlap, however each is read, and can be cut between any two records.
+//! Straight reading costs the bytes of the log; reading by queue costs the units and the records that pass the tag hash. The plan takes
+//! the cheaper way, but reads everything straight that the queues may not list.
 use super::estimate::Estimate;
 use super::piece::{Piece, Way};
 use super::request::ScanRequest;
 use super::row_source::Sources;
-use super::trust::unusable;
+use super::trust::find_fault;
 use crate::Result;
 use crate::store::{ConsumeQueue, Generations, MessageStore, QueueKind};
 use std::sync::Arc;
 
-/// Pieces, and what they read.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// In the order of the log.
     pub pieces: Vec<Piece>,
     pub sources: Sources,
-    /// Messages that the queues list within the range, before filters; 0 where no queue was looked at.
+    /// Messages that the queues list within the range, before filters; 0 if no queue was read.
     pub listed: u64,
-    /// Bytes of the log that take as long to read straight as what is read by queue.
+    /// Bytes of the log whose straight reading takes as long as the plan's reading by queue.
     pub queue_cost_bytes: u64,
-    /// Why the way was chosen, for people.
+    /// Text that explains the choice.
     pub reason: String,
 }
 
-/// A broker's clock may step back this much without a time range losing messages.
+/// A range of times finds all messages even if the broker's clock stepped back by this much.
 const CLOCK_SLACK_MS: i64 = 3_600_000;
 
 impl Plan {
-    /// Plans `request` on `store`; `way` overrules the estimate where queues are usable.
+    /// Plans `request`; `way` overrides the estimate if the queues are usable.
     pub fn new(store: &MessageStore, request: &ScanRequest, way: Option<Way>) -> Result<Self> {
         let sources = Self::sources(store, request)?;
         let (from, end) = time_range(store, request)?;
@@ -52,46 +51,42 @@ impl Plan {
         if sources.queues.is_empty() {
             return Self::without_queues(store, request, topic, straight("no consume queue lists the topic"));
         }
-        if let Some(why) = unusable(store, request, &sources.queues)? {
-            return Ok(straight(&why));
+        if let Some(fault) = find_fault(store, request, &sources.queues)? {
+            return Ok(straight(&fault));
         }
         let listed_to = store.dispatched_to()?.clamp(from, end);
         let estimate = Estimate::of(&sources.queues, request, (from, listed_to))?;
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
-        let lost = if way == Way::Queue { lost_stretch(store, request, topic, (from, listed_to))? } else { None };
-        let (way, reason) = match lost {
-            // units that lead there may be those of others: each message is looked for in the log
+        let gap = if way == Way::Queue { unlisted_range(store, request, topic, (from, listed_to))? } else { None };
+        let (way, reason) = match gap {
+            // Units there may point to other messages, so the log is searched for each one.
             Some((first, last)) => (
                 Way::Log,
                 format!("queues lack messages that the log has, of {first} to {last}; it is read as a whole"),
             ),
-            None => (way, estimate.described(way)),
+            None => (way, estimate.explain(way)),
         };
         let listed = |from, end| Piece { way, from, end, verify_crc: false };
-        // a broker that crashed may have left torn records there, and no unit vouches for them
+        // A crash may have left torn records there, and no unit confirms them.
         let unlisted = |from, end| Piece { way: Way::Log, from, end, verify_crc: true };
-        let (lost_from, lost_to) = lost.unwrap_or((listed_to, listed_to));
-        let pieces = [
-            listed(from, lost_from),
-            unlisted(lost_from, lost_to),
-            listed(lost_to, listed_to),
-            unlisted(listed_to, end),
-        ];
+        let (gap_from, gap_to) = gap.unwrap_or((listed_to, listed_to));
+        let pieces =
+            [listed(from, gap_from), unlisted(gap_from, gap_to), listed(gap_to, listed_to), unlisted(listed_to, end)];
         let pieces = pieces.into_iter().filter(|p| p.from < p.end).collect();
         let (listed, queue_cost_bytes) = (estimate.units as u64, estimate.queue_cost_bytes());
         Ok(Self { pieces, sources, listed, queue_cost_bytes, reason })
     }
 
-    /// The log, and the queues that `request` asks for.
+    /// The log and the queues of `request`.
     pub fn sources(store: &MessageStore, request: &ScanRequest) -> Result<Sources> {
-        store.look_at_end()?;
+        store.check_end()?;
         let mut queues = request.topic.as_deref().map(|t| store.queues(t)).transpose()?.unwrap_or_default();
         queues.retain(|q| request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&q.queue_id())));
         let generations = Arc::new(generations(store, request)?);
         Ok(Sources { log: store.log().clone(), queues: Arc::new(queues), generations })
     }
 
-    /// A topic without queues is unknown if the queues that exist list the whole log.
+    /// The plan for a topic without queues, or an error if the store does not have the topic.
     fn without_queues(store: &MessageStore, request: &ScanRequest, topic: &str, straight: Self) -> Result<Self> {
         if store.queue_kind() != QueueKind::Files || request.queue_ids.is_some() && !store.queues(topic)?.is_empty() {
             return Ok(straight);
@@ -101,7 +96,7 @@ impl Plan {
     }
 }
 
-/// Where the queues of the topics that are asked for begin.
+/// The generations of the request's topics.
 pub(super) fn generations(store: &MessageStore, request: &ScanRequest) -> Result<Generations> {
     let queues_of = |topic: &String| Ok((topic.clone(), store.queues(topic)?));
     let topics = request.topics().unwrap_or_default().iter().map(queues_of).collect::<Result<Vec<_>>>()?;
@@ -109,8 +104,8 @@ pub(super) fn generations(store: &MessageStore, request: &ScanRequest) -> Result
     Generations::of(store.root(), store.log(), topics)
 }
 
-/// The stretch of the log, within a range, in which queues that are asked for do not list all their records.
-fn lost_stretch(
+/// The part of a range of the log in which the request's queues do not list all their records.
+fn unlisted_range(
     store: &MessageStore,
     request: &ScanRequest,
     topic: &str,
@@ -123,16 +118,18 @@ fn lost_stretch(
     Ok(within.filter(|(first, last)| first < last))
 }
 
-/// The stretch of the log that may hold records of the asked time: whole files, with room for a clock that stepped back.
+/// The range of the log that may hold messages of the request's times: whole files, with a margin for a clock that stepped back.
 pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<(u64, u64)> {
     let segments = store.log().segments();
-    let lost = store.log().lost_end().flatten().map_or(0, |lost| lost.end);
-    let (mut from, mut end) = (segments.start(), segments.end().min(store.end()).max(lost));
+    let lost_end = store.log().lost_end().flatten().map_or(0, |lost| lost.end);
+    let (mut from, mut end) = (segments.start(), segments.end().min(store.end()).max(lost_end));
     for (index, file) in segments.files().iter().enumerate() {
-        let asked = request.start_time.is_some() || request.end_time.is_some();
-        let Some(first) = asked.then(|| store.first_store_timestamp(index)).transpose()?.flatten() else { continue };
+        let has_times = request.start_time.is_some() || request.end_time.is_some();
+        let Some(first) = has_times.then(|| store.first_store_timestamp(index)).transpose()?.flatten() else {
+            continue;
+        };
         if request.start_time.is_some_and(|start| first.saturating_add(CLOCK_SLACK_MS) <= start) {
-            // everything before a file whose first record is old enough is older still
+            // Everything before a file whose first record is old enough is older still.
             from = from.max(file.base);
         }
         if request.end_time.is_some_and(|last| first.saturating_sub(CLOCK_SLACK_MS) >= last) {

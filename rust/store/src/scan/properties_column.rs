@@ -1,7 +1,7 @@
-//! The column `properties`: all of them, as a map.
+//! The column `properties`, a map.
 use super::column::{Column, TimeUnit, map_fields};
 use super::column_builder::{Chunk, ColumnBuilder};
-use super::property_names::PropertyNames;
+use super::request::PropertyNames;
 use super::row::{Row, Span, each_property};
 use super::text::Text;
 use crate::store::Damage;
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// All properties, or those that were chosen, as a map; of a repeated name the last value.
+/// All properties, or the chosen ones, as a map; of a repeated name the last value.
 pub struct Properties {
     chosen: Option<PropertyNames>,
     names: Text,
@@ -19,11 +19,11 @@ pub struct Properties {
     ends: Vec<i32>,
 }
 
-/// Few names are compared with each other; a bomb of thousands gets a table.
+/// Up to this many names are compared one by one. A table keeps a record with thousands of names from taking quadratic time.
 const FEW: usize = 24;
 
-/// The properties of a row as names and values, in stored order, those of `chosen` names where there are any; of a repeated
-/// name the last value, at the place of the first. Tells whether all bytes of all properties are ASCII.
+/// Fills `pairs` with a row's properties, or the chosen ones, in stored order; a repeated name has its first place and its last value.
+/// Returns whether all bytes are ASCII.
 #[inline]
 pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: &mut Vec<(Span, Span)>) -> bool {
     pairs.clear();
@@ -48,14 +48,13 @@ pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: 
     })
 }
 
-/// Equality of two names. Most differ in their lengths or first letters, which needs no call.
+/// Equality of two names. Most differ in length or first letter, which needs no call of `memcmp`.
 #[inline]
 fn same(block: &[u8], a: Span, b: Span) -> bool {
     a.len == b.len && block.get(a.at as usize) == block.get(b.at as usize) && a.of(block) == b.of(block)
 }
 
 impl Properties {
-    /// An empty column of these properties; `None` for all.
     pub fn new(chosen: Option<PropertyNames>) -> Self {
         Self { chosen, names: Text::default(), values: Text::default(), ends: Vec::new() }
     }
@@ -64,9 +63,9 @@ impl Properties {
 impl ColumnBuilder for Properties {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
         let mut pairs = Vec::with_capacity(FEW);
-        // how much is left of them when some are chosen nobody knows
+        // The size of chosen properties is not known.
         if self.chosen.is_none() {
-            // values are longer than names, mostly, and there are three and more of them
+            // Values are mostly longer than names, and there are usually at least three properties.
             let bytes: usize = chunk.rows.iter().map(|row| usize::from(row.layout.properties_len)).sum();
             self.names.reserve(bytes / 3, 4 * chunk.rows.len());
             self.values.reserve(bytes / 2, 4 * chunk.rows.len());

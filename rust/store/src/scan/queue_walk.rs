@@ -1,14 +1,14 @@
-//! A walk over the messages of some queues in the order of the log: units first, by tag hash, then their records.
+//! Walks over the messages of some queues in the order of the log.
 //!
-//! Units of a stretch of the log are collected from all queues, sorted by physical offset, and their records fetched:
-//! neighbours with one read. Each record must be what its unit says, or it becomes damage.
+//! Collects the units of a stretch of the log from all queues, by tag hash, sorts them by physical offset and fetches their records,
+//! neighbours with one read. A record that does not match its unit is damage.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::hits::{Hit, HitCollector};
 use super::request::ScanRequest;
 use crate::file::{Segment, mmap};
 use crate::format::message::{Item, Layout, Message};
-use crate::store::commit_log::{CommitLog, sound};
+use crate::store::commit_log::{CommitLog, NO_FILE, find_fault};
 use crate::store::consume_queue::ConsumeQueue;
 use crate::store::damage::{Damage, DamageLog, listed_there};
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
@@ -16,11 +16,12 @@ use crate::store::multi_dispatch::LMQ;
 use crate::{Error, Result};
 use std::sync::Arc;
 
-/// Records no further apart than this are fetched with one read.
+/// Records at most this far apart are fetched with one read.
 const NEAR: u64 = 4 << 10;
-/// Hits ahead that a mapped file is prefetched for.
+/// Number of hits that prefetching is ahead in a mapped file.
 const AHEAD: usize = 16;
-/// The walk; [`advance`](Self::advance) then [`block`](Self::block).
+
+/// The walk: call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct QueueWalk {
     log: Arc<CommitLog>,
@@ -36,7 +37,6 @@ pub struct QueueWalk {
 }
 
 impl QueueWalk {
-    /// Walks the messages of `queues` whose records start in a range of the log.
     pub fn new(
         log: Arc<CommitLog>,
         queues: Arc<Vec<ConsumeQueue>>,
@@ -59,17 +59,14 @@ impl QueueWalk {
         })
     }
 
-    /// Fetches about so many bytes of records at a time.
+    /// Sets the approximate bytes of records in a block.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
         self
     }
 
-    /// Fetches the next records; a block may be empty. `false` at the end.
-    ///
-    /// # Errors
-    /// [`Error::Io`], other than for a file that was removed meanwhile, or a link that leads nowhere: that is damage.
+    /// Fetches the next records; `false` at the end. A block may be empty. A removed file or a dead link is damage, not an error.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.bytes.clear();
@@ -88,13 +85,12 @@ impl QueueWalk {
         Block { bytes: mapped.unwrap_or(&self.bytes), records: &self.records }
     }
 
-    /// Fetches the records of the next hits that lie in one file, up to a block.
+    /// Fetches the records of the next hits in the same file, up to a block.
     fn fetch(&mut self, damage: &mut DamageLog) -> Result<()> {
         let Some(first) = self.hits.get(self.next_hit).copied() else { return Ok(()) };
         let Some(base) = self.open_segment(first.physical_offset)? else {
             let file = self.log.segments().find(first.physical_offset);
-            let none = || "expected a file of the commit log, got none".to_owned();
-            let reason = file.map_or_else(none, |index| self.log.removed(index));
+            let reason = file.map_or_else(|| NO_FILE.to_owned(), |index| self.log.reason_of_absence(index));
             damage.push(self.damage(first, u64::from(first.size), &reason));
             self.next_hit += 1;
             return Ok(());
@@ -114,7 +110,7 @@ impl QueueWalk {
                 continue;
             }
             let hits = &self.hits[self.next_hit..self.next_hit + run];
-            // Not the end of the last one: a damaged unit may lead into the middle of the record before it.
+            // Not the end of the last one: a damaged unit may point into the middle of the record before it.
             let from = hits[0].physical_offset;
             let to =
                 hits.iter().map(|hit| hit.physical_offset + u64::from(hit.size)).max().unwrap_or(from).min(file_end);
@@ -128,7 +124,7 @@ impl QueueWalk {
             };
             let bytes = segment.map().unwrap_or(&self.bytes);
             if segment.is_mapped() {
-                // hits lie far apart: the processor does not guess the next one
+                // Hits are far apart, so the processor does not prefetch by itself.
                 prefetch(bytes, base, self.hits.get(self.next_hit + AHEAD));
             }
             for hit in hits {
@@ -144,7 +140,7 @@ impl QueueWalk {
         Ok(())
     }
 
-    /// How many of the next hits one read may bring: near each other, within the file and a block.
+    /// The number of next hits that one read can fetch: near each other, within the file and a block.
     fn run_length(&self, file_end: u64) -> usize {
         let hits = &self.hits[self.next_hit..];
         let Some(first) = hits.first().filter(|hit| hit.physical_offset < file_end) else { return 0 };
@@ -152,7 +148,7 @@ impl QueueWalk {
         let near = |hit: &&Hit| {
             let close = hit.physical_offset <= end.saturating_add(NEAR) && hit.physical_offset < file_end;
             end = end.max(hit.physical_offset + u64::from(hit.size));
-            // the first one is read in any case, or nothing would ever be
+            // The first one is always read, or the walk would not advance.
             let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
             let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= self.block_len as u64;
             is_first || (close && fits)
@@ -179,14 +175,14 @@ impl QueueWalk {
         self.log.damage(hit.physical_offset, length, reason)
     }
 
-    /// Whether the bytes are the record that the unit promises.
+    /// Checks that the bytes are the record that the unit describes.
     fn check(&self, hit: &Hit, bytes: &[u8]) -> Result<Layout, String> {
         let layout = match Layout::decode(bytes) {
             Ok(Item::Message(layout)) => layout,
             Ok(other) => return Err(format!("expected the record of a consume-queue unit, got {other:?}")),
             Err(malformed) => return Err(malformed.to_string()),
         };
-        if let Some(reason) = sound(bytes, layout, hit.physical_offset, self.verify_crc) {
+        if let Some(reason) = find_fault(bytes, layout, hit.physical_offset, self.verify_crc) {
             return Err(reason);
         }
         let queue = &self.queues[hit.queue as usize];
@@ -197,13 +193,13 @@ impl QueueWalk {
         if expected == got || (queue.topic().starts_with(LMQ) && hit.size == size) {
             return Ok(layout);
         }
-        Err(format!("expected topic, queue, offset, size {}, got {}", described(expected), described(got)))
+        Err(format!("expected topic, queue, offset, size {}, got {}", describe(expected), describe(got)))
     }
 }
 
-/// Why a hit of more than a block is not fetched: the lengths of the record there say something else.
+/// The reason not to fetch a hit larger than a block: the record's own lengths differ.
 fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
-    // a damaged unit may claim 2 GiB: its record has to agree before so much is read
+    // A damaged unit may claim 2 GiB, so its record has to agree before that much is read.
     if hit.size as usize <= BLOCK_LEN {
         return Ok(None);
     }
@@ -225,6 +221,6 @@ fn prefetch(bytes: &[u8], base: u64, hit: Option<&Hit>) {
     }
 }
 
-fn described((topic, queue_id, offset, size): (&[u8], i32, i64, u32)) -> String {
+fn describe((topic, queue_id, offset, size): (&[u8], i32, i64, u32)) -> String {
     format!("{} {queue_id} {offset} {size}", String::from_utf8_lossy(topic))
 }

@@ -1,20 +1,18 @@
-//! What a scan shall give: which messages, which columns, in batches of what size.
+//! The request of a scan: filters, columns and batch sizes.
 use super::column::{Column, TimeUnit};
-use super::property_names::PropertyNames;
 use crate::filter::{Sql92, TagExpression};
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// A bound on queue offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OffsetBound {
     /// The same in every queue.
     Every(i64),
-    /// By queue; a queue that is not named has no bound.
+    /// By queue; other queues have no bound.
     ByQueue(BTreeMap<i32, i64>),
 }
 
 impl OffsetBound {
-    /// The bound of one queue.
     pub fn of(&self, queue_id: i32) -> Option<i64> {
         match self {
             Self::Every(offset) => Some(*offset),
@@ -23,96 +21,84 @@ impl OffsetBound {
     }
 }
 
-/// A scan. The default gives every message with all columns.
+/// A request. The default selects every message with all columns.
 #[derive(Clone, Debug)]
 pub struct ScanRequest {
     pub topic: Option<String>,
-    /// Only these topics, where `topic` names none.
+    /// Several topics, if `topic` is `None`.
     pub among: Option<Vec<String>>,
     pub queue_ids: Option<Vec<i32>>,
-    /// Only these tags: hash first, then the string.
     pub tags: TagExpression,
-    /// Only what this says of the properties.
     pub sql: Option<Sql92>,
-    /// Only messages with one of these keys, in `KEYS` or as `UNIQ_KEY`.
+    /// Messages with one of these keys, in `KEYS` or as `UNIQ_KEY`.
     pub keys: Option<Vec<String>>,
-    /// Only messages of which a key begins so.
+    /// Messages with a key that begins with this.
     pub keys_prefix: Option<String>,
-    /// Queue offsets from here on.
     pub start_offset: Option<OffsetBound>,
-    /// Queue offsets before this.
+    /// Exclusive.
     pub end_offset: Option<OffsetBound>,
-    /// Store timestamps from here on, ms.
+    /// By store timestamp, in milliseconds.
     pub start_time: Option<i64>,
-    /// Store timestamps before this, ms.
+    /// By store timestamp, in milliseconds; exclusive.
     pub end_time: Option<i64>,
-    /// Columns to build, in this order.
     pub columns: Vec<Column>,
-    /// The column `properties` has only these; `None` for all.
+    /// The content of the column `properties`; `None` for all properties.
     pub property_names: Option<PropertyNames>,
-    /// Unit of the timestamps.
     pub time_unit: TimeUnit,
-    /// The value of `broker_name`.
+    /// The value of the column `broker_name`.
     pub broker_name: Option<String>,
-    /// Rows of a batch at most.
     pub batch_rows: usize,
-    /// Bytes of a batch, about: it ends with the row that passes them.
+    /// Approximate: a batch ends with the row that exceeds them.
     pub batch_bytes: usize,
-    /// Check every body against its CRC, and leave out what differs.
+    /// Check every body against its CRC, and leave out messages that differ.
     pub verify_crc: bool,
-    /// A body that differs from its CRC is null: for rows that nobody has compared before they are built.
+    /// Check bodies when the column is built: one that differs from its CRC is null. For rows that did not come from a walk.
     pub checks_bodies: bool,
-    /// Bytes of a decompressed body at most.
+    /// Maximum length of a decompressed body.
     pub max_body_bytes: usize,
 }
 
 impl ScanRequest {
-    /// Rows of a batch unless asked otherwise.
     pub const BATCH_ROWS: usize = 16_384;
-    /// Bytes of a batch unless asked otherwise: more than 4 MiB falls out of the processor's cache.
+    /// More than 4 MiB would not stay in the processor's cache.
     pub const BATCH_BYTES: usize = 2 << 20;
-    /// Rows of a batch, whatever is asked.
     pub const MAX_BATCH_ROWS: usize = 1 << 22;
-    /// Bytes of a batch, whatever is asked: the 32-bit offsets of every column hold even if all text is malformed and grows
-    /// threefold, and one body comes on top.
+    /// Keeps the 32-bit offsets of every column valid, even if all text is malformed and grows threefold, and with one body on top.
     pub const MAX_BATCH_BYTES: usize = 256 << 20;
-    /// Bytes of a decompressed body, whatever is asked.
     pub const MAX_MAX_BODY_BYTES: usize = 1 << 30;
-    /// Bytes of a decompressed body unless asked otherwise.
     pub const MAX_BODY_BYTES: usize = 64 << 20;
 
-    /// Whether any filter looks at the three properties that have columns.
+    /// Whether any filter needs the three properties that have columns.
     pub fn filters_properties(&self) -> bool {
         !self.tags.is_all() || self.keys.is_some() || self.keys_prefix.is_some()
     }
 
-    /// Whether any column or filter looks at the three properties that have columns.
+    /// Whether any column or filter needs the three properties that have columns.
     pub fn needs_properties(&self) -> bool {
         self.filters_properties() || self.columns.iter().copied().any(Column::needs_properties)
     }
 
-    /// Whether a message is wanted by its key `UNIQ_KEY` and the words of its `KEYS`.
+    /// Whether a message passes the key filters by its `UNIQ_KEY` and the words of its `KEYS`.
     pub fn keys_match(&self, uniq_key: Option<&[u8]>, keys: Option<&[u8]>) -> bool {
-        let has = |is_wanted: &dyn Fn(&[u8]) -> bool| {
-            uniq_key.is_some_and(is_wanted) || keys.is_some_and(|keys| keys.split(|byte| *byte == b' ').any(is_wanted))
+        let has = |matches: &dyn Fn(&[u8]) -> bool| {
+            uniq_key.is_some_and(matches) || keys.is_some_and(|keys| keys.split(|byte| *byte == b' ').any(matches))
         };
         self.keys.as_ref().is_none_or(|keys| has(&|word| keys.iter().any(|key| key.as_bytes() == word)))
             && self.keys_prefix.as_ref().is_none_or(|prefix| has(&|word| word.starts_with(prefix.as_bytes())))
     }
 
-    /// Whether a message is wanted by its store timestamp.
     #[inline]
     pub fn times_match(&self, store_timestamp: i64) -> bool {
         self.start_time.is_none_or(|from| store_timestamp >= from)
             && self.end_time.is_none_or(|end| store_timestamp < end)
     }
 
-    /// The topics that are asked for by name; `None` for all.
+    /// The topics requested by name; `None` for all.
     pub fn topics(&self) -> Option<&[String]> {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())
     }
 
-    /// What the request's bounds leave of a range of queue offsets, from the first to the one behind the last.
+    /// Clips a range of queue offsets, with an exclusive end, to the request's bounds.
     pub fn within_bounds(&self, queue_id: i32, (first, end): (i64, i64)) -> (i64, i64) {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue_id));
         let first = bound(&self.start_offset).map_or(first, |start| first.max(start));
@@ -144,5 +130,42 @@ impl Default for ScanRequest {
             checks_bodies: false,
             max_body_bytes: Self::MAX_BODY_BYTES,
         }
+    }
+}
+
+/// The properties in the column `properties`, compared as bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PropertyNames(Vec<String>);
+
+impl PropertyNames {
+    /// [`Error::Invalid`] for no names, or an empty one, which no property has.
+    pub fn of(names: Vec<String>) -> Result<Self> {
+        if names.is_empty() {
+            return Err(Error::invalid("property_names", "at least one name", "none"));
+        }
+        if names.iter().any(String::is_empty) {
+            return Err(Error::invalid("property_names", "names of properties", "an empty one"));
+        }
+        Ok(Self(names))
+    }
+
+    #[inline]
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.0.iter().any(|chosen| chosen.as_bytes() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_and_an_empty_one_are_refused() {
+        let refused = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            PropertyNames::of(names).expect_err("refused").to_string()
+        };
+        assert_eq!(refused(&[]), "property_names: expected at least one name, got none");
+        assert_eq!(refused(&["color", ""]), "property_names: expected names of properties, got an empty one");
     }
 }

@@ -1,60 +1,55 @@
-//! A selected record: where its parts are in a block, as far as the columns and filters need them.
+//! A selected record: the positions of its parts in a block, as far as columns and filters need them.
 use super::unchecked::{LANES, masks};
 use crate::format::message::{Layout, Message};
 use crate::format::properties::{NAME_END, PROPERTY_END};
 
-/// A part of the block's bytes; length 0 for a property that is not there.
+/// A part of the block's bytes; length 0 for an absent property.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Position in the block.
     pub at: u32,
     pub len: u32,
 }
 
 impl Span {
-    /// The bytes, or `None` for an absent property: a stored one is never empty.
+    /// The bytes, or `None` for an absent property. A stored one is never empty.
     #[inline]
     pub fn of(self, bytes: &[u8]) -> Option<&[u8]> {
         if self.len == 0 { None } else { bytes.get(self.at as usize..(self.at + self.len) as usize) }
     }
 }
 
-/// A record that passed the filters.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its position in the block.
     pub at: u32,
     pub layout: Layout,
-    /// `TAGS`, where it was looked for.
+    /// The spans stay empty unless [`find_properties`](Self::find_properties) was called.
     pub tags: Span,
     pub keys: Span,
     pub uniq_key: Span,
-    /// Whether the properties were looked at and are all ASCII, and so surely UTF-8.
+    /// Whether the properties were parsed and are all ASCII, which needs no check for UTF-8.
     pub ascii: bool,
 }
 
 impl Row {
-    /// The record at `at`, its properties not looked at yet.
+    /// The record at `at`, its properties not parsed yet.
     #[inline]
     pub fn new(at: u32, layout: Layout) -> Self {
         let none = Span::default();
         Self { at, layout, tags: none, keys: none, uniq_key: none, ascii: false }
     }
 
-    /// The record within `block`.
     #[inline]
     pub fn message<'a>(&self, block: &'a [u8]) -> Option<Message<'a>> {
         Message::new(block.get(self.at as usize..)?, self.layout)
     }
 
-    /// Where its properties are in the block.
     #[inline]
     pub fn properties(&self) -> Span {
         let len = u32::from(self.layout.properties_len);
         Span { at: self.at + self.layout.total - len, len }
     }
 
-    /// Looks for the three properties that are columns of their own; of a repeated one the last wins.
+    /// Finds the three properties that have columns of their own; of a repeated one the last wins.
     #[inline]
     pub fn find_properties(&mut self, block: &[u8]) {
         self.ascii = each_property(block, self.properties(), |name, value| match name.of(block) {
@@ -66,9 +61,9 @@ impl Row {
     }
 }
 
-/// Calls `found` with the name and the value of each stored property; tells whether all of their bytes are ASCII.
+/// Calls `visit` with the name and value of each stored property; returns whether all their bytes are ASCII.
 ///
-/// What [`properties::iter`](crate::format::properties::iter) does for one record, for the hot loops: a test compares.
+/// A faster [`properties::iter`](crate::format::properties::iter) for the hot loops; a test compares the two.
 #[inline]
 pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span, Span)) -> bool {
     let stored = properties.of(block).unwrap_or_default();
@@ -77,13 +72,13 @@ pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span,
     let mut name_end = None;
     each_mark(stored, |mark| match stored.get(mark) {
         Some(&NAME_END) => {
-            // the first one ends the name: a value may contain more of them
+            // The first one ends the name: a value may contain more of them.
             name_end.get_or_insert(mark);
         }
         Some(&PROPERTY_END) | None => {
             if let Some(name_end) = name_end.take()
                 && name_end > part
-                // names and values without a byte are none, as for Java's parser
+                // Java's parser skips empty names and values, too.
                 && name_end + 1 < mark
             {
                 visit(span(part, name_end), span(name_end + 1, mark));
@@ -94,9 +89,9 @@ pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span,
     })
 }
 
-/// Calls `at_mark` with the position of each byte below 3 and then with the length; tells whether all bytes are ASCII.
+/// Calls `at_mark` with the position of each byte below 3 and then with the length; returns whether all bytes are ASCII.
 ///
-/// 64 bytes at a time become one mask, so that the loop over the marks is hardly ever mispredicted.
+/// Turns 64 bytes at a time into one mask, so that branches of the loop over the marks are hardly ever mispredicted.
 #[inline]
 fn each_mark(bytes: &[u8], mut at_mark: impl FnMut(usize)) -> bool {
     let (chunks, rest) = bytes.as_chunks::<LANES>();
@@ -113,7 +108,7 @@ fn each_mark(bytes: &[u8], mut at_mark: impl FnMut(usize)) -> bool {
             marks &= marks - 1;
         }
     }
-    // filled up with a byte that is no mark
+    // Padded with a byte that is no mark.
     let mut last = [3; LANES];
     last[..rest.len()].copy_from_slice(rest);
     let (mut marks, high) = masks(&last);

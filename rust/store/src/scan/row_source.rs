@@ -1,4 +1,4 @@
-//! Selected rows of a scan, block by block: the half that comes before columns are built.
+//! The selected rows of a scan, block by block: the stage before columns are built.
 use super::piece::{Piece, Way};
 use super::queue_walk::QueueWalk;
 use super::request::ScanRequest;
@@ -12,13 +12,11 @@ use crate::store::{CommitLog, ConsumeQueue, Generations, LogWalk};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a scan reads: a log, and the queues of the topic where the plan has use for them.
+/// The log that a scan reads, and the queues of its topic.
 #[derive(Clone, Debug)]
 pub struct Sources {
     pub log: Arc<CommitLog>,
-    /// The queues that the request asks for.
     pub queues: Arc<Vec<ConsumeQueue>>,
-    /// Where the queues of the topics that it asks for begin.
     pub generations: Arc<Generations>,
 }
 
@@ -49,8 +47,8 @@ impl Walk {
     }
 }
 
-/// Pieces of the log, one after the other, as blocks with rows in them; [`advance`](Self::advance), then
-/// [`bytes`](Self::bytes) and [`rows`](Self::rows), which stay as they are until the next `advance`.
+/// Reads pieces of the log one by one: call [`advance`](Self::advance), then [`bytes`](Self::bytes) and [`rows`](Self::rows), which stay
+/// valid until the next `advance`.
 pub struct RowSource {
     sources: Sources,
     request: Arc<ScanRequest>,
@@ -63,7 +61,6 @@ pub struct RowSource {
 }
 
 impl RowSource {
-    /// Reads `pieces` in order.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: impl IntoIterator<Item = Piece>) -> Self {
         let selector = Selector::new(request.clone(), sources.generations.clone());
         Self {
@@ -78,15 +75,15 @@ impl RowSource {
         }
     }
 
-    /// Reads blocks of about so many bytes: larger ones for who hands a block on as it is.
+    /// Sets the approximate length of a block; a caller that passes blocks on unchanged wants larger ones.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes.max(1);
         self
     }
 
-    /// Brings the next block that has rows; `false` at the end. `interrupt` is asked between blocks and stops this with its
-    /// error; then it can be called again.
+    /// Reads the next block with rows; `false` at the end. An error of `interrupt`, called between blocks, stops it; it can then be called
+    /// again.
     pub fn advance(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         self.rows.clear();
         loop {
@@ -107,36 +104,33 @@ impl RowSource {
         }
     }
 
-    /// The bytes of the block.
     pub fn bytes(&self) -> &[u8] {
         self.walk.as_ref().map_or(&[], |walk| walk.block().bytes)
     }
 
-    /// Its rows; none before the first [`advance`](Self::advance) and behind the last.
+    /// Empty before the first [`advance`](Self::advance) and after the last.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Leaves only those rows of the block that `keep` wants.
+    /// Keeps only the rows of the block for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&Row, &[u8]) -> bool) {
         let bytes = self.walk.as_ref().map_or(&[][..], |walk| walk.block().bytes);
         self.rows.retain(|row| keep(row, bytes));
     }
 
-    /// Damage met so far.
     pub fn damage(&self) -> &DamageLog {
         &self.damage
     }
 
-    /// Hands the damage over.
     pub fn take_damage(&mut self) -> DamageLog {
         std::mem::take(&mut self.damage)
     }
 
-    /// Notes damage of rows, as of bodies that do not decompress; the file that holds them is looked up.
+    /// Records damage of rows, as of bodies that do not decompress, and looks up the file.
     pub fn note(&mut self, damage: impl IntoIterator<Item = Damage>) {
         for mut damage in damage {
-            // columns know offsets only
+            // Columns know only the offset.
             damage.file = self.sources.log.damage(damage.offset, 0, "").file;
             self.damage.push(damage);
         }

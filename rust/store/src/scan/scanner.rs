@@ -1,4 +1,4 @@
-//! One thread's scan: pieces of the log one after the other, batch by batch.
+//! The scan of one thread: pieces of the log one by one, batch by batch.
 use super::batch::BatchBuilder;
 use super::piece::Piece;
 use super::request::ScanRequest;
@@ -8,7 +8,6 @@ use crate::store::damage::DamageLog;
 use arrow_array::RecordBatch;
 use std::sync::Arc;
 
-/// A scan in progress.
 pub struct Scanner {
     source: RowSource,
     next_row: usize,
@@ -16,13 +15,12 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Scans `pieces` in order.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: impl IntoIterator<Item = Piece>) -> Self {
         let builder = BatchBuilder::new(&request);
         Self { source: RowSource::new(sources, request, pieces), next_row: 0, builder }
     }
 
-    /// The next batch, or `None` at the end. `interrupt` is asked between blocks and stops the scan with its error.
+    /// The next batch, or `None` at the end. An error of `interrupt`, called between blocks, stops the scan.
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
             if self.next_row == self.source.rows().len() {
@@ -32,7 +30,7 @@ impl Scanner {
                 }
             }
             self.next_row += self.builder.append(self.source.bytes(), &self.source.rows()[self.next_row..]);
-            // damage of bodies shows only when columns are built
+            // Damage of bodies shows only when columns are built.
             self.source.note(self.builder.take_damage());
             if self.builder.is_full() {
                 return self.builder.finish();
@@ -40,12 +38,10 @@ impl Scanner {
         }
     }
 
-    /// Damage met so far.
     pub fn damage(&self) -> &DamageLog {
         self.source.damage()
     }
 
-    /// Hands the damage over.
     pub fn take_damage(&mut self) -> DamageLog {
         self.source.take_damage()
     }

@@ -1,4 +1,4 @@
-//! The filters of a scan, over the records of a block.
+//! Applies the filters of a scan to the records of a block.
 use super::request::ScanRequest;
 use super::row::Row;
 use crate::format::message::Message;
@@ -7,7 +7,7 @@ use crate::store::Generations;
 use crate::store::log_walk::Block;
 use std::sync::Arc;
 
-/// Picks the records of a block that a request asks for.
+/// Selects the records of a block that match a request.
 #[derive(Clone, Debug)]
 pub struct Selector {
     request: Arc<ScanRequest>,
@@ -18,7 +18,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// The filters of `request`, of whose topics the present generation passes.
+    /// The filters of `request`. Messages of an earlier generation of its topics do not pass.
     pub fn new(request: Arc<ScanRequest>, generations: Arc<Generations>) -> Self {
         let by_position = request.topics().is_some()
             || request.queue_ids.is_some()
@@ -35,7 +35,7 @@ impl Selector {
         }
     }
 
-    /// Puts the rows that pass into `rows`, in order.
+    /// Replaces `rows` with those that pass, in order.
     pub fn select(&self, block: Block<'_>, rows: &mut Vec<Row>) {
         rows.clear();
         rows.reserve(block.records.len());
@@ -45,7 +45,7 @@ impl Selector {
                 continue;
             }
             if self.find_properties {
-                // only where a filter or a column asks: to parse properties costs more than a look at fixed fields
+                // Only if a filter or column needs them: parsing properties costs more than reading fixed fields.
                 row.find_properties(block.bytes);
             }
             if !self.by_content || self.content_matches(&row, block.bytes) {
@@ -58,7 +58,7 @@ impl Selector {
     #[inline]
     fn position_matches(&self, message: &Message<'_>) -> bool {
         let request = &*self.request;
-        // A record that no queue lists is none of its topic's messages.
+        // A record without a place in a queue is not a message of its topic.
         let topics = request.topics();
         if topics.is_some_and(|topics| !message.layout().is_dispatched() || !is_one_of(topics, message.topic())) {
             return false;

@@ -1,4 +1,4 @@
-//! Messages of a store that somebody else is writing, batch by batch, as they come.
+//! Follows a store that another process writes to, and returns new messages batch by batch.
 use super::batch::BatchBuilder;
 use super::plan::{generations, time_range};
 use super::request::ScanRequest;
@@ -7,25 +7,23 @@ use super::selector::Selector;
 use crate::Result;
 use crate::file::Io;
 use crate::store::damage::DamageLog;
-use crate::store::follow::{LogFollow, Retained, Waits};
+use crate::store::follow::{LogFollow, RemovedRange, Waits};
 use crate::store::{MessageStore, QueueKind};
 use arrow_array::RecordBatch;
 use std::sync::Arc;
 
-/// Where a tail starts.
+/// The start of a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Behind the last message.
     End,
-    /// At the first message that is still there.
     Begin,
-    /// At a position that a tail told, or any record.
+    /// The position of an earlier tail, or of any record.
     Position(u64),
-    /// At the first message of this store time, ms; none that is older comes.
+    /// Store time in milliseconds; older messages are left out.
     Time(i64),
 }
 
-/// Follows a store. Each message comes once, in the order of the log; [`poll`](Self::poll) gives what there is.
+/// Follows a store. [`poll`](Self::poll) returns each message once, in the order of the log.
 pub struct Tail {
     follow: LogFollow,
     selector: Selector,
@@ -38,9 +36,9 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Follows `store` from `start` on, also where files were added since it was opened.
+    /// Follows `store` from `start` on, including files added since it was opened.
     pub fn new(store: &MessageStore, request: &ScanRequest, start: Start) -> Result<Self> {
-        let store = store.reopened(Io::Pread)?;
+        let store = store.reopen(Io::Pread)?;
         check_topic(&store, request)?;
         let mut request = request.clone();
         let follow = LogFollow::new(&store)?;
@@ -50,7 +48,7 @@ impl Tail {
             Start::Position(position) => follow.from(position),
             Start::Time(when) => {
                 request.start_time = request.start_time.max(Some(when));
-                // whole files: what is older within the first of them is filtered
+                // Whole files: the filter drops older messages in the first one.
                 let (from, _) = time_range(&store, &request)?;
                 if from > follow.position() { follow.from(from) } else { follow }
             }
@@ -62,33 +60,30 @@ impl Tail {
         Ok(Self { follow, selector, rows, next_row, builder, damage, fails_on_damage, position })
     }
 
-    /// Ends at a position: messages there or behind do not come.
+    /// Sets the end: messages at or behind it are left out.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.follow = self.follow.until(end);
         self
     }
 
-    /// Whether damage ends it with an error.
+    /// Sets whether damage ends it with an error.
     #[must_use]
     pub fn failing(mut self, on_damage: bool) -> Self {
         self.fails_on_damage = on_damage;
         self
     }
 
-    /// Waits as long for what may still come.
+    /// Sets how long it waits for incomplete data.
     #[must_use]
     pub fn with_waits(mut self, waits: Waits) -> Self {
         self.follow = self.follow.with_waits(waits);
         self
     }
 
-    /// The next batch; `None` where there is nothing new by now. `interrupt` is asked between blocks and stops this with its
-    /// error; then it can be called again.
-    ///
-    /// # Errors
-    /// [`Error::Io`], or what `interrupt` returns; [`Error::Corrupt`] for damage, if that is to end it, from then on. No batch has
-    /// what stands behind the damage.
+    /// The next batch; `None` if there is nothing new yet. An error of `interrupt`, called between blocks, stops it; it can then be called
+    /// again. If damage is to end the tail, every call from there on fails with [`Error::Corrupt`](crate::Error::Corrupt), and no batch has
+    /// messages behind the damage.
     pub fn poll(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         self.check_damage()?;
         while !self.builder.is_full() {
@@ -102,7 +97,7 @@ impl Tail {
                     break;
                 }
                 self.selector.select(self.follow.block(), &mut self.rows);
-                // none was asked for: who goes on from here need not read them again
+                // No record matched, so a tail that resumes here need not read them again.
                 if self.rows.is_empty() && self.builder.is_empty() {
                     self.position = self.follow.position();
                 }
@@ -113,30 +108,29 @@ impl Tail {
             self.check_damage()?;
         }
         let batch = self.builder.finish()?;
-        // rows that did not fit come first in the next batch
+        // Rows that did not fit come first in the next batch.
         let next = self.rows.get(self.next_row).map(|row| self.follow.block_start() + u64::from(row.at));
         self.position = next.unwrap_or(self.follow.position());
         Ok(batch)
     }
 
-    /// Where to go on: behind the last message of the last batch, or further where none that is asked for followed.
+    /// The position to resume at: behind the last message of the last batch, or further if no matching message followed.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Whether all messages before the end were given.
+    /// Whether all messages before the end were returned.
     pub fn is_over(&self) -> bool {
         self.position >= self.follow.end()
     }
 
-    /// Damage met so far.
     pub fn damage(&self) -> &DamageLog {
         &self.damage
     }
 
-    /// What retention removed before it was read.
-    pub fn retained(&self) -> &[Retained] {
-        self.follow.retained()
+    /// Ranges that retention removed before they were read.
+    pub fn removed_ranges(&self) -> &[RemovedRange] {
+        self.follow.removed_ranges()
     }
 
     fn check_damage(&self) -> Result<()> {
@@ -151,7 +145,7 @@ impl Tail {
     }
 }
 
-/// A topic that no queue and no configuration names is taken for a mistake, where there are queues.
+/// An error for a topic that neither a queue nor the configuration has, unless the store has no consume queues.
 fn check_topic(store: &MessageStore, request: &ScanRequest) -> Result<()> {
     let topic = request.topic.as_ref().filter(|_| store.queue_kind() == QueueKind::Files);
     topic.map_or(Ok(()), |topic| store.check_topic(topic))

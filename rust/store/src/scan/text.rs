@@ -1,4 +1,4 @@
-//! Text in the making: what all columns of strings and bytes are built from.
+//! Builds the arrays of all columns of strings and bytes.
 use super::row::Span;
 use super::unchecked;
 use arrow_array::builder::BooleanBufferBuilder;
@@ -6,17 +6,15 @@ use arrow_array::{BinaryArray, StringArray};
 use arrow_buffer::NullBuffer;
 use std::borrow::Cow;
 
-/// Text in the making: bytes, ends, and which values are null.
+/// The values so far: bytes, ends and null bits.
 #[derive(Debug, Default)]
 pub struct Text {
-    /// All values, one behind the other.
     pub bytes: Vec<u8>,
     ends: Vec<i32>,
     valid: Option<BooleanBufferBuilder>,
 }
 
 impl Text {
-    /// Ends the value whose bytes were just appended.
     #[inline]
     pub fn end(&mut self, valid: bool) {
         match &mut self.valid {
@@ -29,20 +27,20 @@ impl Text {
 
     #[cold]
     fn first_null(&mut self) {
-        // most columns have no null: only the first one makes a bitmap
+        // Most columns have no null: only the first one creates a bitmap.
         let mut bits = BooleanBufferBuilder::new(self.ends.len() + 1024);
         bits.append_n(self.ends.len(), true);
         bits.append(false);
         self.valid = Some(bits);
     }
 
-    /// Makes room for so many bytes of so many values, about: what grows step by step is copied again each time.
+    /// Reserves memory, since a vector that grows step by step is copied each time.
     pub fn reserve(&mut self, bytes: usize, values: usize) {
         self.bytes.reserve(bytes);
         self.ends.reserve(values);
     }
 
-    /// Appends a value, or null; what is no UTF-8 becomes U+FFFD.
+    /// Appends a value or null; invalid UTF-8 becomes U+FFFD.
     #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {
         match value {
@@ -53,8 +51,8 @@ impl Text {
         self.end(value.is_some());
     }
 
-    /// Appends a part of the block that is known to be ASCII. Short ones are copied at a fixed length, which needs no
-    /// call, and cut.
+    /// Appends a part of the block that is known to be ASCII. Short ones are copied with a fixed length, which needs no call of `memcpy`,
+    /// and truncated.
     #[inline]
     pub fn push_ascii(&mut self, block: &[u8], span: Span) {
         const SHORT: usize = 32;
@@ -70,13 +68,13 @@ impl Text {
         self.end(len > 0);
     }
 
-    /// Appends a part of the block, null where it is absent; `ascii` where that is known of it.
+    /// Appends a part of the block, or null if it is absent; `ascii` if it is known to be ASCII.
     #[inline]
     pub fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
         if ascii { self.push_ascii(block, span) } else { self.push(span.of(block)) }
     }
 
-    /// Appends `value` so many times: what is there is doubled until it is enough.
+    /// Appends `value` repeatedly, doubling the copied bytes each time.
     pub fn repeat(&mut self, value: &[u8], times: usize) {
         let (start, len) = (self.bytes.len(), value.len());
         let end = start + len * times;
@@ -99,18 +97,17 @@ impl Text {
         self.ends.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The values as text; empty again. What was appended by itself to [`bytes`](Self::bytes) must be ASCII.
+    /// Returns the values as text and empties it. Bytes appended directly to [`bytes`](Self::bytes) must be ASCII.
     pub fn finish(&mut self) -> StringArray {
         let (ends, bytes, nulls) = self.take();
         unchecked::strings(ends, bytes, nulls)
     }
 
-    /// The values as bytes; empty again.
+    /// Returns the values as bytes and empties it.
     pub fn finish_binary(&mut self) -> BinaryArray {
         let (ends, bytes, nulls) = self.take();
         unchecked::binaries(ends, bytes, nulls)
@@ -118,7 +115,7 @@ impl Text {
 
     fn take(&mut self) -> (Vec<i32>, Vec<u8>, Option<NullBuffer>) {
         let (bytes, ends) = (self.bytes.len(), self.ends.len());
-        // the next batch is about as large
+        // The next batch is about as large.
         let values = std::mem::replace(&mut self.bytes, Vec::with_capacity(bytes + bytes / 8));
         let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(ends + 1));
         let nulls = self.valid.take().map(|mut bits| NullBuffer::new(bits.finish()));
@@ -126,7 +123,7 @@ impl Text {
     }
 }
 
-/// UTF-8 as it is; what is not becomes U+FFFD, as Java's decoder does.
+/// Replaces invalid UTF-8 with U+FFFD, as Java's decoder does.
 pub fn lossy(bytes: &[u8]) -> Cow<'_, [u8]> {
     match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),

@@ -1,4 +1,4 @@
-//! Columns of text: hosts and topics by run, ids, tags and keys, constants.
+//! Columns of text: topics and hosts, ids, tags and keys, constants.
 use super::column_builder::{Chunk, ColumnBuilder, store_host};
 use super::row::{Row, Span};
 use super::text::Text;
@@ -8,7 +8,7 @@ use crate::store::Damage;
 use arrow_array::{ArrayRef, StringArray};
 use std::sync::Arc;
 
-/// A value that seldom changes from row to row: noted once a run, written out when the run ends.
+/// A value that seldom changes between rows, as a topic or a host: a run of equal values is written at its end, in a few copies.
 pub struct Runs<G, W> {
     text: Text,
     stored: Vec<u8>,
@@ -23,7 +23,7 @@ where
     G: for<'a> Fn(&'a [u8], &Row) -> &'a [u8] + Send,
     W: Fn(&[u8], &mut Vec<u8>) + Send,
 {
-    /// Values that `get` finds in a row and `write` turns into text.
+    /// `get` finds the stored value of a row, `write` converts it to text.
     pub fn new(get: G, write: W) -> Self {
         Self { text: Text::default(), stored: Vec::new(), written: Vec::new(), rows: 0, get, write }
     }
@@ -38,7 +38,6 @@ where
 
     fn write_run(&mut self) {
         let rows = std::mem::take(&mut self.rows);
-        // hosts and topics hardly change: a run of them is written in a few copies
         self.text.repeat(&self.written, rows);
     }
 }
@@ -66,7 +65,7 @@ where
     }
 }
 
-/// Equality without a call for what is 8 to 16 bytes long, as hosts and most topics are.
+/// Equality, without a call of `memcmp` for 8 to 16 bytes, the length of hosts and most topics.
 #[inline]
 pub fn same(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
@@ -75,7 +74,6 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// One value, or null, for every row.
 pub struct Constant {
     pub value: Option<String>,
     pub rows: usize,
@@ -97,7 +95,7 @@ impl ColumnBuilder for Constant {
     }
 }
 
-/// One of the properties that were looked for.
+/// A property of each row.
 pub struct Property<S> {
     pub text: Text,
     pub span: S,
@@ -115,7 +113,7 @@ impl<S: Fn(&Row) -> Span + Send> ColumnBuilder for Property<S> {
     }
 }
 
-/// `offset_msg_id`, or `msg_id`: the producer's where there is one.
+/// The columns `offset_msg_id` and `msg_id`.
 #[derive(Default)]
 pub struct Ids {
     text: Text,
@@ -123,7 +121,7 @@ pub struct Ids {
     prefix: IdPrefix,
 }
 
-/// The host's part of an offset message id, which hardly changes within a store.
+/// The host in an offset message id, which hardly changes within a store.
 #[derive(Debug, Default)]
 pub struct IdPrefix {
     host: Vec<u8>,
@@ -131,7 +129,7 @@ pub struct IdPrefix {
 }
 
 impl IdPrefix {
-    /// Appends the id of the record that a broker at `host`, as stored, put at `offset`.
+    /// Appends the id of the record at `offset`; `host` is the stored bytes.
     #[inline]
     pub fn write(&mut self, host: &[u8], offset: u64, out: &mut Vec<u8>) {
         if !same(&self.host, host) {
@@ -155,7 +153,7 @@ impl IdPrefix {
 }
 
 impl Ids {
-    /// Offset message ids, or with `unique` the producer's ids where there is one.
+    /// Offset message ids; with `unique` the producer's id if there is one.
     pub fn new(unique: bool) -> Self {
         Self { unique, ..Self::default() }
     }

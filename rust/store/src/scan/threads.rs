@@ -1,7 +1,6 @@
-//! A scan by several threads: each takes the next piece of the log, batches meet in a bounded channel.
+//! A scan by several threads: each takes the next piece of the log, and batches go through a bounded channel.
 //!
-//! With one thread the batches come in the order of the log, and nothing runs while nobody asks. With more they come
-//! as they are made.
+//! With one thread the batches come in the order of the log, and nothing runs between calls. With more they come in any order.
 use super::piece::Piece;
 use super::request::ScanRequest;
 use super::row_source::Sources;
@@ -15,29 +14,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Batches that wait for the consumer, for each thread.
+/// Batches that wait for the consumer, per thread.
 const WAITING: usize = 2;
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A scan in progress, by one thread or several.
 pub enum Scan {
-    /// In the caller's thread.
     Single(Box<Scanner>),
-    /// In threads of its own.
     Threads(Workers),
 }
 
 impl Scan {
-    /// Starts `threads` threads if more than one is asked for.
+    /// Scans in `threads` threads, or in the caller's if one is enough.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
-        // no thread for one piece, and batches come in the order of the log
+        // One piece needs no thread, and keeps the order of the log.
         if threads <= 1 || pieces.len() <= 1 {
             return Self::Single(Box::new(Scanner::new(sources, request, pieces)));
         }
         Self::Threads(Workers::start(&sources, &request, pieces, threads))
     }
 
-    /// The next batch, or `None` at the end.
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         match self {
             Self::Single(scanner) => scanner.next_batch(interrupt),
@@ -45,7 +40,7 @@ impl Scan {
         }
     }
 
-    /// What damage met so far is as an error; `None` where there is none.
+    /// The damage so far as an error.
     pub fn damage_error(&self) -> Option<Error> {
         match self {
             Self::Single(scanner) => scanner.damage().error(),
@@ -53,7 +48,6 @@ impl Scan {
         }
     }
 
-    /// Damage met so far.
     pub fn damage(&self) -> DamageLog {
         match self {
             Self::Single(scanner) => scanner.damage().clone(),
@@ -62,7 +56,6 @@ impl Scan {
     }
 }
 
-/// The threads and what they share.
 pub struct Workers {
     shared: Arc<Shared>,
     batches: Option<Receiver<Result<RecordBatch>>>,
@@ -92,7 +85,7 @@ impl Shared {
 impl Workers {
     fn start(sources: &Sources, request: &Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
         let threads = threads.min(pieces.len());
-        // bounded: threads that are ahead wait, and memory does not grow
+        // Bounded: threads that are ahead wait, so that memory does not grow.
         let (sender, receiver) = sync_channel(threads * WAITING);
         let shared = Arc::new(Shared {
             pieces: Mutex::new(pieces.into_iter()),
@@ -110,7 +103,7 @@ impl Workers {
     fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         let Some(batches) = &self.batches else { return Ok(None) };
         loop {
-            interrupt()?; // also where there is always a batch by now
+            interrupt()?; // Also if a batch is always ready.
             match batches.recv_timeout(ASK_INTERVAL) {
                 Ok(batch) => return batch.map(Some),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -120,7 +113,7 @@ impl Workers {
         self.join()
     }
 
-    /// Ends the threads; a panic in one of them is the caller's panic.
+    /// Joins the threads; a panic in one of them panics here.
     fn join(&mut self) -> Result<Option<RecordBatch>> {
         self.batches = None;
         for thread in self.threads.drain(..) {
@@ -150,7 +143,7 @@ fn work(sources: &Sources, request: &Arc<ScanRequest>, shared: &Shared, sender: 
             match scanner.next_batch(&mut || shared.check()) {
                 Ok(None) => break,
                 Ok(Some(batch)) => {
-                    // the caller has dropped the scan
+                    // The caller has dropped the scan.
                     if sender.send(Ok(batch)).is_err() {
                         return;
                     }
@@ -161,7 +154,7 @@ fn work(sources: &Sources, request: &Arc<ScanRequest>, shared: &Shared, sender: 
                 }
             }
         }
-        // once a piece: the lock is not taken for each batch
+        // Once a piece, so that the lock is not taken for each batch.
         shared.damage().append(scanner.take_damage());
     }
 }

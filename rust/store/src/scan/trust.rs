@@ -1,4 +1,4 @@
-//! Whether consume queues can be trusted, from a look at the ends of their files.
+//! Checks whether consume queues can be trusted, by the ends of their files.
 use super::request::ScanRequest;
 use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -11,12 +11,12 @@ use crate::store::{ConsumeQueue, MessageStore};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Bytes read to see whether a unit leads to its record: the size in a damaged one may be anything.
+/// Bytes read of a record to check a unit: the size in a damaged one may be anything.
 const MAX_HEAD: usize = 256 << 10;
 
-/// Why the queues of a topic that were asked for cannot be trusted: one ends before offsets that it gave, a file of one is missing
-/// between others, or its first or last unit does not lead to its record.
-pub fn unusable(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
+/// The reason not to trust the queues of a topic: one ends before an offset that it has assigned, lacks a file between others, or has a
+/// first or last unit in a file that does not point to its record.
+pub fn find_fault(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let log = store.log();
     if let Some(short) = short_queue(store, request, queues)? {
         return Ok(Some(short));
@@ -36,15 +36,15 @@ pub fn unusable(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQu
         for file in queue.segments().files() {
             let unit = UNIT_SIZE as u64;
             let (low, high) = ((file.base / unit) as i64, (file.end() / unit) as i64);
-            // the ends of each file: a queue that was cut off or overwritten shows there
+            // The ends of each file: a truncated or overwritten queue shows there.
             for offset in [low.max(first), high.min(max) - 1] {
                 if offset < low.max(first) || offset >= high.min(max) {
                     continue;
                 }
                 let Some(unit) = reader.unit(offset)?.filter(|unit| !unit.is_left_out()) else { continue };
-                if let Some(why) = leads_astray(store, queue, offset, unit)? {
+                if let Some(reason) = check_unit(store, queue, offset, unit)? {
                     let (topic, id) = (queue.topic(), queue.queue_id());
-                    return Ok(Some(format!("consume queue {topic} {id} is damaged at offset {offset}: {why}")));
+                    return Ok(Some(format!("consume queue {topic} {id} is damaged at offset {offset}: {reason}")));
                 }
             }
         }
@@ -57,32 +57,33 @@ pub fn unusable(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQu
     Ok(None)
 }
 
-/// A queue that has fewer offsets than when the store was closed.
+/// A queue that ends before the end it had when the store was closed.
 fn short_queue(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let (ends, removed) = (QueueEnds::load(store.root())?, RemovedTopics::load(store.root())?);
-    let mut found = BTreeMap::new();
+    let mut end_by_id = BTreeMap::new();
     for queue in queues {
-        found.insert(queue.queue_id(), queue.max_offset()?);
+        end_by_id.insert(queue.queue_id(), queue.max_offset()?);
     }
-    let is_wanted = |short: &ShortQueue<'_>| {
-        let is_asked = request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&short.queue_id));
-        request.topic.as_deref() == Some(short.topic) && is_asked
+    let is_selected = |short: &ShortQueue<'_>| {
+        let has_id = request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&short.queue_id));
+        request.topic.as_deref() == Some(short.topic) && has_id
     };
-    let end_of = |_: &str, id: i32| found.get(&id).copied().unwrap_or(0);
-    Ok(ends.short(&removed, end_of).find(is_wanted).map(|short| short.to_string()))
+    let end_of = |_: &str, id: i32| end_by_id.get(&id).copied().unwrap_or(0);
+    Ok(ends.short(&removed, end_of).find(is_selected).map(|short| short.to_string()))
 }
 
-/// As [`ConsumeQueue::written_behind`], but for what a live broker listed meanwhile.
+/// [`ConsumeQueue::written_behind`], except for units that a live broker has appended meanwhile.
 fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
     let data = queue.written_behind(max)?;
     Ok(if data.is_some() && queue.max_offset()? != max { None } else { data })
 }
 
-fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Unit) -> Result<Option<String>> {
+/// The reason that a unit does not point to its record.
+fn check_unit(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Unit) -> Result<Option<String>> {
     if !unit.is_message() {
         return Ok(Some(format!("expected a record, got {unit:?}")));
     }
-    // The record of the last unit may be torn; then the log says so, not the queue.
+    // The record of the last unit may be torn; then the log is damaged, not the queue.
     if unit.physical_offset as u64 >= store.dispatched_to()? {
         return Ok(None);
     }
@@ -90,7 +91,7 @@ fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: U
         Ok(head) => head,
         Err(Error::Invalid { expected, got, .. }) => return Ok(Some(format!("expected {expected}, got {got}"))),
         Err(Error::Corrupt { .. }) => return Ok(None),
-        // retention removed the file since it was listed
+        // Retention has removed the file since it was listed.
         Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error),
     };

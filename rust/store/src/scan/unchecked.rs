@@ -1,17 +1,15 @@
 #![allow(unsafe_code, reason = "a scan would check again, byte by byte, what its builders hold by construction")]
-//! Arrow arrays from buffers whose invariants the builders of [`text`](super::text) hold: ends never fall and are inside the
-//! values; strings are ASCII or were checked when they were appended. And what the processor compares sixteen at a time.
+//! The unsafe code of scans: Arrow arrays without a check of invariants that the builders of [`text`](super::text) maintain (ends never
+//! decrease and are inside the values; strings are ASCII or were checked when appended), and comparisons of sixteen bytes at a time.
 use arrow_array::{BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-/// Strings of which each ends at one of `ends`.
 pub(super) fn strings(ends: Vec<i32>, values: Vec<u8>, nulls: Option<NullBuffer>) -> StringArray {
     debug_assert!(std::str::from_utf8(&values).is_ok());
     // SAFETY: `offsets` gives rising offsets within `values`; `Text` appends whole valid UTF-8 strings only.
     unsafe { StringArray::new_unchecked(offsets(ends, &values), Buffer::from_vec(values), nulls) }
 }
 
-/// Byte strings of which each ends at one of `ends`.
 pub(super) fn binaries(ends: Vec<i32>, values: Vec<u8>, nulls: Option<NullBuffer>) -> BinaryArray {
     // SAFETY: as for strings; bytes need not be UTF-8.
     unsafe { BinaryArray::new_unchecked(offsets(ends, &values), Buffer::from_vec(values), nulls) }
@@ -27,7 +25,6 @@ fn offsets(ends: Vec<i32>, values: &[u8]) -> OffsetBuffer<i32> {
     unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) }
 }
 
-/// Bytes that [`masks`] looks at.
 pub(super) const LANES: usize = 16;
 
 /// A bit for each byte below 3, and one for each that is not ASCII; the first byte lowest.
@@ -46,7 +43,7 @@ pub(super) fn masks(chunk: &[u8; LANES]) -> (u16, u16) {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use plain_masks as masks;
 
-/// The same in plain arithmetic.
+/// [`masks`] in plain arithmetic, for other processors and as a test's reference.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline]
 pub(super) fn plain_masks(chunk: &[u8; LANES]) -> (u16, u16) {

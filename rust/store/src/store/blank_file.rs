@@ -1,14 +1,14 @@
-//! A file of the commit log that is one blank: whoever reads record after record passes over it.
+//! A file of the commit log that is one blank record, which a reader of the log skips.
 //!
-//! A repair leaves such a file where all its records were lost, and takes their units from the queues. Where queues still list
-//! messages in one, it stands in the place of another file.
+//! A repair leaves such a file where all records were lost, and removes their units from the queues. If queues still list messages in
+//! it, it has replaced another file.
 use super::commit_log::CommitLog;
 use super::consume_queue::UnitReader;
 use super::damage::Damage;
 use super::message_store::{MessageStore, OpenOptions, QueueKind};
 use crate::Result;
 
-/// The damage of a blank file of `log` in which a queue lists a message; `None` where none does.
+/// The damage of a blank file in which a queue lists a message; `None` if no queue does.
 pub fn damage_of_blank(log: &CommitLog, index: usize) -> Result<Option<Damage>> {
     let store = MessageStore::open(log.root(), &OpenOptions::default())?;
     if store.queue_kind() != QueueKind::Files {

@@ -1,4 +1,4 @@
-//! The files below `config/`: read with their `.bak`, and never a reason not to read the store.
+//! Reads the files in `config/`, or their `.bak`. A damaged one never keeps the store from being read.
 //!
 //! Source: `ConfigManager.load`, `TopicConfigManager`.
 use crate::file::{Place, place};
@@ -8,38 +8,37 @@ use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Where topics are configured.
 pub const TOPICS: &str = "topics.json";
-/// Files in whose place 5.x may have a RocksDB database (`storeType=defaultRocksDB`), and its directory.
+/// Files that 5.x may replace by a RocksDB database (`storeType=defaultRocksDB`), and its directory.
 const DATABASES: [(&str, &str); 3] =
     [(TOPICS, "topics"), ("subscriptionGroup.json", "subscriptionGroups"), ("consumerOffset.json", "consumerOffsets")];
-/// The database in place of all three (`configManagerVersion=v2`).
+/// One database for all three (`configManagerVersion=v2`).
 const DATABASE_V2: &str = "rdb";
 
-/// What a file, or its backup, says.
+/// The content of a file or its backup.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFile {
-    /// The file, whether it is there or not.
+    /// The path of the file, which may not exist.
     pub path: PathBuf,
-    /// What is configured; `None` where there is nothing that can be read.
+    /// The configuration; `None` if nothing can be read.
     pub value: Option<Value>,
-    /// What is wrong with the file itself.
+    /// The fault of the file itself.
     pub fault: Option<String>,
-    /// What is wrong with the backup where neither can be read.
+    /// The fault of the backup, if neither can be read.
     pub backup_fault: Option<String>,
-    /// What a person should know of where the value is from.
+    /// A note for users about the source of the value.
     pub note: Option<String>,
-    /// The RocksDB database in which a broker of 5.x keeps what the file says otherwise; it is not read.
+    /// The RocksDB database that a 5.x broker uses in place of the file. It is not read.
     pub database: Option<PathBuf>,
 }
 
 impl ConfigFile {
-    /// Reads the file `name` below the `config/` of a store, or its `.bak` where that is missing, empty or garbage.
+    /// Reads the file `name` in a store's `config/`, or its `.bak` if that is missing, empty or garbage.
     pub fn load(root: &Path, name: &str) -> Self {
         let file = Self::load_file(root, name);
         match database(root, name) {
             Ok(database) => Self { database, ..file },
-            // nobody knows whether there is one, so that nothing may be saved beside it
+            // There may be a database, so nothing may be saved beside it.
             Err(error) if file.value.is_none() => {
                 let fault = file.fault.clone().unwrap_or_else(|| MISSING.to_owned());
                 let note = Some(format!("{}: {fault}; {error}", file.path.display()));
@@ -49,7 +48,7 @@ impl ConfigFile {
         }
     }
 
-    /// Whether the file or its backup is there, whatever it says; so it is where nobody can tell.
+    /// Whether the file or its backup exists, or may exist.
     pub fn exists(root: &Path, name: &str) -> bool {
         let path = root.join("config").join(name);
         [path.with_file_name(format!("{name}.bak")), path].iter().any(|path| path.try_exists().unwrap_or(true))
@@ -62,47 +61,41 @@ impl ConfigFile {
             Err(fault) => fault,
         };
         let backup = path.with_file_name(format!("{name}.bak"));
-        let shown = path.display();
+        let display = path.display();
         match (fault, read(&backup, name)) {
             (fault, Ok((_, value))) => {
-                let note = Some(format!("{shown}: {fault}; {name}.bak was read instead"));
+                let note = Some(format!("{display}: {fault}; {name}.bak was read instead"));
                 Self { path, value: Some(value), fault: Some(fault.to_string()), note, ..Self::default() }
             }
             // Neither is there: a store without this configuration.
             (Fault::Missing, Err(Fault::Missing)) => Self { path, ..Self::default() },
             (fault, Err(other)) => {
-                let note = Some(format!("{shown}: {fault}; {name}.bak: {other}"));
+                let note = Some(format!("{display}: {fault}; {name}.bak: {other}"));
                 let (fault, other) = (fault.to_string(), other.to_string());
                 Self { path, value: None, fault: Some(fault), backup_fault: Some(other), note, database: None }
             }
         }
     }
 
-    /// What is configured, or `None` where neither the file nor its backup is there.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] where one is there and neither can be read: what is saved then would take the place of what they hold.
-    /// [`Error::Unsupported`] where there is no file, as a broker of 5.x keeps the configuration in a database.
-    pub fn required(&self) -> Result<Option<&Value>> {
+    /// The configuration, or `None` if neither the file nor its backup exists. An error if neither can be read, since saving would then
+    /// destroy their content, or if a database replaces them.
+    pub fn require_readable(&self) -> Result<Option<&Value>> {
         if let (None, Some(fault), Some(other)) = (&self.value, &self.fault, &self.backup_fault) {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
             let reason = format!("{fault}; {name}.bak: {other}; mend one of them, or remove both");
             return Err(Error::Corrupt { path: self.path.clone(), offset: 0, reason });
         }
         if let (None, Some(path)) = (&self.value, &self.database) {
-            let reason = format!("{}; {}", self.kept_elsewhere(), way_out(path));
+            let reason = format!("{}; {}", self.explain_database(), suggest_source(path));
             return Err(Error::Unsupported { path: path.clone(), reason });
         }
         Ok(self.value.as_ref())
     }
 
-    /// The entries of the table `name`, each read by `entry`; none where there is no file.
-    ///
-    /// # Errors
-    /// As [`required`](Self::required); [`Error::Corrupt`] for a file without the table, and for an entry of which `entry` makes nothing:
-    /// one that is passed over would count as absent.
-    pub fn required_entries<T>(&self, name: &str, entry: impl Fn(&str, &Value) -> Option<T>) -> Result<Vec<T>> {
-        let Some(value) = self.required()? else { return Ok(Vec::new()) };
+    /// The entries of the table `name`, parsed by `entry`; none if there is no file. A missing table and an entry that `entry` refuses are
+    /// errors, since a skipped entry would count as absent.
+    pub fn parse_entries<T>(&self, name: &str, entry: impl Fn(&str, &Value) -> Option<T>) -> Result<Vec<T>> {
+        let Some(value) = self.require_readable()? else { return Ok(Vec::new()) };
         let corrupt = |reason| Error::Corrupt { path: self.path.clone(), offset: 0, reason };
         let table = value.get(name).and_then(Value::as_object);
         let table = table.ok_or_else(|| corrupt(format!("expected an object {name}, got none")))?;
@@ -112,12 +105,12 @@ impl ConfigFile {
         entries.collect()
     }
 
-    /// What a person should know: that a backup was read, that a database was not.
+    /// Notes for users: that a backup was read, or a database was not.
     pub fn notes(&self) -> Vec<String> {
         self.note.clone().into_iter().chain(self.database_note()).collect()
     }
 
-    /// What a person should know of databases in which a broker of 5.x keeps what files of a store say otherwise.
+    /// Notes for users about databases that a 5.x broker uses in place of files.
     pub fn database_notes(root: &Path) -> impl Iterator<Item = String> {
         DATABASES.into_iter().filter_map(move |(name, _)| Self::load(root, name).database_note())
     }
@@ -126,28 +119,27 @@ impl ConfigFile {
         let path = self.database.as_ref()?;
         let rest = match self.value {
             Some(_) => "the file, which may be older, is taken".to_owned(),
-            None => way_out(path),
+            None => suggest_source(path),
         };
-        Some(format!("{}: {}; {rest}", path.display(), self.kept_elsewhere()))
+        Some(format!("{}: {}; {rest}", path.display(), self.explain_database()))
     }
 
-    fn kept_elsewhere(&self) -> String {
+    fn explain_database(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         format!("a broker of 5.x keeps in this RocksDB database what {name} says otherwise, and it is not read here")
     }
 
-    /// Whether nothing is configured, neither in a file nor in a database.
+    /// Whether there is neither a file nor a database.
     pub fn is_missing(&self) -> bool {
         self.value.is_none() && self.database.is_none()
     }
 
-    /// The names in `topicConfigTable`.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         let table = self.value.as_ref().and_then(|value| value.get("topicConfigTable")).and_then(Value::as_object);
         table.into_iter().flat_map(|table| table.keys().map(String::as_str))
     }
 
-    /// How many queues a topic of `topicConfigTable` has: those that are read, or written to, whichever are more.
+    /// Number of queues of a configured topic: read or write queues, whichever are more.
     pub fn queue_nums(&self, topic: &str) -> Option<u64> {
         let config = self.value.as_ref()?.get("topicConfigTable")?.get(topic)?;
         let nums = ["readQueueNums", "writeQueueNums"].map(|name| config.get(name).and_then(Value::as_u64));
@@ -155,7 +147,7 @@ impl ConfigFile {
     }
 }
 
-/// Where the database is that takes the place of the file `name`; RocksDB has a file `CURRENT` in each.
+/// The database in place of the file `name`. RocksDB has a file `CURRENT` in each.
 fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
     let own = DATABASES.iter().filter(|(file, _)| *file == name).map(|(_, own)| *own);
     for directory in own.flat_map(|own| [DATABASE_V2, own]) {
@@ -167,8 +159,8 @@ fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// How the configuration is had all the same: `mqadmin` writes the files for databases of the first kind only.
-fn way_out(database: &Path) -> String {
+/// Tells another way to the configuration. `mqadmin` can export only databases of the first kind.
+fn suggest_source(database: &Path) -> String {
     if database.ends_with(DATABASE_V2) {
         return "ask the running broker for it (`rmqfast topic`, `rmqfast group`)".to_owned();
     }
@@ -176,16 +168,13 @@ fn way_out(database: &Path) -> String {
     format!("`mqadmin rocksDBConfigToJson -b BROKER -t '{kinds}'` has the running broker write the files")
 }
 
-/// The fault of a file that is not there.
 pub(super) const MISSING: &str = "missing";
 
-/// Why a file gives no configuration.
+/// The reason that a file gives no configuration.
 #[derive(Debug)]
 pub(super) enum Fault {
     Missing,
-    /// What it says is no configuration.
     Unreadable(String),
-    /// It could not be looked at.
     Io(Error),
 }
 
@@ -200,7 +189,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The text at `path` and what it says, if that is what the file `name` may say.
+/// The text at `path` and its value, checked against the shape of the file `name`.
 pub(super) fn read(path: &Path, name: &str) -> Result<(Vec<u8>, Value), Fault> {
     let len = Place::metadata(path).map_err(Fault::Io)?.map_or(0, |meta| meta.len());
     if len > config::MAX_LEN as u64 {

@@ -1,10 +1,9 @@
-//! A configuration written: whoever reads it meanwhile, or after the end of the process or of the power, finds the old one or
-//! the new one.
+//! Saves a configuration atomically: after a crash or a power loss a reader finds the old one or the new one.
 //!
-//! The text goes to `NAME.tmp`, which no broker reads, and to the disk, before it takes its name; the one before it is `NAME.bak`
-//! by then, made in the same way. One that cannot be read does not take the place of a good backup.
+//! The text is written to `NAME.tmp`, which no broker reads, flushed, and renamed. Before that the previous file becomes `NAME.bak` in the
+//! same way, unless it cannot be read: then it does not replace a good backup.
 //!
-//! Source: `ConfigManager.persist`, `MixAll.string2File`, which waits for no disk and has no file of the name for a moment.
+//! Source: `ConfigManager.persist`, `MixAll.string2File`, which does not flush, and for a moment has no file of that name.
 use super::config_files::{Fault, read};
 use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
@@ -16,36 +15,29 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Threads save one after the other.
 static SAVING: Mutex<()> = Mutex::new(());
 
-/// Writes the file `name` below the `config/` of the store, which the caller owns, in RocketMQ 4.9.4's bytes.
-///
-/// # Errors
-/// [`Error::Invalid`] for what could not be read again; otherwise as [`save_text`].
+/// Writes the file `name` in the `config/` of a store that the caller owns, with RocketMQ 4.9.4's bytes.
 pub fn save(root: &Path, name: &str, value: Value) -> Result<()> {
     save_text(root, name, text_of(name, value)?.as_bytes())
 }
 
-/// Writes the file `name` with a text of [`text_of`].
-///
-/// # Errors
-/// [`Error::Invalid`] for another name, [`Error::Io`]; then the file is the old one, or the new one if only the wait for its
-/// name failed.
+/// Writes the file `name` with a text of [`text_of`]. After an error the file is the old one, or the new one if only the flush of the
+/// directory failed.
 pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     check_name(name)?;
     let _alone = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = root.join("config");
     if !place::is_directory(&directory)? {
         create_directories(&directory)?;
-        // the directory's own name has to be on the disk, too
+        // The directory's own name has to be on the disk, too.
         sync_directory(root)?;
     }
     let path = directory.join(name);
-    // only one that can be read becomes the backup
+    // Only a readable one becomes the backup.
     match read(&path, name) {
         Ok((current, _)) => replace(&directory.join(format!("{name}.bak")), &current)?,
-        // it may say more than what would take its place
+        // It may hold more than the file that would replace it.
         Err(Fault::Io(error)) => return Err(error),
         Err(Fault::Missing | Fault::Unreadable(_)) => {}
     }
@@ -53,10 +45,7 @@ pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     sync_directory(&directory)
 }
 
-/// The text of the file `name` that says `value`, in RocketMQ 4.9.4's bytes.
-///
-/// # Errors
-/// [`Error::Invalid`] for what could not be read again.
+/// The text of the file `name`, in RocketMQ 4.9.4's bytes. [`Error::Invalid`] for a value that could not be read again.
 pub fn text_of(name: &str, value: Value) -> Result<String> {
     check_name(name)?;
     config::check(name, &value).map_err(|reason| Error::invalid("value", format!("that of {name}"), reason))?;

@@ -1,10 +1,10 @@
-//! A consume queue on disk: for each message of one queue, where its record is.
+//! A consume queue on disk: a unit for each message of a queue, which points to its record.
 //!
-//! Files are zero behind their last unit; a queue whose first file starts in the middle begins with pre-blank units.
+//! Files are zero behind their last unit. A queue that starts in the middle of its first file begins with pre-blank units.
 //!
 //! Source: `ConsumeQueue`.
 use super::commit_log::CommitLog;
-use super::multi_dispatch::listed_in;
+use super::multi_dispatch::extra_queues;
 use crate::file::{Io, Segment, Segments, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
@@ -12,12 +12,11 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 const UNIT: u64 = UNIT_SIZE as u64;
-/// Bytes of a directory's name on every file system.
+/// Maximum length of a directory's name, on every file system.
 const MAX_NAME_LEN: usize = 255;
-/// Units read at a time where the first one was blank.
+/// Units read at a time if the first one was blank.
 const BLANKS: usize = 4096;
 
-/// The files of one queue of one topic.
 #[derive(Clone, Debug)]
 pub struct ConsumeQueue {
     topic: String,
@@ -27,7 +26,6 @@ pub struct ConsumeQueue {
 }
 
 impl ConsumeQueue {
-    /// Lists the files in `directory`.
     pub fn list(topic: &str, queue_id: i32, directory: &Path) -> Result<Self> {
         let segments = Segments::list(&[directory.to_path_buf()])?;
         Ok(Self { topic: topic.to_owned(), queue_id, directory: directory.to_path_buf(), segments })
@@ -39,7 +37,6 @@ impl ConsumeQueue {
     pub fn queue_id(&self) -> i32 {
         self.queue_id
     }
-    /// Where its files are.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -47,23 +44,23 @@ impl ConsumeQueue {
         &self.segments
     }
 
-    /// Queue offset of the first unit that the files can hold.
+    /// Queue offset of the first unit in the files.
     pub fn first_offset(&self) -> i64 {
         (self.segments.start() / UNIT) as i64
     }
 
-    /// Queue offset behind the last unit that was written.
+    /// Queue offset behind the last written unit.
     pub fn max_offset(&self) -> Result<i64> {
         for (index, file) in self.segments.files().iter().enumerate().rev() {
             let segment = match self.segments.open(index, Io::Pread) {
-                // retention removed it since it was listed, which full files alone are
+                // Retention, which removes only full files, has removed it since the listing.
                 Err(error) if error.is_not_found() => return Ok((file.end() / UNIT) as i64),
-                // a link that leads nowhere: what it listed is missing, and found in the log
+                // A dead link: its messages are found in the log.
                 Err(Error::Corrupt { .. }) if index > 0 => continue,
                 Err(Error::Corrupt { .. }) => return Ok((file.base / UNIT) as i64),
                 opened => opened?,
             };
-            // by bisection: behind the last unit a file is zero
+            // By bisection, since a file is zero behind its last unit.
             let written = partition(file.len / UNIT, |n| Ok(unit_in(&segment, n)?.is_some_and(|u| u.is_written())))?;
             if written > 0 || index == 0 {
                 return Ok((file.base / UNIT + written) as i64);
@@ -72,24 +69,23 @@ impl ConsumeQueue {
         Ok(0)
     }
 
-    /// Offset of the commit log behind the record of the last unit that lists one.
+    /// Offset in the commit log behind the record of the last message.
     pub fn max_physical_offset(&self) -> Result<u64> {
         Ok(self.last_message()?.map_or(0, |(_, unit)| unit.end()))
     }
 
-    /// Queue offset and unit of the last message that is listed.
     pub fn last_message(&self) -> Result<Option<(i64, Unit)>> {
         self.find_back(self.max_offset()?, |offset, unit| Some((offset, unit)))
     }
 
-    /// Gives what lists a message before `end`, the last one first, until `visit` returns something.
+    /// Visits the units of messages before `end`, last first, until `visit` returns something.
     fn find_back<T>(&self, end: i64, mut visit: impl FnMut(i64, Unit) -> Option<T>) -> Result<Option<T>> {
         let mut reader = UnitReader::new(self);
-        // mostly the last one tells
+        // Usually the last one is enough.
         let (mut at, mut count) = (end, 1);
         while let Some(file) = self.segments.files().iter().rev().find(|file| file.base < at as u64 * UNIT) {
             let file_start = file.base.div_ceil(UNIT) as i64;
-            // no file may hold what stands before `at`
+            // There may be no file just before `at`.
             let behind = at.min((file.end() / UNIT) as i64);
             let from = file_start.max(behind - count);
             let (units, _) = reader.units(from, (behind - from).max(0) as usize)?.as_chunks::<UNIT_SIZE>();
@@ -105,12 +101,12 @@ impl ConsumeQueue {
         Ok(None)
     }
 
-    /// Whether a message says that it is in the queue.
+    /// Whether a message has this topic and queue id.
     pub fn is_of(&self, message: &Message<'_>) -> bool {
         message.topic() == self.topic.as_bytes() && message.queue_id() == self.queue_id
     }
 
-    /// Whether a unit at `offset` leads to a message that says itself that it is there.
+    /// Whether a unit at `offset` points to a message that has this queue and offset.
     pub fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
         if !unit.is_message() {
             return Ok(false);
@@ -118,21 +114,21 @@ impl ConsumeQueue {
         let record = match log.record_at(unit.physical_offset as u64) {
             Ok(record) => record,
             Err(Error::Corrupt { .. } | Error::Invalid { .. }) => return Ok(false),
-            // recovery cut it off the log's end, or retention removed it
+            // Recovery has cut it off, or retention has removed it.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
         Ok(Message::decode(&record).is_some_and(|message| {
             let is_own = self.is_of(&message) && message.queue_offset() == offset;
-            // as a broker of 4.9.4 counts anew after a restart, the offsets there tell nothing
+            // Multi-dispatch offsets are not compared: a 4.9.4 broker counts from 0 again after a restart.
             let is_listed =
-                || listed_in(&message).iter().any(|(name, id, _)| (*name, *id) == (&*self.topic, self.queue_id));
+                || extra_queues(&message).iter().any(|(name, id, _)| (*name, *id) == (&*self.topic, self.queue_id));
             message.layout().total as i32 == unit.size && (is_own || is_listed())
         }))
     }
 
-    /// The first byte that holds something behind the unit before `max_offset`: that was found by bisection, which a hole of
-    /// zeroes misleads.
+    /// Position of the first byte behind `max_offset` that is not zero. It shows that a hole of zeroes misled the bisection that found
+    /// `max_offset`.
     pub fn written_behind(&self, max_offset: i64) -> Result<Option<u64>> {
         let end = max_offset as u64 * UNIT;
         for (index, file) in self.segments.files().iter().enumerate().filter(|(_, file)| file.end() > end) {
@@ -147,14 +143,14 @@ impl ConsumeQueue {
     /// Queue offset of the first unit before `end` whose record is still in a log that begins at `log_begin`.
     pub fn first_live(&self, log_begin: u64, end: i64) -> Result<i64> {
         let first = self.first_offset();
-        // mostly nothing was removed, and then a missing file misleads no bisection
+        // Usually nothing was removed, and then a missing file cannot mislead a bisection.
         let unit = UnitReader::new(self).unit(first)?.filter(Unit::is_message);
         let is_live = first < end && unit.is_some_and(|unit| unit.physical_offset as u64 >= log_begin);
         if is_live { Ok(first) } else { self.lower_bound(log_begin, end) }
     }
 
-    /// Queue offset behind the last unit whose record starts before `physical_offset`, and what is left out there. Read from the end on: a
-    /// damaged unit would mislead a bisection, and hide what stands behind it.
+    /// Queue offset behind the last unit whose record starts before `physical_offset`, and the blank units that follow it. Reads from the
+    /// end, since a damaged unit would mislead a bisection and hide those behind it.
     pub fn listed_before(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut end = max_offset;
         self.find_back(max_offset, |offset, unit| {
@@ -165,13 +161,13 @@ impl ConsumeQueue {
         Ok(end)
     }
 
-    /// Queue offset of the first unit whose record starts at `physical_offset` or behind; pre-blank units are none.
+    /// Queue offset of the first unit whose record starts at or behind `physical_offset`. Blank units do not count.
     pub fn lower_bound(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut reader = UnitReader::new(self);
         let (mut low, mut high) = (self.first_offset(), max_offset);
         while low < high {
             let middle = low + (high - low) / 2;
-            // blank units stand where the next message stands
+            // A blank unit belongs to the next message.
             let at = reader.behind_blanks(middle, high)?;
             let unit = if at < high { reader.unit(at)? } else { None };
             let is_before = unit.is_none_or(|u| !u.is_message() || (u.physical_offset as u64) < physical_offset);
@@ -185,7 +181,7 @@ impl ConsumeQueue {
     }
 }
 
-/// The number of leading positions in `0..len` for which `before` holds, by bisection.
+/// Number of leading positions in `0..len` for which `before` is true, by bisection.
 fn partition(len: u64, mut before: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -201,7 +197,7 @@ fn unit_in(segment: &Segment, n: u64) -> Result<Option<Unit>> {
     Ok(Unit::decode(&bytes))
 }
 
-/// Reads units by queue offset, one file open at a time.
+/// Reads units by queue offset, with one open file at a time.
 #[derive(Debug)]
 pub struct UnitReader<'a> {
     queue: &'a ConsumeQueue,
@@ -209,17 +205,16 @@ pub struct UnitReader<'a> {
 }
 
 impl<'a> UnitReader<'a> {
-    /// A reader of `queue`.
     pub fn new(queue: &'a ConsumeQueue) -> Self {
         Self { queue, open: None }
     }
 
-    /// The unit at a queue offset, or `None` where no file reaches it.
+    /// The unit at a queue offset, or `None` outside of the files.
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         Ok(Unit::decode(self.units(offset, 1)?))
     }
 
-    /// The first offset from `offset` on, up to `end`, whose unit is not a blank one.
+    /// The first offset from `offset` to `end` whose unit is not blank.
     pub fn behind_blanks(&mut self, offset: i64, end: i64) -> Result<i64> {
         let (mut at, mut count) = (offset, 1);
         while at < end {
@@ -235,15 +230,15 @@ impl<'a> UnitReader<'a> {
         Ok(end)
     }
 
-    /// The bytes of up to `count` units from a queue offset, to the end of its file at most.
+    /// The bytes of up to `count` units from a queue offset, at most to the end of its file.
     pub fn units(&mut self, offset: i64, count: usize) -> Result<&[u8]> {
         let at = u64::try_from(offset).unwrap_or(u64::MAX).saturating_mul(UNIT);
         let Some(index) = self.queue.segments.find(at) else { return Ok(&[]) };
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
             self.open = match self.queue.segments.open(index, Io::Pread) {
-                // retention removed it since it was listed: its messages are gone, too
+                // Retention has removed it since the listing; its messages are gone, too.
                 Err(error) if error.is_not_found() => return Ok(&[]),
-                // a link that leads nowhere: what it listed is missing, and found in the log
+                // A dead link: its messages are found in the log.
                 Err(Error::Corrupt { .. }) => return Ok(&[]),
                 opened => Some((index, opened?)),
             };
@@ -255,14 +250,12 @@ impl<'a> UnitReader<'a> {
     }
 }
 
-/// Whether a topic can be a directory below `consumequeue/`: `..` and `/` lead out of the store.
+/// Whether a topic can be the name of a directory in `consumequeue/`; `..` and `/` would lead out of the store.
 pub fn is_directory_name(topic: &str) -> bool {
     (1..=MAX_NAME_LEN).contains(&topic.len()) && !topic.contains(['/', '\0']) && topic != "." && topic != ".."
 }
 
-/// The topics and queues that have a directory below `consumequeue/`; those that are not ours are passed over.
-///
-/// Source: `DefaultMessageStore.loadConsumeQueue`.
+/// The queues of a topic that have a directory in `consumequeue/` (`DefaultMessageStore.loadConsumeQueue`).
 pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQueue>> {
     let directory = consume_queue_dir.join(topic);
     let mut queues = Vec::new();
@@ -275,7 +268,7 @@ pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQ
     Ok(queues)
 }
 
-/// Names of the directories in `path`, sorted; none where it does not exist.
+/// Names of the directories in `path`, sorted; none if it does not exist.
 pub fn directory_names(path: &Path) -> Result<Vec<String>> {
     let entries = match place::list(path) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => return Ok(Vec::new()),

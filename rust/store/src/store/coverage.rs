@@ -1,12 +1,12 @@
-//! Records that a consume queue should list and does not: of a queue whose files, or whose last units, are gone.
+//! Finds records that their consume queue should list but does not, since its files or last units are lost.
 //!
-//! Units say where their records begin and end. Those of all queues together cover the log up to where it is listed, without a
-//! gap: that costs 20 bytes a message, and no look at the log. Where they do not, the log is walked from the gap on, block by
-//! block, until a block holds nothing that is missing.
+//! Units tell the begin and end of their records. The units of all queues together cover the listed part of the log without a gap;
+//! checking that costs 20 bytes per message and no read of the log. From a gap on, the log is walked block by block until a block
+//! misses nothing.
 //!
-//! The same holds for messages of topics that were deleted: nothing lists them, and they cost a walk as long as the log has them.
+//! Messages of deleted topics are gaps, too: they cost a walk as long as the log has them.
 use super::append::queue_writer::can_follow;
-use super::commit_log::CommitLog;
+use super::commit_log::{CommitLog, NO_FILE};
 use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
 use super::damage::DamageLog;
 use super::generation::QueueBegin;
@@ -14,7 +14,7 @@ use super::log_walk::LogWalk;
 use super::message_store::{MessageStore, QueueKind};
 use super::multi_dispatch::LMQ;
 use super::removed_topics::RemovedTopics;
-use super::unlisted::{DELAY_TOPIC, Unlisted};
+use super::unlisted::{DELAY_TOPIC, UnlistedRecords};
 use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
@@ -26,10 +26,10 @@ use std::sync::Arc;
 
 /// Units read at a time.
 const UNITS: usize = 4096;
-/// Bytes of the log that are looked at behind a gap, at least.
+/// Minimum bytes of the log to walk from a gap on.
 const BLOCK: usize = 64 << 10;
 
-/// Reads which records before the listed end of a store no queue lists.
+/// Finds the unlisted records before the listed end of a store.
 #[derive(Debug)]
 pub struct Coverage<'a> {
     store: &'a MessageStore,
@@ -38,16 +38,15 @@ pub struct Coverage<'a> {
 }
 
 impl<'a> Coverage<'a> {
-    /// That of the queues that `store` has now.
     pub fn new(store: &'a MessageStore) -> Result<Self> {
         let mut queues = store.all_queues()?;
-        // a light queue lists records that their own topics' queues list, too
+        // Records in a light queue are listed by their own topic's queues, too.
         queues.retain(|queue| !queue.topic().starts_with(LMQ));
         Ok(Self { store, queues, owners: Owners::new(store) })
     }
 
-    /// Adds to `missing` what stands in `[from, end)` of the log and is in no queue. A record begins at `from`.
-    pub fn find(&mut self, (from, end): (u64, u64), missing: &mut Unlisted) -> Result<()> {
+    /// Adds the unlisted records in `[from, end)` of the log to `missing`. A record must begin at `from`.
+    pub fn find(&mut self, (from, end): (u64, u64), missing: &mut UnlistedRecords) -> Result<()> {
         missing.note(self.gaps((from, end)));
         for (index, sum) in self.sums((from, end))? {
             if !self.is_covered(index, &sum, end)? {
@@ -60,20 +59,20 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Stretches of the log of which no file has the bytes.
+    /// The gaps between files of the log.
     fn gaps(&self, (from, end): (u64, u64)) -> DamageLog {
         let log = self.store.log();
         let mut gaps = DamageLog::default();
         for pair in log.segments().files().windows(2) {
             let (first, behind) = (pair[0].end().max(from), pair[1].base.min(end));
             if first < behind {
-                gaps.push(log.damage(first, behind - first, "expected a file of the commit log, got none"));
+                gaps.push(log.damage(first, behind - first, NO_FILE));
             }
         }
         gaps
     }
 
-    /// For each file of the log what the units say of it.
+    /// The sum of the units of each log file.
     fn sums(&self, (from, end): (u64, u64)) -> Result<Vec<(usize, Sum)>> {
         let segments = self.store.log().segments();
         let files = segments.files().iter().enumerate();
@@ -83,7 +82,7 @@ impl<'a> Coverage<'a> {
         let mut last = (0, 0, 0);
         for queue in &self.queues {
             units(queue, self.store.log(), (from, end), &mut |_, start, behind| {
-                // units of a queue are in the order of the log
+                // Units of a queue are in the order of the log, so the file seldom changes.
                 if !(last.0..last.1).contains(&start) {
                     let Some(index) = segments.find(start) else { return };
                     let file = &segments.files()[index];
@@ -97,7 +96,7 @@ impl<'a> Coverage<'a> {
         Ok(sums)
     }
 
-    /// Whether units cover the file from the first byte that was asked for to `end`, or to the blank behind its last record.
+    /// Whether units cover the file from the start of `sum` to `end`, or to the blank behind the last record.
     fn is_covered(&self, index: usize, sum: &Sum, end: u64) -> Result<bool> {
         let (log, file) = (self.store.log(), &self.store.log().segments().files()[index]);
         if !sum.is_chain() {
@@ -109,16 +108,16 @@ impl<'a> Coverage<'a> {
         }
         match log.record_head(sum.last, MIN_BLANK_LEN) {
             Ok(head) => Ok(matches!(Layout::decode(&head), Ok(Item::Blank(size)) if size as u64 >= room)),
-            // retention removed it since it was listed
+            // Retention has removed it since the listing.
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(true),
-            // a link that leads nowhere: the walk tells of it
+            // A dead link: the walk reports it.
             Err(Error::Corrupt { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Walks the records of a file of the log that follow where the units do not.
-    fn walk(&mut self, index: usize, (from, end): (u64, u64), missing: &mut Unlisted) -> Result<()> {
+    /// Walks the gaps between the units of a log file.
+    fn walk(&mut self, index: usize, (from, end): (u64, u64), missing: &mut UnlistedRecords) -> Result<()> {
         let log = self.store.log();
         let (base, file_end) = (log.segments().files()[index].base, log.segments().files()[index].end());
         let end = end.min(file_end);
@@ -131,13 +130,13 @@ impl<'a> Coverage<'a> {
         spans.sort_unstable();
         let (mut at, mut next) = (from.max(base), 0);
         while at < end {
-            // the size that a unit tells may be wrong: a record surely begins where another one ended
+            // The size in a unit may be wrong; a record surely begins only where another one ended.
             let mut sure = at;
             while let Some(span) = spans.get(next).filter(|span| span.start == at) {
                 next += 1;
                 let room = spans.get(next).map_or(file_end, |following| following.start);
                 (sure, at) = (span.start, span.behind);
-                // one that reaches over the next record, or leads where another one does, hides what stands there
+                // A unit that overlaps the next record, or points to the same one as another, hides records.
                 if span.behind > room {
                     at = span.start + 1;
                     break;
@@ -150,13 +149,13 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Walks from a record before a gap on, up to a block behind it that misses nothing of `spans`. Returns where that ends;
-    /// `None` at `end`.
+    /// Walks from a record before a gap to the end of a block behind it in which `spans` list every record. Returns that position; `None`
+    /// at `end`.
     fn walk_gap(
         &mut self,
         (from, gap, end): (u64, u64, u64),
         spans: &[Span],
-        missing: &mut Unlisted,
+        missing: &mut UnlistedRecords,
     ) -> Result<Option<u64>> {
         let log = self.store.log();
         let mut walk = LogWalk::new(log.clone(), from, end, 0).with_block_len(BLOCK);
@@ -169,10 +168,10 @@ impl<'a> Coverage<'a> {
                 let start = message.physical_offset() as u64;
                 next += spans[next..].iter().take_while(|span| span.start < start).count();
                 let mut listing = spans[next..].iter().take_while(|span| span.start == start);
-                // a damaged unit of another message may lead there
-                let is_its =
+                // A damaged unit of another message may point there.
+                let lists_it =
                     |span: &Span| span.offset == message.queue_offset() && self.queues[span.queue].is_of(&message);
-                if !listing.any(is_its) {
+                if !listing.any(lists_it) {
                     misses = true;
                     if self.owners.is_missing(&message)? {
                         missing.push(&message);
@@ -184,9 +183,9 @@ impl<'a> Coverage<'a> {
                 return Ok(Some(walk.position()));
             }
         }
-        // what retention removes meanwhile is missed by nobody
-        let retained = log.segments().find(from).and_then(|index| log.retained_from(index)).is_some();
-        if !retained {
+        // Records that retention has removed meanwhile are not missing.
+        let is_removed = log.segments().find(from).and_then(|index| log.retained_from(index)).is_some();
+        if !is_removed {
             missing.note(damage);
         }
         Ok(None)
@@ -194,50 +193,50 @@ impl<'a> Coverage<'a> {
 }
 
 impl MessageStore {
-    /// Records of all queues that stand before [`dispatched_to`](Self::dispatched_to), and that the queue does not list.
-    pub fn missing(&self) -> Result<Arc<Unlisted>> {
+    /// Records before [`dispatched_to`](Self::dispatched_to) that their queue does not list.
+    pub fn missing(&self) -> Result<Arc<UnlistedRecords>> {
         self.missing_from(self.log().min_offset())
     }
 
-    /// The same for a topic, or some of its queues: others are among them only as far as they had to be looked at.
-    pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<Unlisted>> {
-        self.missing_from(self.doubted_from(topic, queue_ids)?)
+    /// The same for a topic or some of its queues. Includes others as far as they had to be read.
+    pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<UnlistedRecords>> {
+        self.missing_from(self.uncertain_from(topic, queue_ids)?)
     }
 
-    /// Whether there is such a record from an offset of the log on, at which one begins.
+    /// Whether there is such a record at or behind `offset`, the start of a record.
     pub fn misses_behind(&self, offset: u64) -> Result<bool> {
         Ok(self.missing_from(offset.max(self.log().min_offset()))?.topics().next().is_some())
     }
 
-    fn missing_from(&self, from: u64) -> Result<Arc<Unlisted>> {
-        let mut known = self.known_missing();
-        let (known_from, behind) = match &*known {
+    fn missing_from(&self, from: u64) -> Result<Arc<UnlistedRecords>> {
+        let mut cache = self.known_missing();
+        let (known_from, behind) = match &*cache {
             Some((known_from, missing)) if *known_from <= from => return Ok(missing.clone()),
             Some((known_from, missing)) => (*known_from, missing.clone()),
             None => (self.dispatched_to()?, Arc::default()),
         };
-        let mut missing = Unlisted::default();
+        let mut missing = UnlistedRecords::default();
         if self.queue_kind() == QueueKind::Files && from < known_from {
             Coverage::new(self)?.find((from, known_from), &mut missing)?;
         }
         missing.append(&behind);
         let missing = Arc::new(missing);
-        *known = Some((from, missing.clone()));
+        *cache = Some((from, missing.clone()));
         Ok(missing)
     }
 
-    /// From where on the log has to be looked at for records of a topic that its queues do not list; the end of what is listed
-    /// where each of them vouches for itself. Without `queue_ids` the topic's configuration tells which queues there are.
-    fn doubted_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
+    /// The offset from which to search the log for unlisted records of a topic: the listed end if each queue is complete up to its last
+    /// unit. Without `queue_ids` the topic's configuration tells the number of queues.
+    fn uncertain_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
         let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
-        // nothing but the properties of other topics' messages tells of the records of a light queue
+        // Only properties of other topics' messages tell the records of a light queue.
         if topic.starts_with(LMQ) {
             return Ok(from);
         }
-        let wanted = |id: i32| queue_ids.is_none_or(|ids| ids.contains(&id));
-        let mut known = Vec::new();
-        for queue in self.queues(topic)?.into_iter().filter(|queue| wanted(queue.queue_id())) {
-            known.push(queue.queue_id());
+        let is_selected = |id: i32| queue_ids.is_none_or(|ids| ids.contains(&id));
+        let mut present = Vec::new();
+        for queue in self.queues(topic)?.into_iter().filter(|queue| is_selected(queue.queue_id())) {
+            present.push(queue.queue_id());
             if !begins_whole(&queue, begin)? {
                 return Ok(begin);
             }
@@ -247,16 +246,16 @@ impl MessageStore {
             Some(ids) => ids.iter().filter(|id| **id >= 0).collect::<std::collections::BTreeSet<_>>().len(),
             None => match self.topics_config().queue_nums(topic) {
                 Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
-                // nobody says how many queues there were
+                // The number of queues is unknown.
                 None => return Ok(begin),
             },
         };
-        let of_these = known.iter().filter(|id| queue_ids.is_some() || (**id as usize) < expected).count();
-        Ok(if of_these < expected { begin } else { from })
+        let count = present.iter().filter(|id| queue_ids.is_some() || (**id as usize) < expected).count();
+        Ok(if count < expected { begin } else { from })
     }
 }
 
-/// Whether the files of a queue follow each other, and nothing is missing before the first unit.
+/// Whether the files of a queue are contiguous, and no unit before the first one is missing.
 fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let files = queue.segments().files();
     let lacks_file = queue.segments().first_without_file().is_some();
@@ -265,11 +264,11 @@ fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     }
     let first = queue.first_offset();
     let unit = UnitReader::new(queue).unit(first)?.unwrap_or_default();
-    // retention removes a file of the queue once the log has lost the messages of all its units
+    // Retention removes a file of the queue once the log has lost the messages of all its units.
     Ok(first == 0 || unit.is_blank() || (unit.is_message() && unit.physical_offset as u64 <= log_begin))
 }
 
-/// Gives queue offset, start and end of the records in `[from, end)` that a queue lists.
+/// Visits queue offset, start and end of the records in `[from, end)` that a queue lists.
 fn units(
     queue: &ConsumeQueue,
     log: &CommitLog,
@@ -277,7 +276,7 @@ fn units(
     visit: &mut impl FnMut(i64, u64, u64),
 ) -> Result<()> {
     let max = queue.max_offset()?;
-    // at the log's begin no bisection is trusted, which damaged units mislead
+    // At the log's begin it reads all units: damaged ones could mislead a bisection.
     let mut at = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
     let mut reader = UnitReader::new(queue);
     while at < max {
@@ -303,7 +302,7 @@ fn units(
     Ok(())
 }
 
-/// The begin and end of a record as a unit says them, the place of its queue among all, and its offset there.
+/// A unit: begin and end of its record, the index of its queue, and its offset there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Span {
     start: u64,
@@ -312,8 +311,8 @@ struct Span {
     offset: i64,
 }
 
-/// What the units of one file of the log add up to. Where each record ends another begins, so that the hash of an end and that
-/// of a start cancel out: what stays is the first start and the last end, in whatever order the units come.
+/// The sum of the units of a log file. Each record begins where another ends, so the hashes of ends and starts cancel out, and only the
+/// first start and the last end remain, in whatever order the units come.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     start: u64,
@@ -347,18 +346,17 @@ fn hash(place: u64) -> u64 {
     place ^ (place >> 31)
 }
 
-/// Tells whether a queue should list a record that none lists.
+/// Decides whether a queue should list a record that none lists.
 #[derive(Debug)]
 struct Owners<'a> {
     store: &'a MessageStore,
     topics: HashMap<String, Option<HashMap<i32, Owner>>>,
     config: Option<ConfigFile>,
     removed: RemovedTopics,
-    /// Why it is not known which topics were removed.
+    /// The error of reading the removed topics.
     fault: Option<Error>,
 }
 
-/// A queue, and where it begins.
 #[derive(Debug)]
 struct Owner {
     queue: ConsumeQueue,
@@ -368,7 +366,7 @@ struct Owner {
 impl<'a> Owners<'a> {
     fn new(store: &'a MessageStore) -> Self {
         let (removed, fault) = match RemovedTopics::load(store.root()) {
-            // where the log has to be walked, messages of topics that were removed would come back
+            // An error only if the log has to be walked: then messages of removed topics would come back.
             Err(fault) => (RemovedTopics::default(), Some(fault)),
             Ok(removed) => (removed, None),
         };
@@ -385,7 +383,7 @@ impl<'a> Owners<'a> {
             return Ok(false);
         }
         if !self.topics.contains_key(topic) {
-            let queues = self.listed(topic)?;
+            let queues = self.queues_of(topic)?;
             self.topics.insert(topic.to_owned(), queues);
         }
         let Some(Some(queues)) = self.topics.get(topic) else { return Ok(false) };
@@ -393,8 +391,8 @@ impl<'a> Owners<'a> {
         queues.get(&queue_id).map_or(Ok(true), |owner| owner.misses(offset, message.physical_offset(), listed))
     }
 
-    /// The queues of a topic as they are now; `None` of a topic that was deleted, or is listed elsewhere.
-    fn listed(&mut self, topic: &str) -> Result<Option<HashMap<i32, Owner>>> {
+    /// The queues of a topic; `None` for a deleted one, or one that is listed elsewhere.
+    fn queues_of(&mut self, topic: &str) -> Result<Option<HashMap<i32, Owner>>> {
         let queues = self.store.queues(topic)?;
         let is_batch = place::is_directory(&self.store.root().join("batchconsumequeue").join(topic))?;
         if is_batch || (queues.is_empty() && !self.may_exist(topic)) {
@@ -404,11 +402,11 @@ impl<'a> Owners<'a> {
         owners.collect::<Result<_>>().map(Some)
     }
 
-    /// Whether a topic without queues is one that lost them: the configuration names it, or there is none.
+    /// Whether a topic without queues may have lost them: the configuration has it, or is missing.
     fn may_exist(&mut self, topic: &str) -> bool {
-        // as it is now: a topic may have been deleted since the store was opened
+        // Loaded again, since a topic may have been deleted since the store was opened.
         let config = self.config.get_or_insert_with(|| ConfigFile::load(self.store.root(), TOPICS));
-        // nobody deletes the topic of delayed messages, and older brokers do not name it
+        // Nobody deletes the delay topic, and older brokers do not list it in the configuration.
         topic == DELAY_TOPIC || config.is_missing() || config.topics().any(|name| name == topic)
     }
 }
@@ -419,17 +417,18 @@ impl Owner {
         Ok(Self { queue, begin })
     }
 
-    /// Whether the message of a place in the log and in the queue is not listed; the log is listed from `begin` to `listed_to`.
+    /// Whether the queue does not list the message with these offsets. The log is listed from `begin` to `listed_to`.
     fn misses(&self, offset: i64, physical_offset: i64, (begin, listed_to): (u64, u64)) -> Result<bool> {
         if self.begin.is_some_and(|begin| begin.is_behind(offset, physical_offset as u64)) {
             return Ok(false);
         }
-        // an offset that no checksum guards, and that no queue can go on with
+        // No checksum covers the offset; this one cannot follow in the queue.
         if !can_follow(self.queue.max_offset()?, offset) {
             return Ok(false);
         }
-        // one that leads elsewhere is damage, which whoever reads the queue meets; where no record is listed nobody does
-        let is_met = |unit: &Unit| unit.is_message() && (begin..listed_to).contains(&(unit.physical_offset as u64));
-        Ok(!UnitReader::new(&self.queue).unit(offset)?.is_some_and(|unit| is_met(&unit)))
+        // A unit that points to another record in the listed log is damage, which a reader of the queue reports. Other units
+        // list nothing.
+        let is_read = |unit: &Unit| unit.is_message() && (begin..listed_to).contains(&(unit.physical_offset as u64));
+        Ok(!UnitReader::new(&self.queue).unit(offset)?.is_some_and(|unit| is_read(&unit)))
     }
 }

@@ -1,16 +1,14 @@
-//! Bytes of a store that a reader could not use: reported, never skipped in silence.
+//! Damage: bytes of a store that a reader could not use. They are reported, never skipped silently.
 use crate::Error;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A gap in what was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Commit-log offset, or the byte offset in a consume queue or index where `file` is one.
+    /// Offset in the commit log, or in the consume queue or index file if `file` is one.
     pub offset: u64,
-    /// Bytes passed over; 0 where the row is there but a part of it is not.
+    /// Bytes skipped; 0 if only a part of a row is missing.
     pub length: u64,
-    /// What was expected and what was found.
     pub reason: String,
     pub file: PathBuf,
 }
@@ -21,12 +19,12 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The reason of a damage, with the message that a queue lists there: its unit may be what is wrong.
+/// A reason with the message that a queue lists there, since its unit may be wrong.
 pub fn listed_there(reason: &str, topic: &str, queue_id: i32, queue_offset: i64) -> String {
     format!("{reason}; message {queue_offset} of queue {queue_id} of topic {topic} is listed there")
 }
 
-/// Damages met so far; past [`DamageLog::LIMIT`] they are only counted, as a ruined store must not fill the memory.
+/// Damage so far. Beyond [`DamageLog::LIMIT`] entries it only counts, so that a ruined store does not fill the memory.
 #[derive(Clone, Debug, Default)]
 pub struct DamageLog {
     entries: Vec<Damage>,
@@ -34,7 +32,6 @@ pub struct DamageLog {
 }
 
 impl DamageLog {
-    /// Damages kept in full.
     pub const LIMIT: usize = 10_000;
 
     pub fn push(&mut self, damage: Damage) {
@@ -49,7 +46,6 @@ impl DamageLog {
         damage.into_iter().for_each(|damage| self.push(damage));
     }
 
-    /// Notes all of another log.
     pub fn append(&mut self, other: Self) {
         other.entries.into_iter().for_each(|damage| self.push(damage));
         self.more += other.more;
@@ -59,12 +55,12 @@ impl DamageLog {
         &self.entries
     }
 
-    /// How many came after those.
+    /// The number beyond the limit.
     pub fn more(&self) -> u64 {
         self.more
     }
 
-    /// The error for who wants none of it; `None` where nothing was damaged.
+    /// The damage as an error; `None` if there is none.
     pub fn error(&self) -> Option<Error> {
         let first = self.entries.first()?;
         let more = match self.entries.len() as u64 - 1 + self.more {
@@ -75,7 +71,6 @@ impl DamageLog {
         Some(Error::Corrupt { path: first.file.clone(), offset: first.offset, reason })
     }
 
-    /// Whether nothing was damaged.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,13 +1,13 @@
-//! How long each delay level waits.
+//! The delay of each delay level.
 //!
 //! Source: `MessageStoreConfig.messageDelayLevel`, `ScheduleMessageService.parseDelayLevel`.
 use crate::{Error, Result};
 
 const MOST: usize = 32;
-/// `messageDelayLevel` as a broker ships it, in seconds.
+/// The default of `messageDelayLevel`, in seconds.
 const SHIPPED: [u32; 18] = [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200];
 
-/// The delay levels of a broker, from 1; readers, who know of no broker, take those that it ships with.
+/// The delay levels of a broker, from 1. Readers take the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayLevels {
     seconds: [u32; MOST],
@@ -15,10 +15,6 @@ pub struct DelayLevels {
 }
 
 impl DelayLevels {
-    /// Levels that wait so many seconds.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for none at all, or too many.
     pub fn new(seconds: &[u32]) -> Result<Self> {
         if seconds.is_empty() || seconds.len() > MOST {
             return Err(Error::invalid("delay_levels", format!("1 to {MOST} levels"), seconds.len()));
@@ -26,12 +22,12 @@ impl DelayLevels {
         Ok(Self::of(seconds))
     }
 
-    /// The highest level: what is above is taken for it.
+    /// The highest level; higher ones count as this one.
     pub fn max(&self) -> i64 {
         self.count as i64
     }
 
-    /// How long a level waits, in milliseconds.
+    /// Delay of a level in milliseconds.
     pub fn millis(&self, level: i64) -> i64 {
         let index = usize::try_from(level).unwrap_or_default().clamp(1, self.count) - 1;
         self.seconds.get(index).map_or(0, |seconds| i64::from(*seconds) * 1000)
@@ -45,7 +41,6 @@ impl DelayLevels {
 }
 
 impl Default for DelayLevels {
-    /// Those that a broker ships with.
     fn default() -> Self {
         Self::of(&SHIPPED)
     }

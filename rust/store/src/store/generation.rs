@@ -1,5 +1,5 @@
-//! Where the queues of a topic begin in the log as it is now. A topic that was deleted and made anew counts from 0 again, and the log
-//! keeps the messages of its earlier generation until retention removes them: they are none of the topic's.
+//! Tells apart the generations of a topic. One that is deleted and created again counts queue offsets from 0, while the log keeps the
+//! messages of its earlier generation until retention removes them; they no longer belong to the topic.
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader};
 use super::removed_topics::RemovedTopics;
@@ -8,7 +8,7 @@ use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use std::path::Path;
 
-/// The first message that a queue lists: what stands before it with the same offset or a higher one is of an earlier generation.
+/// The first message in a queue. Messages before it in the log with the same or a higher queue offset are of an earlier generation.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueBegin {
     queue_id: i32,
@@ -16,18 +16,18 @@ pub struct QueueBegin {
     physical_offset: u64,
 }
 
-/// The begins of the queues of some topics.
+/// The first messages of the queues of some topics.
 #[derive(Clone, Debug, Default)]
 pub struct Generations {
-    /// By name, and by the number of the queue.
+    /// By topic, sorted by queue id.
     topics: Vec<(String, Vec<QueueBegin>)>,
     removed: RemovedTopics,
-    /// All that stands from here on is of the present generation.
+    /// Everything from this physical offset on is of the present generation.
     newest: u64,
 }
 
 impl QueueBegin {
-    /// That of a queue; `None` where it has no unit that surely is its own.
+    /// `None` if the first unit is not surely the queue's own.
     pub fn of(queue: &ConsumeQueue, log: &CommitLog) -> Result<Option<Self>> {
         let offset = queue.first_live(log.min_offset(), queue.max_offset()?)?;
         let Some(unit) = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message) else { return Ok(None) };
@@ -43,10 +43,7 @@ impl QueueBegin {
 }
 
 impl Generations {
-    /// Those of `topics`, whose queues are given, in the store below `root`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`]; [`crate::Error::Corrupt`] for a list of removed topics that cannot be read.
+    /// Reads the generations of topics with their queues.
     pub fn of<'a>(
         root: &Path,
         log: &CommitLog,
@@ -69,7 +66,7 @@ impl Generations {
     /// Whether a message of these topics is of an earlier generation.
     #[inline]
     pub fn is_earlier(&self, message: &Message<'_>) -> bool {
-        // of most topics, all but the first messages of their queues
+        // A fast test, which is enough for all but the first messages of most queues.
         (message.physical_offset() as u64) < self.newest && self.stands_before(message)
     }
 

@@ -1,4 +1,4 @@
-//! What a broker answers to a pull: a status, messages, and the offset to ask for next.
+//! Gets messages of a queue as a broker answers a pull: a status, messages, and the next offset.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`; the tag string is compared as `PullAPIWrapper` does.
 use super::commit_log::RecordReader;
@@ -6,7 +6,7 @@ use super::damage::{Damage, listed_there};
 use super::get_limits::GetLimits;
 pub use super::get_status::GetMessageStatus;
 use super::message_store::MessageStore;
-use super::pull::{Pull, PullSource, Taken, behind_file};
+use super::pull::{Pull, PullSource, PullStop, behind_file};
 use super::queue_view::{QueueView, ViewReader};
 use crate::Result;
 use crate::filter::TagExpression;
@@ -14,27 +14,26 @@ use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use crate::format::properties;
 
-/// Units before a hole among which its last message is looked for.
+/// Units before a hole that are searched for the last message.
 const LOOK_BACK: usize = 1024;
 
 #[derive(Clone, Debug)]
 pub struct GetMessage {
-    /// Before the tag strings are compared, as a broker says it.
+    /// The broker's status, before tag strings are compared.
     pub status: GetMessageStatus,
-    /// Where to go on.
     pub next_begin_offset: i64,
     pub min_offset: i64,
     pub max_offset: i64,
-    /// Whole records, those whose tag only shares a hash left out.
+    /// Whole records, without those whose tag only has the same hash.
     pub records: Vec<Vec<u8>>,
-    /// Whether the last message looked at is so far behind the log's end that a slave should be asked for the next.
+    /// Whether the last message read is so far behind the log's end that the next pull should go to a slave.
     pub suggest_pulling_from_slave: bool,
-    /// Units whose record is not there or not sound.
+    /// Units whose record is missing or not sound.
     pub damage: Vec<Damage>,
 }
 
 impl MessageStore {
-    /// Messages of a queue from `offset` on, as many as are asked for.
+    /// Up to `max_messages` messages of a queue from `offset` on.
     pub fn get(
         &self,
         topic: &str,
@@ -46,7 +45,7 @@ impl MessageStore {
         self.get_within((topic, queue_id, offset), max_messages, tags, GetLimits::of_count(max_messages))
     }
 
-    /// Messages of a queue from an offset on, within the limits of a broker.
+    /// The same, within the limits of a broker.
     pub fn get_within(
         &self,
         (topic, queue_id, offset): (&str, i32, i64),
@@ -60,12 +59,12 @@ impl MessageStore {
         let pull = Pull { max_messages, limits, log_end };
         let pulled = pull.run(&mut source, offset)?;
         let mut records = std::mem::take(&mut source.records);
-        // tags with the same hash are told apart by the client, as in Java
+        // As in Java, the client compares the tags themselves.
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
-        // where a queue begins is not known where its log is damaged
-        let known = source.damage.len();
+        let own_damage = source.damage.len();
+        // The begin of a queue is uncertain if the log is damaged.
         if source.hole.is_some() || pulled.status == GetMessageStatus::OffsetTooSmall {
-            // a message that no unit leads to may have been there
+            // A message without a unit may have been there.
             let missing = self.missing_of(topic, Some(&[queue_id]))?;
             for unlisted in [&missing, &self.unlisted()?] {
                 source.damage.extend_from_slice(unlisted.damage().entries());
@@ -75,7 +74,7 @@ impl MessageStore {
             source.note_astray();
             source.damage.extend(self.lost_behind_end(log_end)?);
         }
-        if source.damage.len() == known {
+        if source.damage.len() == own_damage {
             source.note_hole()?;
         }
         Ok(GetMessage {
@@ -90,7 +89,7 @@ impl MessageStore {
     }
 }
 
-/// The files of a store that others may own: every record is proved.
+/// The files of a store that another process may own, so every record is checked.
 struct Source<'a> {
     view: &'a QueueView,
     units: ViewReader<'a>,
@@ -99,7 +98,7 @@ struct Source<'a> {
     store: &'a MessageStore,
     records: Vec<Vec<u8>>,
     damage: Vec<Damage>,
-    /// Offsets that have no unit, from the first one to the one behind the last.
+    /// Offsets without a unit, with an exclusive end.
     hole: Option<(i64, i64)>,
 }
 
@@ -116,7 +115,7 @@ impl PullSource for Source<'_> {
         self.units.unit(offset)
     }
 
-    /// A broker goes on at the next file; where there is no file, at the next unit.
+    /// A broker continues at the next file, or at the next unit if there is no file.
     fn behind_hole(&mut self, offset: i64) -> i64 {
         let next = match self.view.units_per_file() {
             Some(units) if offset < self.view.disk_end() => {
@@ -133,25 +132,25 @@ impl PullSource for Source<'_> {
         self.tags.codes_match(tags_code)
     }
 
-    fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
+    fn fetch(&mut self, queue_offset: i64, unit: Unit) -> Result<PullStop> {
         let physical_offset = u64::try_from(unit.physical_offset).unwrap_or(u64::MAX);
         let (reason, gone) = match self.log.try_record(physical_offset)? {
-            Ok(record) => match self.view.other_than(&record, queue_offset, unit.size) {
+            Ok(record) => match self.view.find_mismatch(&record, queue_offset, unit.size) {
                 None => {
                     let len = record.len();
                     self.records.push(record);
-                    return Ok(Taken::Record(len));
+                    return Ok(PullStop::Record(len));
                 }
-                Some(reason) => (reason, Taken::Gone(None)),
+                Some(reason) => (reason, PullStop::Gone(None)),
             },
             Err(reason) => match self.retained_from(physical_offset) {
-                Some(from) => return Ok(Taken::Gone(Some(from))),
-                None => (reason, Taken::Gone(self.behind_file_of(physical_offset))),
+                Some(from) => return Ok(PullStop::Gone(Some(from))),
+                None => (reason, PullStop::Gone(self.behind_file_of(physical_offset))),
             },
         };
         let length = match gone {
-            // the others of that file are passed over, too
-            Taken::Gone(Some(behind)) => behind.cast_unsigned() - physical_offset,
+            // The other messages of that file are skipped, too.
+            PullStop::Gone(Some(behind)) => behind.cast_unsigned() - physical_offset,
             _ => unit.size.max(0) as u64,
         };
         let reason = listed_there(&reason, self.view.topic(), self.view.queue_id(), queue_offset);
@@ -166,15 +165,15 @@ impl<'a> Source<'a> {
         Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), hole: None }
     }
 
-    /// Where the log begins now, if retention removed the record since the store was opened, which is no damage: the others of
-    /// before it are not looked for.
+    /// The begin of the log now, if retention has removed the record since the store was opened. That is not damage, and other messages
+    /// before it are skipped.
     fn retained_from(&self, physical_offset: u64) -> Option<i64> {
         let log = self.store.log();
         let from = log.segments().find(physical_offset).and_then(|index| log.retained_from(index));
         from.map(|from| from as i64)
     }
 
-    /// Where a file of the log is gone, its other messages are not looked for one by one.
+    /// The end of a missing file of the log, whose other messages are skipped.
     fn behind_file_of(&self, physical_offset: u64) -> Option<i64> {
         let segments = self.store.log().segments();
         if segments.find(physical_offset).is_some() {
@@ -183,7 +182,7 @@ impl<'a> Source<'a> {
         segments.file_size().map(|size| behind_file(physical_offset, size))
     }
 
-    /// Notes records that no queue can list.
+    /// Records damage for messages that cannot follow in the queue.
     fn note_astray(&mut self) {
         let (topic, queue_id, end) = (self.view.topic(), self.view.queue_id(), self.view.max_offset());
         for (offset, unit) in self.view.astray() {
@@ -195,7 +194,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Notes that units are missing whose messages nothing else lists, behind the last message before them.
+    /// Records damage for missing units whose messages were not found otherwise, from the last message before them on.
     fn note_hole(&mut self) -> Result<()> {
         let Some((from, next)) = self.hole else { return Ok(()) };
         let (topic, queue_id) = (self.view.topic(), self.view.queue_id());
@@ -204,7 +203,7 @@ impl<'a> Source<'a> {
             let unit = self.units.unit(offset)?.filter(Unit::is_message);
             let Some(unit) = unit.filter(|unit| unit.end() > start) else { continue };
             if let Ok(record) = self.log.try_record(unit.physical_offset as u64)?
-                && self.view.other_than(&record, offset, unit.size).is_none()
+                && self.view.find_mismatch(&record, offset, unit.size).is_none()
             {
                 start = unit.end();
                 break;

@@ -1,8 +1,7 @@
-//! How much one pull gives: less of what a broker would have to read from the disk, as it lies far behind the log's end.
+//! Limits of one pull. They are lower for messages far behind the log's end, which a broker would read from the disk.
 //!
 //! Source: `DefaultMessageStore.isTheBatchFull`, `checkInDiskByCommitOffset`, `MessageStoreConfig`.
 
-/// The caps of a broker, and what it takes to be in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetLimits {
     /// `maxTransferCountOnMessageInMemory`.
@@ -13,12 +12,12 @@ pub struct GetLimits {
     pub count_in_disk: usize,
     /// `maxTransferBytesOnMessageInDisk`.
     pub bytes_in_disk: i32,
-    /// Bytes of the log before its end that are taken to be in memory.
+    /// Bytes before the end of the log that are assumed to be in memory.
     pub memory: u64,
 }
 
 impl GetLimits {
-    /// Those of a broker as it ships, on a machine with so many bytes of memory: 40 % of them (`accessMessageInMemoryMaxRatio`).
+    /// A broker's defaults on a machine with `physical_memory` bytes, of which it counts on 40 % (`accessMessageInMemoryMaxRatio`).
     pub fn of_broker(physical_memory: u64) -> Self {
         Self {
             count_in_memory: 32,
@@ -29,28 +28,28 @@ impl GetLimits {
         }
     }
 
-    /// As many messages as are asked for, and 256 KiB for every 32 of them; all are taken to be in memory.
+    /// `max_messages`, and 256 KiB for every 32 of them; all messages count as in memory.
     pub fn of_count(max_messages: usize) -> Self {
-        let shipped = Self::of_broker(u64::MAX);
-        let times = max_messages.div_ceil(shipped.count_in_memory).max(1);
-        let bytes_in_memory = times.saturating_mul(shipped.bytes_in_memory as usize).min(i32::MAX as usize) as i32;
-        Self { count_in_memory: max_messages, bytes_in_memory, memory: u64::MAX, ..shipped }
+        let default = Self::of_broker(u64::MAX);
+        let times = max_messages.div_ceil(default.count_in_memory).max(1);
+        let bytes_in_memory = times.saturating_mul(default.bytes_in_memory as usize).min(i32::MAX as usize) as i32;
+        Self { count_in_memory: max_messages, bytes_in_memory, memory: u64::MAX, ..default }
     }
 
-    /// So many per cent of the memory, rounded as Java does.
+    /// A percentage of the memory, rounded as Java does.
     pub fn share(physical_memory: u64, percent: u32) -> u64 {
         (physical_memory as f64 * (f64::from(percent) / 100.0)) as u64
     }
 
-    /// Whether what stands at `physical_offset` of a log that ends at `log_end` is taken to be on the disk alone.
+    /// Whether a message at `physical_offset` counts as on the disk only.
     #[inline]
     pub fn is_in_disk(&self, physical_offset: i64, log_end: u64) -> bool {
         let behind = (log_end as i64).saturating_sub(physical_offset);
         u64::try_from(behind).is_ok_and(|behind| behind > self.memory)
     }
 
-    /// Whether a batch takes no further message. The first one fits, whatever its size; the sum overflows as in Java, where a
-    /// unit that leads nowhere says that it is 2 GiB long and so ends no batch.
+    /// Whether a batch is full. The first message always fits. The sum overflows as in Java, so a blank unit, which has a size of 2 GiB, does
+    /// not end a batch.
     #[inline]
     pub fn is_full(&self, (count, bytes): (usize, i32), max_messages: usize, next_size: i32, is_in_disk: bool) -> bool {
         if count == 0 || bytes == 0 {

@@ -1,8 +1,6 @@
-//! RocketMQ's `GetMessageStatus`: how a pull ended.
+//! RocketMQ's `GetMessageStatus`, the result of a pull, without the values that only a running broker gives.
 
-/// `GetMessageStatus`, as far as a store directory can give one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are RocketMQ's")]
 pub enum GetMessageStatus {
     Found,
     NoMatchedMessage,

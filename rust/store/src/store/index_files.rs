@@ -1,4 +1,4 @@
-//! The index files of a store, asked by hash: a few small reads a chain, however large the file.
+//! The index files of a store. A query by hash needs a few small reads, however large a file is.
 //!
 //! Source: `IndexService.load`, `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
 use super::damage::Damage;
@@ -11,28 +11,26 @@ use crate::format::index::{
 };
 use std::path::{Path, PathBuf};
 
-/// A file of another than the default size is read whole to learn its geometry, up to this size.
+/// A file of another size than the default is read as a whole to guess its geometry, up to this size.
 const MAX_GUESSED: u64 = 512 << 20;
 
-/// One file, as it was listed.
 #[derive(Clone, Debug)]
 pub struct IndexFile {
     pub path: PathBuf,
     pub len: u64,
-    /// What it says of itself.
     pub header: IndexHeader,
-    /// Slots and entries, where they follow from the file or from one of its size.
+    /// Slots and entries, if they follow from this file or another of its size.
     pub geometry: Option<(u32, u32)>,
-    /// Whether it is a symbolic link whose target is not there: then nothing else is known of it.
+    /// Whether it is a dead link, of which nothing else is known.
     pub is_missing: bool,
 }
 
 impl IndexFile {
-    /// The files in `directory`, oldest first; names that are no number are passed over.
+    /// The files in `directory`, oldest first. Skips names that are not numbers.
     pub fn list(directory: &Path) -> Result<Vec<Self>> {
         let mut paths = place::list(directory)?;
         paths.retain(|path| is_numbered(path));
-        // names are times of creation
+        // Names are times of creation.
         paths.sort_unstable();
         let mut files = Vec::new();
         for path in paths {
@@ -41,13 +39,13 @@ impl IndexFile {
         let geometries: Vec<(u64, (u32, u32))> = files.iter().filter_map(|f| Some((f.len, f.geometry?))).collect();
         for file in &mut files {
             let like = geometries.iter().find(|(len, _)| *len == file.len).map(|(_, geometry)| *geometry);
-            // a broker has one geometry for all
+            // A broker has one geometry for all files.
             file.geometry = file.geometry.or(like);
         }
         Ok(files)
     }
 
-    /// `None` where it is no file, or where a broker removed it since it was listed.
+    /// `None` if it is not a file, or a broker has removed it since the listing.
     fn look(path: PathBuf) -> Result<Option<Self>> {
         let len = match Place::look(&path)? {
             Place::There(meta) if meta.is_file() => meta.len(),
@@ -65,7 +63,7 @@ impl IndexFile {
         let header = header.unwrap_or_else(|| IndexHeader::following(0, 0));
         let geometry = match len {
             _ if len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) => guess_geometry(len, &[]),
-            // without an entry any geometry would do
+            // Without an entry any geometry would fit.
             _ if len <= MAX_GUESSED && header.index_count > 1 => {
                 let bytes = place::read(&path, MAX_GUESSED)?.unwrap_or_default();
                 guess_geometry(bytes.len() as u64, &bytes)
@@ -75,12 +73,11 @@ impl IndexFile {
         Ok(Some(Self { path, len, header, geometry, is_missing: false }))
     }
 
-    /// Number of the last entry written.
     pub fn entries(&self) -> u32 {
         self.header.index_count.cast_unsigned() - 1
     }
 
-    /// The file opened to be asked, if its geometry is known.
+    /// Opens the file for queries, if its geometry is known.
     pub fn open(&self) -> Result<Option<IndexReader<'_>>> {
         let Some((slot_count, entry_count)) = self.geometry else { return Ok(None) };
         let segment = Segment::open(&self.path, Io::Pread)?;
@@ -92,7 +89,6 @@ fn is_numbered(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// An index file opened.
 #[derive(Debug)]
 pub struct IndexReader<'a> {
     file: &'a IndexFile,
@@ -102,31 +98,28 @@ pub struct IndexReader<'a> {
 }
 
 impl IndexReader<'_> {
-    /// Slots of the file.
     pub fn slot_count(&self) -> u32 {
         self.slot_count
     }
 
-    /// Number of the newest entry of a chain; 0 for none.
+    /// Number of the newest entry of a slot; 0 for none.
     pub fn newest(&mut self, slot: u32) -> Result<i32> {
         let bytes = self.segment.window(slot_position(slot) as u64, SLOT_SIZE)?;
         Ok(bytes.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes)))
     }
 
-    /// Bytes of up to `count` entries from number `n` on.
     pub fn entries(&mut self, n: u32, count: u32) -> Result<&[u8]> {
         let count = count.min(self.entry_count.saturating_sub(n)) as usize;
         self.segment.window(entry_position(self.slot_count, n) as u64, count * ENTRY_SIZE)
     }
 
-    /// Bytes of up to `count` slots from `slot` on.
     pub fn slots(&mut self, slot: u32, count: u32) -> Result<&[u8]> {
         let count = count.min(self.slot_count.saturating_sub(slot)) as usize;
         self.segment.window(slot_position(slot) as u64, count * SLOT_SIZE)
     }
 
-    /// Gives `visit` the physical offsets under `hash` stored from `begin_ms` to `end_ms`, newest first, until it
-    /// returns false. Other keys of the hash are among them; times are good to a second. Damage ends the chain.
+    /// Passes the physical offsets under `hash` from `begin_ms` to `end_ms` to `visit`, newest first, until it returns false. They include
+    /// other keys with that hash; times are exact to a second. Damage ends the chain.
     pub fn query(
         &mut self,
         hash: i32,
@@ -141,20 +134,20 @@ impl IndexReader<'_> {
             let Some(entry) = IndexEntry::decode(self.entries(n, 1)?).filter(|e| e.time_diff_seconds >= 0) else {
                 break;
             };
-            // The first entry counts from the end of the file before this one.
+            // The first entry's time counts from the end of the file before this one.
             let seconds = if n == 1 { 0 } else { i64::from(entry.time_diff_seconds) };
             let time = header.begin_timestamp.saturating_add(seconds * 1000);
-            let is_asked = entry.key_hash == hash && time >= begin_ms.saturating_sub(1000) && time <= end_ms;
-            if is_asked && !visit(entry.physical_offset)? || time < begin_ms.saturating_sub(1000) {
+            let matches = entry.key_hash == hash && time >= begin_ms.saturating_sub(1000) && time <= end_ms;
+            if matches && !visit(entry.physical_offset)? || time < begin_ms.saturating_sub(1000) {
                 return Ok(None);
             }
-            // ever smaller: a cycle ends the chain
+            // Numbers must decrease: a cycle ends the chain.
             (limit, next) = (next, entry.previous);
         }
-        Ok((next >= limit && limit < header.index_count && next != limit).then(|| self.astray(limit, next)))
+        Ok((next >= limit && limit < header.index_count && next != limit).then(|| self.damage(limit, next)))
     }
 
-    fn astray(&self, n: i32, previous: i32) -> Damage {
+    fn damage(&self, n: i32, previous: i32) -> Damage {
         let reason = format!("previous index entry: expected less than {n}, got {previous}");
         let offset = entry_position(self.slot_count, n.cast_unsigned()) as u64 + 16;
         Damage { offset, length: 4, reason, file: self.file.path.clone() }

@@ -1,4 +1,4 @@
-//! A store at a glance. Besides names, headers, and the first and last record, only what tells of losses is read: 20 bytes for each message.
+//! Summarizes a store. Reads names, headers, the first and last record, and the consume queues to detect losses: 20 bytes per message.
 use super::commit_log::LostEnd;
 use super::config_files::ConfigFile;
 use super::index_files::IndexFile;
@@ -15,39 +15,32 @@ use crate::format::properties::PROPERTY_END;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Queues that a note names, and notes of one kind.
+/// Maximum number of queues in a note, and of notes of one kind.
 const MOST_NAMED: usize = 5;
 
 #[derive(Clone, Debug)]
 pub struct StoreInfo {
-    /// `4.x` or `5.x`, as far as what lies around tells; `None` for a store without messages or configuration.
+    /// `4.x` or `5.x`, guessed; `None` for a store without messages and configuration.
     pub version: Option<&'static str>,
-    /// Files of the commit log.
     pub commit_log_files: usize,
     /// `mappedFileSizeCommitLog`.
     pub commit_log_file_size: Option<u64>,
-    /// Physical offset of the first byte that is there.
     pub min_offset: u64,
     /// Physical offset behind the last sound record.
     pub max_offset: u64,
-    /// What lists messages by queue.
     pub queue_kind: QueueKind,
     /// `mappedFileSizeConsumeQueue`.
     pub consume_queue_file_size: Option<u64>,
-    /// Topics that the store knows.
     pub topics: usize,
     pub index: Arc<Vec<IndexFile>>,
-    /// Whether `abort` is there.
     pub aborted: bool,
     pub checkpoint: Option<Checkpoint>,
-    /// Store timestamps of the first and the last message, ms.
+    /// Store timestamps of the first and the last message, in milliseconds.
     pub store_timestamps: Option<(i64, i64)>,
-    /// What a person should know.
     pub notes: Vec<String>,
 }
 
 impl MessageStore {
-    /// What this store is.
     pub fn info(&self) -> Result<StoreInfo> {
         let tail = self.unlisted()?;
         let index = self.index_files()?;
@@ -80,7 +73,7 @@ impl MessageStore {
         })
     }
 
-    /// What queues have lost, and the way to have it back there.
+    /// Messages that queues do not list, and the command to repair them.
     fn lost_note(&self) -> Result<Option<String>> {
         let missing = self.missing()?;
         let topics = missing.topics().flat_map(|topic| missing.queue_ids(topic).map(move |id| (topic, id)));
@@ -98,16 +91,16 @@ impl MessageStore {
         }))
     }
 
-    /// That the log ends before what was flushed.
+    /// A lost end of the log.
     fn lost_end_note(&self) -> Result<Option<String>> {
-        self.look_at_end()?;
+        self.check_end()?;
         Ok(self.log().lost_end().flatten().map(|lost| {
             let LostEnd { end, witness } = lost;
             format!("expected the commit log to end at {end} or behind, as {witness} says: messages are lost; `rmqfast store repair DIR` shows which")
         }))
     }
 
-    /// What was damaged where the log is read in place of the queues: where these begin and end is not known.
+    /// Damage where the log is read in place of the queues, whose begin and end are uncertain then.
     fn damage_note(&self) -> Result<Option<String>> {
         let (missing, unlisted) = (self.missing()?, self.unlisted()?);
         let mut places = missing.damage().entries().iter().chain(unlisted.damage().entries());
@@ -116,22 +109,22 @@ impl MessageStore {
             .map(|first| format!("{} damaged places where queues are read from the log: {first}", 1 + places.count())))
     }
 
-    /// Queues that have lost the last offsets which they gave.
+    /// Queues that end before offsets that they have assigned.
     fn short_notes(&self) -> Result<Vec<String>> {
-        // a list of removed topics that cannot be read is an error: their queues would look lost
+        // An unreadable list of removed topics is an error: their queues would look lost.
         let (ends, removed, topics) =
             (QueueEnds::load(self.root())?, RemovedTopics::load(self.root())?, self.topics()?);
-        let found =
+        let end_of =
             |topic: &str, id: i32| topics.get(topic).and_then(|queues| queues.get(&id)).map_or(0, |(_, end)| *end);
-        let short = ends.short(&removed, found);
+        let short = ends.short(&removed, end_of);
         let short = short.map(|short| format!("{short}: it has lost its files; they are not given again"));
         Ok(QueueEnds::fault(self.root())?.into_iter().chain(first_of(short.collect())).collect())
     }
 
-    /// Files of queues that are longer or shorter than most: bounds of these queues may be wrong.
+    /// Queue files that are longer or shorter than most. The bounds of their queues may be wrong.
     fn odd_notes(&self) -> Result<Vec<String>> {
         let mut queues = self.all_queues()?;
-        // of a light queue they have a size of their own
+        // Files of light queues have a size of their own.
         queues.retain(|queue| !queue.topic().starts_with(LMQ));
         let files: Vec<_> =
             queues.iter().flat_map(|queue| queue.segments().files()).filter(|f| !f.is_missing).collect();
@@ -142,11 +135,11 @@ impl MessageStore {
         let Some((size, _)) = counts.into_iter().max_by_key(|(size, count)| (*count, *size)) else {
             return Ok(Vec::new());
         };
-        let told = |file: &SegmentFile| {
+        let note = |file: &SegmentFile| {
             let (path, len) = (file.path.display(), file.len);
             format!("{path}: expected {size} bytes, as most files of queues have, got {len}")
         };
-        Ok(first_of(files.iter().copied().filter(|file| file.len != size).map(told).collect()))
+        Ok(first_of(files.iter().copied().filter(|file| file.len != size).map(note).collect()))
     }
 
     fn first_record(&self) -> Result<Option<Vec<u8>>> {
@@ -154,8 +147,7 @@ impl MessageStore {
         Ok(reader.try_record(self.log().min_offset())?.ok())
     }
 
-    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`). Units of 20 bytes decide: a file of another size is a
-    /// damaged one.
+    /// The size of consume-queue files (`mappedFileSizeConsumeQueue`). One that is not a multiple of a unit comes from a damaged file.
     pub fn queue_file_size(&self) -> Result<Option<u64>> {
         for topic in self.queue_topics()? {
             for queue in self.queues(&topic)? {
@@ -168,7 +160,7 @@ impl MessageStore {
         Ok(None)
     }
 
-    /// The last record is that of the newest unit, or of the log's unlisted end.
+    /// The last record is that of the newest unit, or in the log's unlisted end.
     fn store_timestamps(&self, first: Option<&[u8]>) -> Result<Option<(i64, i64)>> {
         let Some(first) = first.and_then(Message::decode).map(|m| m.store_timestamp()) else { return Ok(None) };
         let mut newest = None;
@@ -186,7 +178,7 @@ impl MessageStore {
         Ok(Some((first, last)))
     }
 
-    /// Signs of 5.x: a process id in `abort`, files and fields that 4.9 does not have, separators at the end of properties.
+    /// Signs of 5.x: a process id in `abort`, files and fields that 4.9 does not have, a separator at the end of properties.
     fn version(&self, first: Option<&[u8]>) -> Result<Option<&'static str>> {
         let config = self.topics_config();
         let message = first.and_then(Message::decode);
@@ -210,7 +202,7 @@ fn has_state_version(config: &ConfigFile) -> bool {
     version.is_some_and(|version| version.get("stateVersion").is_some())
 }
 
-/// The first of some notes of one kind, and how many there are besides.
+/// The first notes of one kind, and the number of the others.
 fn first_of(mut notes: Vec<String>) -> Vec<String> {
     let others = notes.len().saturating_sub(MOST_NAMED);
     notes.truncate(MOST_NAMED);
@@ -218,7 +210,7 @@ fn first_of(mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// What is known of index files that cannot be asked.
+/// Notes about index files that cannot be queried.
 pub fn index_notes(files: &[IndexFile]) -> impl Iterator<Item = String> {
     let unknown = files.iter().filter(|file| file.is_missing || file.geometry.is_none() && file.entries() > 0);
     unknown.map(|file| {

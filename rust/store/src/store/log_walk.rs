@@ -1,11 +1,11 @@
-//! A walk over the commit log in order, block by block, over file ends, gaps and damage.
+//! Walks over the commit log in order, block by block, across file ends, gaps and damage.
 //!
-//! A block is what one read brought: bytes, and where in them the sound records are. What cannot be used becomes
-//! [`Damage`](super::Damage), and the walk goes on at the next sound record. Bytes that were never written end the log, unless a
-//! later file holds data.
+//! A block is the result of one read: bytes, and the positions of the sound records in them. Unusable bytes become
+//! [`Damage`](super::Damage), and the walk continues at the next sound record. Unwritten bytes end the log, unless a later file holds
+//! data.
 //!
-//! Source: `CommitLog.recoverNormally` and `ReputMessageService.doReput`, which stop or skip where this goes on.
-use super::commit_log::{CommitLog, sound};
+//! Source: `CommitLog.recoverNormally` and `ReputMessageService.doReput`, which stop or skip at damage.
+use super::commit_log::{CommitLog, NO_FILE, find_fault};
 use super::damage::DamageLog;
 use super::resync::{Resync, is_start, resync};
 use crate::file::{Segment, mmap};
@@ -14,63 +14,61 @@ use crate::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a read: small enough to stay in a core's cache until its columns are built.
+/// Bytes of a read. Small enough to stay in a core's cache until the columns are built.
 pub const BLOCK_LEN: usize = 256 << 10;
-/// How far ahead of the parser a mapped file is prefetched.
+/// Distance of prefetching ahead of the parser in a mapped file.
 const PREFETCH: usize = 3 << 10;
-/// A record that a live broker is writing is looked at again before it is called damaged.
+/// Reads of a record that a live broker may be writing, before it counts as damaged.
 const TAIL_RETRIES: u32 = 3;
 const TAIL_WAIT: Duration = Duration::from_millis(10);
 
 /// A record within a block.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordAt {
-    /// Its position in the block's bytes.
+    /// Position in the block's bytes.
     pub at: u32,
     pub layout: Layout,
 }
 
-/// Bytes and the sound records in them.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     pub bytes: &'a [u8],
     pub records: &'a [RecordAt],
 }
 
-/// The walk; [`advance`](Self::advance) then [`block`](Self::block).
+/// The walk: call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct LogWalk {
     log: Arc<CommitLog>,
     position: u64,
     end: u64,
-    /// Up to where the end of the log that is lost was asked for, until it was told.
+    /// The part of the lost end that is still to be reported; 0 afterwards.
     lost_to: u64,
     verify_from: u64,
     segment: Option<(usize, Segment)>,
     window: (u64, usize),
     records: Vec<RecordAt>,
     blank_files: Vec<usize>,
-    /// Position of the last record that was read again because its writer had finished it meanwhile.
-    finished: Option<u64>,
+    /// Position of the last record that was read again since its writer had completed it meanwhile.
+    completed: Option<u64>,
     retries: u32,
     max_retries: u32,
     block_len: usize,
 }
 
-/// Why a window was not parsed to its end.
+/// The item at which the parser stopped.
 pub(super) enum Stop {
-    /// It was: all its bytes are records.
+    /// None: all bytes are records.
     Consumed,
-    /// The record at this position needs so many bytes.
+    /// A record at this position that needs this many bytes.
     Needs(usize, usize),
-    /// The blank of this size.
     Blank(usize),
     Unwritten,
     Broken(String),
 }
 
 impl LogWalk {
-    /// Walks records that start in `[from, end)`; body CRCs are checked from `verify_from` on.
+    /// Walks records that start in `[from, end)`. Checks body CRCs from `verify_from` on.
     pub fn new(log: Arc<CommitLog>, from: u64, end: u64, verify_from: u64) -> Self {
         let position = from.max(log.min_offset());
         let lost_to = log.lost_end().flatten().map_or(0, |lost| lost.end.min(end));
@@ -84,36 +82,33 @@ impl LogWalk {
             window: (0, 0),
             records: Vec::new(),
             blank_files: Vec::new(),
-            finished: None,
+            completed: None,
             retries: 0,
             max_retries: TAIL_RETRIES,
             block_len: BLOCK_LEN,
         }
     }
 
-    /// Reads blocks of about so many bytes.
+    /// Sets the approximate length of a block.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
         self
     }
 
-    /// Does not look again at a record that seems to be in the making: nobody writes.
+    /// Does not wait for an incomplete record, since nobody writes.
     #[must_use]
     pub fn without_waiting(mut self) -> Self {
         self.max_retries = 0;
         self
     }
 
-    /// Where the next block begins; behind the last record once the walk is over.
+    /// The start of the next block; at the end of the walk, the end of the last record.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Reads the next block; `false` at the end.
-    ///
-    /// # Errors
-    /// [`Error::Io`], other than for a file that was removed meanwhile, or a link that leads nowhere: that is damage.
+    /// Reads the next block; `false` at the end. A file removed meanwhile or a dead link is damage, not an error.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         let mut needed = 0;
@@ -122,13 +117,13 @@ impl LogWalk {
             needed = self.step(index, needed, damage)?;
         }
         if self.records.is_empty() {
-            self.tell_lost_end(damage);
+            self.report_lost_end(damage);
         }
         Ok(!self.records.is_empty())
     }
 
-    /// Notes what was flushed behind the end of the log.
-    fn tell_lost_end(&mut self, damage: &mut DamageLog) {
+    /// Records damage for the lost end of the log.
+    fn report_lost_end(&mut self, damage: &mut DamageLog) {
         let (from, end) = (self.position, std::mem::take(&mut self.lost_to));
         if let Some(lost) = self.log.lost_end().flatten().filter(|_| from < end) {
             let reason = format!(
@@ -139,7 +134,7 @@ impl LogWalk {
         }
     }
 
-    /// Hands over which files were passed that are one blank each.
+    /// Returns, once, the passed files that consist of one blank record.
     pub fn take_blank_files(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.blank_files)
     }
@@ -149,18 +144,18 @@ impl LogWalk {
         Block { bytes, records: &self.records }
     }
 
-    /// The file that holds the position, opened; gaps are noted and passed. `None` behind the last file.
+    /// Opens the file at the position and records the gaps before it. `None` behind the last file.
     fn open_segment(&mut self, damage: &mut DamageLog) -> Result<Option<usize>> {
         loop {
             let files = self.log.segments().files();
             let Some(index) = self.log.segments().find(self.position) else {
-                // an empty file is nothing to go on at
+                // An empty file has no record to continue at.
                 let Some(next) = files.iter().find(|f| f.base > self.position && f.len > 0) else {
                     self.position = self.end.min(self.position);
                     return Ok(None);
                 };
                 let (gap, next) = (next.base - self.position, next.base);
-                damage.push(self.log.damage(self.position, gap, "expected a file of the commit log, got none"));
+                damage.push(self.log.damage(self.position, gap, NO_FILE));
                 self.position = next;
                 continue;
             };
@@ -173,14 +168,14 @@ impl LogWalk {
                     return Ok(Some(index));
                 }
                 Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => {
-                    self.skip_to(files[index].end(), self.log.removed(index), damage);
+                    self.skip_to(files[index].end(), self.log.reason_of_absence(index), damage);
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Reads and parses one window; returns how many bytes the next one must have.
+    /// Reads and parses one window; returns the minimum length of the next one.
     fn step(&mut self, index: usize, needed: usize, damage: &mut DamageLog) -> Result<usize> {
         let file = &self.log.segments().files()[index];
         let (base, len, end) = (file.base, file.len, file.end());
@@ -196,17 +191,17 @@ impl LogWalk {
         }
         match self.parse() {
             Stop::Consumed => Ok(0),
-            // only a length that the file has room for is read
+            // Reads only a length that the file has room for.
             Stop::Needs(consumed, bytes) if at + (consumed + bytes) as u64 <= len => Ok(bytes),
             Stop::Needs(consumed, bytes) => {
                 let reason = format!("total size at +0: expected at most {}, got {bytes}", len - at - consumed as u64);
-                self.broken(index, reason, damage).map(|()| 0)
+                self.skip_damage(index, reason, damage).map(|()| 0)
             }
-            // only a blank that reaches to the end of its file ends it
+            // Only a blank that reaches to the end of its file ends it.
             Stop::Blank(size) if self.position + size as u64 >= end => {
-                // nothing that was flushed ends in a blank
+                // The flushed end is behind a record, never in a blank.
                 if self.lost_to < end {
-                    self.tell_lost_end(damage);
+                    self.report_lost_end(damage);
                 }
                 if self.position == base {
                     self.blank_files.push(index);
@@ -216,20 +211,20 @@ impl LogWalk {
             }
             Stop::Blank(size) => {
                 let reason = format!("blank size at +0: expected {}, got {size}", end - self.position);
-                self.broken(index, reason, damage).map(|()| 0)
+                self.skip_damage(index, reason, damage).map(|()| 0)
             }
             Stop::Unwritten if !self.continues(index)? => {
                 self.end = self.position;
                 Ok(0)
             }
             Stop::Unwritten => {
-                self.broken(index, "expected a record, got bytes that were never written".into(), damage).map(|()| 0)
+                let reason = "expected a record, got bytes that were never written".into();
+                self.skip_damage(index, reason, damage).map(|()| 0)
             }
-            Stop::Broken(reason) => self.broken(index, reason, damage).map(|()| 0),
+            Stop::Broken(reason) => self.skip_damage(index, reason, damage).map(|()| 0),
         }
     }
 
-    /// Collects the records of the window and moves the position behind them.
     fn parse(&mut self) -> Stop {
         let Some((_, segment)) = &self.segment else { return Stop::Consumed };
         let bytes = segment.last_window(self.window.0, self.window.1);
@@ -239,10 +234,9 @@ impl LogWalk {
         stop
     }
 
-    /// Goes on behind damage at the position: finds the next sound record, unless one in the making ends the log.
-    /// Records of the window before it are given out first.
-    fn broken(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
-        // the next step begins at the damage
+    /// Continues behind damage at the position, at the next sound record, unless a record being written ends the log.
+    fn skip_damage(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
+        // The records before it are returned first. The next step begins at the damage.
         if !self.records.is_empty() {
             return Ok(());
         }
@@ -250,17 +244,17 @@ impl LogWalk {
         let (base, end) = (file.base, file.end());
         let Some((_, segment)) = &mut self.segment else { return Ok(()) };
         match resync(&self.log, index, segment, self.position - base)? {
-            // The record was finished meanwhile. Once at each position, or a harmed file could keep the walk here for ever.
+            // The record was completed meanwhile. Once per position, or a file that keeps changing could hold the walk for ever.
             Resync::At(_)
-                if self.finished != Some(self.position)
+                if self.completed != Some(self.position)
                     && is_start(segment, self.position - base, base, end - base)? =>
             {
-                self.finished = Some(self.position);
+                self.completed = Some(self.position);
             }
             Resync::At(at) => self.skip_to(base + at, reason, damage),
             Resync::OtherFile => self.skip_to(end, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index)? => self.skip_to(end, reason, damage),
-            // However long its writer takes: who looks later finds it.
+            // However long its writer takes, a later read finds the record.
             Resync::Nowhere(_) if self.max_retries > 0 && self.log.has_writer() => self.end = self.position,
             Resync::Nowhere(_) if self.retries < self.max_retries => {
                 self.retries += 1;
@@ -274,11 +268,11 @@ impl LogWalk {
         Ok(())
     }
 
-    /// Whether anything was written behind the position: then zeroes there are a hole, not the end of the log.
+    /// Whether anything was written behind the position, so that zeroes there are a hole and not the end of the log.
     fn continues(&self, index: usize) -> Result<bool> {
         let base = self.log.segments().files()[index].base;
         let Some((_, segment)) = &self.segment else { return Ok(false) };
-        // a recovery waits for nobody: the store is its own
+        // During a recovery nobody writes.
         let is_still = self.max_retries == 0 || !self.log.has_writer();
         let rest = self.log.first_written(index, segment, self.position - base, is_still)?;
         Ok(rest.is_some() || self.log.continues_behind(index)?)
@@ -291,8 +285,8 @@ impl LogWalk {
     }
 }
 
-/// Collects the sound records that `bytes` begin with: those that start before `end`, the first of them at `start`. Returns
-/// how many bytes they are, and why they ended.
+/// Collects the sound records at the start of `bytes`, which is at offset `start`, up to `end`. Returns their length and the item
+/// behind them.
 #[inline]
 pub(super) fn parse(
     bytes: &[u8],
@@ -309,7 +303,7 @@ pub(super) fn parse(
         let offset = start + at as u64;
         match Layout::decode(&bytes[at..]) {
             Ok(Item::Message(layout)) => {
-                if let Some(reason) = sound(&bytes[at..], layout, offset, offset >= verify_from) {
+                if let Some(reason) = find_fault(&bytes[at..], layout, offset, offset >= verify_from) {
                     break Stop::Broken(reason);
                 }
                 let next = at + layout.total as usize;

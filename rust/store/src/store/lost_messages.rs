@@ -1,12 +1,12 @@
-//! Messages that were lost with the end of the log, in `config/lostMessages.json`: no queue gives their offsets again.
+//! Messages lost with the end of the log, in `config/lostMessages.json`: no queue assigns their offsets again.
 //!
 //! ```json
 //! {"lostMessages": {"orders": {"0": [{"at": 1795000000000, "begin": 414, "end": 450}]}}}
 //! ```
 //!
-//! Offsets `begin` to `end` of a queue are left out: its next message comes behind. A topic that was removed since begins at 0.
+//! Offsets `begin` to `end` of a queue are skipped: its next message comes behind. A topic removed since then begins at 0.
 //!
-//! RocketMQ has no such file and passes over it: the units of the queue say the same.
+//! RocketMQ ignores the file; the units of the queue tell it the same.
 use super::config_files::ConfigFile;
 use super::config_save;
 use super::removed_topics::RemovedTopics;
@@ -18,43 +18,39 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "lostMessages.json";
 const TABLE: &str = "lostMessages";
 
-/// What was lost, by topic and queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LostMessages {
     queues: BTreeMap<String, BTreeMap<i32, Vec<Loss>>>,
 }
 
-/// Queue offsets of messages that are gone.
+/// A range of lost messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub begin: i64,
-    /// The one behind the last.
+    /// Exclusive.
     pub end: i64,
-    /// When that was noted, in milliseconds since 1970.
+    /// Time of the repair, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
 impl LostMessages {
-    /// Those of the store below `root`.
     pub fn load(root: &Path) -> Result<Self> {
-        let mut lost = Self::default();
-        for (topic, losses) in ConfigFile::load(root, FILE).required_entries(TABLE, losses_of)? {
-            losses.into_iter().for_each(|(queue_id, loss)| lost.add(&topic, queue_id, loss));
+        let mut all = Self::default();
+        for (topic, losses) in ConfigFile::load(root, FILE).parse_entries(TABLE, losses_of)? {
+            losses.into_iter().for_each(|(queue_id, loss)| all.add(&topic, queue_id, loss));
         }
-        Ok(lost)
+        Ok(all)
     }
 
-    /// The file of the store below `root` that lists them.
     pub fn path(root: &Path) -> PathBuf {
         root.join("config").join(FILE)
     }
 
-    /// Whether the store below `root` has lost any, without a look at which.
-    pub fn are_noted(root: &Path) -> bool {
+    /// Whether the file exists.
+    pub fn exist(root: &Path) -> bool {
         ConfigFile::exists(root, FILE)
     }
 
-    /// Adds a loss, unless it is known.
     pub fn add(&mut self, topic: &str, queue_id: i32, loss: Loss) {
         if loss.begin >= loss.end {
             return;
@@ -65,7 +61,6 @@ impl LostMessages {
         }
     }
 
-    /// Saves them in the store below `root`. They are on the disk when this returns.
     pub fn save(&self, root: &Path) -> Result<()> {
         let mut table = Map::new();
         for (topic, queues) in &self.queues {
@@ -77,7 +72,7 @@ impl LostMessages {
         config_save::save(root, FILE, json!({ TABLE: table }))
     }
 
-    /// The queues, and the offset below which none of theirs is given, as far as the topics were not removed since.
+    /// The queues with losses, and the end of their last loss; without topics removed since then.
     pub fn ends<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
         self.queues.iter().flat_map(move |(topic, queues)| {
             queues.iter().filter_map(move |(queue_id, losses)| {
@@ -131,14 +126,14 @@ mod tests {
     #[test]
     fn losses_are_there_again_after_a_save_and_count_once() {
         let dir = tempfile::tempdir().expect("dir");
-        assert!(!LostMessages::are_noted(dir.path()));
+        assert!(!LostMessages::exist(dir.path()));
         assert_eq!(LostMessages::load(dir.path()).expect("none"), LostMessages::default());
         let mut lost = LostMessages::default();
         for (queue_id, begin, end) in [(0, 4, 9), (0, 4, 9), (0, 20, 22), (3, 0, 1), (4, 7, 7)] {
             lost.add("orders", queue_id, Loss { begin, end, at_ms: 5 });
         }
         lost.save(dir.path()).expect("saved");
-        assert!(LostMessages::are_noted(dir.path()));
+        assert!(LostMessages::exist(dir.path()));
         let read = LostMessages::load(dir.path()).expect("read");
         assert_eq!(read, lost);
         let removed = RemovedTopics::default();

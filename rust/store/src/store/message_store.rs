@@ -1,4 +1,4 @@
-//! A store directory, opened for reading: nothing in it is written, locked or created.
+//! A store directory, opened for reading. Nothing in it is written, locked or created.
 //!
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
 use super::commit_log::CommitLog;
@@ -8,7 +8,7 @@ use super::damage::DamageLog;
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
 use super::removed_topics::RemovedTopics;
-use super::unlisted::Unlisted;
+use super::unlisted::UnlistedRecords;
 use crate::file::{Io, Place, place};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::format::consume_queue::Unit;
@@ -18,23 +18,21 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What lists a store's messages by queue.
+/// The kind of index that lists messages by queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
     /// Files of 20-byte units.
     Files,
     /// A RocksDB database (5.x `storeType=defaultRocksDB`): read through the commit log.
     RocksDb,
-    /// Nothing: never written, or deleted.
+    /// Never written, or deleted.
     Missing,
 }
 
-/// How to open a store.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Directories of the commit log; `commitlog` below the root unless given.
+    /// Directories of the commit log; if empty, `commitlog` in the root.
     pub commit_log_dirs: Vec<PathBuf>,
-    /// How segments are read.
     pub io: Io,
 }
 
@@ -47,32 +45,28 @@ impl OpenOptions {
     }
 }
 
-/// A store directory. What is costly to read is read once, when somebody asks for it.
+/// A store directory. Costly parts are read on first use and cached.
 #[derive(Debug)]
 pub struct MessageStore {
     root: PathBuf,
     options: OpenOptions,
     log: Arc<CommitLog>,
     kind: QueueKind,
-    /// Records from here on are not of this store, as they came later.
+    /// Records from here on are ignored: they came after [`snapshot`](Self::snapshot).
     end: u64,
     dispatched_to: OnceLock<u64>,
-    unlisted: OnceLock<Arc<Unlisted>>,
-    missing: Mutex<Option<(u64, Arc<Unlisted>)>>,
+    unlisted: OnceLock<Arc<UnlistedRecords>>,
+    missing: Mutex<Option<(u64, Arc<UnlistedRecords>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
 }
 
 impl MessageStore {
-    /// Opens the store below `root`.
-    ///
-    /// # Errors
-    /// [`Error::Io`] where the directory cannot be read, [`Error::Unsupported`] for DLedger and for a directory that is
-    /// no store.
+    /// Opens a store. [`Error::Unsupported`] for DLedger, and for a directory that is not a store.
     pub fn open(root: &Path, options: &OpenOptions) -> Result<Self> {
         place::require_directory(root)?;
         let names = place::names(root)?;
-        // first: a directory that only looks like a store gets the reason, not an empty answer
+        // First: a directory that only looks like a store should give an error, not an empty result.
         refuse_other_stores(root, &names)?;
         options.commit_log_dirs.iter().try_for_each(|directory| place::require_directory(directory))?;
         let is_store = ["commitlog", "consumequeue", "checkpoint"].iter().any(|n| names.iter().any(|name| name == n));
@@ -94,34 +88,33 @@ impl MessageStore {
         })
     }
 
-    /// The store as it is by now: its files are listed anew.
-    pub fn reopened(&self, io: Io) -> Result<Self> {
+    /// Opens the store again, with a new listing of its files.
+    pub fn reopen(&self, io: Io) -> Result<Self> {
         Self::open(&self.root, &OpenOptions { io, ..self.options.clone() })
     }
 
-    /// The store as it is by now, opened with the same options.
+    /// Opens the store again, with the same options.
     pub fn as_of_now(&self) -> Result<Self> {
-        self.reopened(self.options.io)
+        self.reopen(self.options.io)
     }
 
-    /// The store as it is at this moment, whatever is added to its files: a record that comes later is not read. What is removed
-    /// meanwhile is gone all the same. What was there up to `lost` is of it, too.
-    pub(super) fn pinned_behind(self, lost: u64) -> Result<Self> {
+    /// The work of [`snapshot`](Self::snapshot), for a store whose log ended at `lost_end`.
+    pub(super) fn restrict(self, lost_end: u64) -> Result<Self> {
         let from = match self.kind {
             QueueKind::Files => self.last_listed_offset()?,
-            QueueKind::RocksDb | QueueKind::Missing => self.last_begun_file()?,
+            QueueKind::RocksDb | QueueKind::Missing => self.last_file_with_record()?,
         };
-        // behind the last record that a queue lists there are few; what is damaged there is of this store, too
+        // Few records are behind the last listed one. Damage there belongs to the store, too.
         let mut walk = LogWalk::new(self.log.clone(), from, u64::MAX, u64::MAX);
         while walk.advance(&mut DamageLog::default())? {}
         if self.kind == QueueKind::Files && !self.has_abort()? {
-            // queues are looked at once
+            // So that queues are not read again.
             self.dispatched_to.get_or_init(|| from);
         }
-        Ok(Self { end: walk.position().max(lost), ..self })
+        Ok(Self { end: walk.position().max(lost_end), ..self })
     }
 
-    /// The commit log as it is by now.
+    /// Lists the commit log again.
     pub fn log_now(&self) -> Result<Arc<CommitLog>> {
         CommitLog::list(&self.root, &self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
     }
@@ -132,48 +125,46 @@ impl MessageStore {
     pub fn log(&self) -> &Arc<CommitLog> {
         &self.log
     }
-    /// Where it ends: records from there on came later than the moment that it shows. The maximum where it shows what comes, too.
+    /// The end of a snapshot; otherwise the maximum.
     pub fn end(&self) -> u64 {
         self.end
     }
-    /// What lists its messages by queue.
     pub fn queue_kind(&self) -> QueueKind {
         self.kind
     }
 
-    /// Whether `abort` is there: a broker is running, or one crashed. `abort.bak` of 5.x says nothing.
+    /// Whether `abort` exists: a broker is running or has crashed. `abort.bak` of 5.x means nothing.
     pub fn has_abort(&self) -> Result<bool> {
         place::exists(&self.root.join("abort"))
     }
 
-    /// The checkpoint, if there is one that says something.
+    /// The checkpoint, if there is a readable one.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
         Ok(self.checkpoint_page()?.and_then(|page| Checkpoint::decode(&page).ok()))
     }
 
-    /// Up to where the log was flushed, where the checkpoint says that.
+    /// The end of the flushed log, if the checkpoint tells it.
     pub fn flushed_end(&self) -> Result<Option<FlushedEnd>> {
         let page = self.checkpoint_page()?;
         Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
     }
 
-    /// Bytes of a file of the log, where the checkpoint or the files tell.
+    /// The size of log files, if the checkpoint or the files tell it.
     pub fn log_file_size(&self) -> Result<Option<u64>> {
-        let written = self.flushed_end()?.map(|end| u64::from(end.file_size));
-        // a file that was cut off to less than a record tells nothing
-        Ok(written.or_else(|| self.log.segments().file_size()).filter(|size| *size >= MIN_FILE_SIZE))
+        let noted = self.flushed_end()?.map(|end| u64::from(end.file_size));
+        // A file truncated to less than a record tells nothing.
+        Ok(noted.or_else(|| self.log.segments().file_size()).filter(|size| *size >= MIN_FILE_SIZE))
     }
 
     fn checkpoint_page(&self) -> Result<Option<Vec<u8>>> {
-        // the file is a page, its rest says nothing
+        // Only the first page of the file counts.
         match place::read(&self.root.join("checkpoint"), FILE_SIZE as u64) {
-            // what is no file vouches for nothing; whoever would write it is refused
+            // Not a file, so it tells nothing. Writers refuse such a store.
             Err(Error::Corrupt { .. }) => Ok(None),
             page => page,
         }
     }
 
-    /// Topics that have consume queues, sorted.
     pub fn queue_topics(&self) -> Result<Vec<String>> {
         match self.kind {
             QueueKind::Files => directory_names(&self.consume_queue_dir()),
@@ -181,20 +172,19 @@ impl MessageStore {
         }
     }
 
-    /// Topics that have consume queues or that `config/topics.json` names, sorted. Only where there are no consume
-    /// queues is the log asked, too: that reads all of it.
+    /// Topics with consume queues or in `config/topics.json`, sorted. Without consume queues it reads the whole log, too.
     pub fn topic_names(&self) -> Result<Vec<String>> {
         let mut names = self.queue_topics()?;
         if self.end < u64::MAX && self.kind == QueueKind::Files {
-            // a topic that came later; one that has no queue at all has lost them
-            let mut shown = Vec::new();
+            // Leaves out topics created after the snapshot. One without any queue has lost them.
+            let mut visible = Vec::new();
             for name in names {
                 let all = list_queues(&self.consume_queue_dir(), &name)?;
                 if all.is_empty() || !self.queues(&name)?.is_empty() {
-                    shown.push(name);
+                    visible.push(name);
                 }
             }
-            names = shown;
+            names = visible;
         }
         names.extend(self.topics_config().topics().map(str::to_owned));
         if self.kind != QueueKind::Files {
@@ -205,35 +195,32 @@ impl MessageStore {
         Ok(names)
     }
 
-    /// The consume queues of a topic; none where the store has no usable ones.
+    /// The consume queues of a topic.
     pub fn queues(&self, topic: &str) -> Result<Vec<ConsumeQueue>> {
         if self.kind != QueueKind::Files || !is_directory_name(topic) {
             return Ok(Vec::new());
         }
         let queues = list_queues(&self.consume_queue_dir(), topic)?;
         if self.end < u64::MAX {
-            let mut shown = Vec::new();
+            let mut visible = Vec::new();
             for queue in queues {
                 if !self.is_later(&queue)? {
-                    shown.push(queue);
+                    visible.push(queue);
                 }
             }
-            return Ok(shown);
+            return Ok(visible);
         }
         Ok(queues)
     }
 
-    /// Whether the first message of a queue came later.
+    /// Whether the first message of a queue came after the snapshot.
     fn is_later(&self, queue: &ConsumeQueue) -> Result<bool> {
         let first = UnitReader::new(queue).unit(queue.first_offset())?.filter(Unit::is_message);
         Ok(first.is_some_and(|unit| unit.physical_offset as u64 >= self.end))
     }
 
-    /// Refuses to go on where a file of the log, of these queues, of the index, of the configuration or beside them is a symbolic link whose
-    /// target is not there, or a directory: what is written then would take its place.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for the first of them, [`Error::Io`].
+    /// Refuses to write to the store if a file of the log, of these queues, of the index, of the configuration or in the root is a dead link
+    /// or a directory: the new file would replace it.
     pub fn refuse_missing_files(&self, queues: &[ConsumeQueue]) -> Result<()> {
         let segments = iter::once(self.log.segments()).chain(queues.iter().map(ConsumeQueue::segments));
         let mut missing: Vec<PathBuf> =
@@ -254,7 +241,6 @@ impl MessageStore {
         })
     }
 
-    /// All consume queues.
     pub fn all_queues(&self) -> Result<Vec<ConsumeQueue>> {
         let mut queues = Vec::new();
         for topic in self.queue_topics()? {
@@ -263,24 +249,24 @@ impl MessageStore {
         Ok(queues)
     }
 
-    /// Up to where the consume queues surely list every record: behind it the log itself is read.
+    /// The offset up to which consume queues surely list every record. Behind it the log itself is read.
     ///
-    /// After a clean stop that is behind the last record that any queue lists. With `abort` it is the start of the
-    /// newest file that the checkpoint says was listed in full (`CommitLog.isMappedFileMatchedRecover`).
+    /// After a clean stop that is the end of the last listed record. With `abort` it is the start of the newest file that was fully listed
+    /// by the checkpoint (`CommitLog.isMappedFileMatchedRecover`).
     pub fn dispatched_to(&self) -> Result<u64> {
         if let Some(offset) = self.dispatched_to.get() {
             return Ok(*offset);
         }
         let offset = match self.kind {
             QueueKind::RocksDb | QueueKind::Missing => self.log.min_offset(),
-            QueueKind::Files if self.has_abort()? => self.checkpointed_offset()?,
+            QueueKind::Files if self.has_abort()? => self.offset_of_checkpoint()?,
             QueueKind::Files => self.last_listed_offset()?,
         };
         Ok(*self.dispatched_to.get_or_init(|| offset.min(self.end)))
     }
 
-    /// The end of the log that no consume queue lists; read once.
-    pub fn unlisted(&self) -> Result<Arc<Unlisted>> {
+    /// The end of the log that no consume queue lists; cached.
+    pub fn unlisted(&self) -> Result<Arc<UnlistedRecords>> {
         if let Some(unlisted) = self.unlisted.get() {
             return Ok(unlisted.clone());
         }
@@ -288,20 +274,20 @@ impl MessageStore {
             Err(fault @ Error::Corrupt { .. }) => (RemovedTopics::default(), Some(fault)),
             removed => (removed?, None),
         };
-        let unlisted = Unlisted::read(&self.log, self.dispatched_to()?, self.end, &removed)?;
-        // messages of topics that were removed would come back
+        let unlisted = UnlistedRecords::read(&self.log, self.dispatched_to()?, self.end, &removed)?;
+        // Messages of removed topics would come back.
         if let Some(fault) = fault.filter(|_| unlisted.topics().next().is_some()) {
             return Err(fault);
         }
         Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
     }
 
-    /// What queues have lost, from an offset of the log on, as far as somebody has asked.
-    pub(super) fn known_missing(&self) -> MutexGuard<'_, Option<(u64, Arc<Unlisted>)>> {
+    /// The cache of unlisted records, and the offset from which it is complete.
+    pub(super) fn known_missing(&self) -> MutexGuard<'_, Option<(u64, Arc<UnlistedRecords>)>> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The index files, oldest first; listed once.
+    /// The index files, oldest first; cached.
     pub fn index_files(&self) -> Result<Arc<Vec<IndexFile>>> {
         if let Some(files) = self.index_files.get() {
             return Ok(files.clone());
@@ -314,7 +300,7 @@ impl MessageStore {
         self.topics_config.get_or_init(|| ConfigFile::load(&self.root, TOPICS))
     }
 
-    /// What a person should know: a configuration read from its backup or kept in a database, files that do not belong here.
+    /// Notes for users: a configuration read from its backup or kept in a database, stray files.
     pub fn notes(&self) -> Vec<String> {
         let strays = self.log.segments().strays().iter();
         let strays =
@@ -325,16 +311,16 @@ impl MessageStore {
 
     fn last_listed_offset(&self) -> Result<u64> {
         let mut end = self.log.min_offset();
-        // one whose files are not all there vouches for nothing
+        // A queue with a missing file confirms nothing.
         for queue in self.all_queues()?.iter().filter(|queue| queue.segments().first_without_file().is_none()) {
             end = end.max(queue.max_physical_offset()?);
         }
-        // a stale unit may lead behind the log
+        // A stale unit may point behind the log.
         Ok(end.min(self.log.segments().end()))
     }
 
-    /// Where the last file of the log begins that begins with a record.
-    fn last_begun_file(&self) -> Result<u64> {
+    /// Start of the last log file that begins with a record.
+    fn last_file_with_record(&self) -> Result<u64> {
         for (index, file) in self.log.segments().files().iter().enumerate().rev() {
             if self.first_store_timestamp(index)?.is_some() {
                 return Ok(file.base);
@@ -343,8 +329,8 @@ impl MessageStore {
         Ok(self.log.min_offset())
     }
 
-    fn checkpointed_offset(&self) -> Result<u64> {
-        // less 3 seconds, and 0 without a checkpoint: then all of the log is read straight
+    fn offset_of_checkpoint(&self) -> Result<u64> {
+        // Minus 3 seconds, and 0 without a checkpoint: then the whole log is read.
         let listed_until = self.checkpoint()?.map_or(0, |c| c.min_timestamp());
         for (index, file) in self.log.segments().files().iter().enumerate().rev() {
             let first = self.first_store_timestamp(index)?;
@@ -355,7 +341,7 @@ impl MessageStore {
         Ok(self.log.min_offset())
     }
 
-    /// Store timestamp of the first record of a commit-log file, if one stands there.
+    /// Store timestamp of the record at the start of a log file, if there is one.
     pub fn first_store_timestamp(&self, index: usize) -> Result<Option<i64>> {
         let base = self.log.segments().files()[index].base;
         match self.log.record_at(base) {

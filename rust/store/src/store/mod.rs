@@ -1,5 +1,4 @@
-//! What RocketMQ calls a store: commit log, consume queues, index; appending to it, reading it meanwhile, recovering it, and
-//! what goes from it.
+//! A store in RocketMQ's sense: commit log, consume queues and index. Appends, concurrent reads, recovery, retention.
 pub mod append;
 pub mod blank_file;
 pub mod commit_log;

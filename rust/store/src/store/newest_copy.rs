@@ -1,58 +1,49 @@
-//! The directory of a broker's newest copy: a mirror that cannot go on with one begins another beside it.
+//! Finds the directory of a broker's newest copy: a mirror that cannot continue one starts another beside it.
 use crate::file::place;
 use crate::{Error, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The note in a mirror's copy.
 const NOTE: &str = "mirror.json";
 
-/// The newest copy of the broker that `directory` is named after: `DIR`, or the last one that was begun anew beside it, `DIR.2`.
-/// Another broker may be called `DIR.2`: the copy's note decides. Where another broker's copy took `DIR` that way, the first
-/// place that is free.
-///
-/// # Errors
-/// [`Error::Io`]; [`Error::Corrupt`] for a note that cannot be read.
+/// The newest copy of the broker that `directory` is named after: `DIR`, or the last restarted one beside it, as `DIR.2`. Since another
+/// broker may be called `DIR.2`, the note in the copy decides. If another broker's restarted copy occupies `DIR`, the first free name.
 pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
     let Some(name) = directory.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return Ok(directory.to_owned());
     };
     let mut newest = None;
     for number in numbers_beside(directory, &name)? {
-        // without a note it is a store that somebody else put there
-        if CopyNote::load(&numbered(directory, number))?.broker_name.is_none_or(|broker| broker == name) {
+        // Without a note it is not a mirror's copy.
+        if CopyNote::load(&with_number(directory, number))?.broker_name.is_none_or(|broker| broker == name) {
             newest = newest.max(Some(number));
         }
     }
     if let Some(number) = newest {
-        return Ok(numbered(directory, number));
+        return Ok(with_number(directory, number));
     }
     match CopyNote::load(directory)?.broker_name {
         Some(other) if is_number(name.strip_prefix(&format!("{other}.")).unwrap_or_default()) => {
             let mut number = 2;
-            while place::exists(&numbered(directory, number))? {
+            while place::exists(&with_number(directory, number))? {
                 number += 1;
             }
-            Ok(numbered(directory, number))
+            Ok(with_number(directory, number))
         }
         _ => Ok(directory.to_owned()),
     }
 }
 
-/// The note that a mirror leaves in its copy.
+/// The note of a mirror in its copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyNote {
-    /// The topics that it keeps; none where it keeps all.
+    /// The copied topics; empty for all.
     pub topics: Vec<String>,
-    /// The broker that it is a copy of.
     pub broker_name: Option<String>,
 }
 
 impl CopyNote {
-    /// The note in a directory; an empty one where there is none.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::Corrupt`] for one that cannot be read.
+    /// The note in a directory; an empty one if there is none.
     pub fn load(directory: &Path) -> Result<Self> {
         let path = directory.join(NOTE);
         let Some(text) = place::read(&path, u64::MAX)? else { return Ok(Self::default()) };
@@ -68,7 +59,7 @@ impl CopyNote {
     }
 }
 
-fn numbered(directory: &Path, number: u32) -> PathBuf {
+fn with_number(directory: &Path, number: u32) -> PathBuf {
     let mut name = directory.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{number}"));
     directory.with_file_name(name)
@@ -78,7 +69,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The numbers of directories called `NAME.NUMBER` beside one.
+/// The numbers of directories `NAME.NUMBER` beside `directory`.
 fn numbers_beside(directory: &Path, name: &str) -> Result<Vec<u32>> {
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let first = format!("{name}.");

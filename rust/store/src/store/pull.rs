@@ -1,5 +1,5 @@
-//! The rules of a pull: which units are looked at, where it ends, what it is called. Where units and records come from is
-//! another's business.
+//! The rules of a pull: which units it reads, where it ends, and its status. A [`PullSource`] provides units and records: files of a store,
+//! or a store that is being appended to.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`.
 use super::get_limits::GetLimits;
@@ -7,97 +7,88 @@ use super::get_status::GetMessageStatus;
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
 
-/// Units that a call looks at, at least: 16,000 bytes of them.
+/// Minimum number of units that a call may read: 16,000 bytes of them.
 const UNITS: usize = 16_000 / UNIT_SIZE;
 
-/// A queue and the log behind it, as one pull sees them.
+/// A queue and its log, during one pull.
 pub trait PullSource {
-    /// Min and max offset of the queue.
     fn bounds(&self) -> (i64, i64);
-    /// Units of a file of the queue, where there are files.
+    /// `None` if the queue has no files.
     fn units_per_file(&self) -> Option<i64>;
-    /// The unit at a queue offset, or `None` in a hole.
+    /// `None` in a hole.
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
-    /// Where to go on behind a hole at `offset`.
+    /// The offset at which to continue behind a hole at `offset`.
     fn behind_hole(&mut self, offset: i64) -> i64;
-    /// Whether a unit's tags code is asked for.
+    /// Whether the filter may match a unit's tags code.
     fn matches_code(&self, tags_code: i64) -> bool;
-    /// Whether the filter has cost as much as it may in one pull, which then ends with what it has.
+    /// Whether the filter has used up its budget, which ends the pull.
     fn is_spent(&self) -> bool {
         false
     }
-    /// Told of a unit that is none, or whose message is passed over with others of its file.
+    /// Called for an invalid unit, or one whose message is skipped with others of its file.
     fn skip(&mut self, _queue_offset: i64, _unit: Unit) {}
-    /// Takes the message of a unit along.
-    fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken>;
+    /// Adds the message of a unit to the result.
+    fn fetch(&mut self, queue_offset: i64, unit: Unit) -> Result<PullStop>;
 }
 
-/// What became of the message of a unit.
+/// The result of a stop at a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It was taken; bytes of its record.
+pub enum PullStop {
+    /// Its message is in the result; the length of its record.
     Record(usize),
-    /// What it holds is not asked for.
+    /// Its message does not match the filter.
     Unmatched,
-    /// It is not there, nor are those before this offset of the log, if there is one.
+    /// Its message is missing, and so are all before this offset of the log, if there is one.
     Gone(Option<i64>),
 }
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Pull {
-    /// At most so many messages.
     pub max_messages: usize,
-    /// Those of the broker.
     pub limits: GetLimits,
-    /// Where the log ends.
     pub log_end: u64,
 }
 
-/// What a pull gave.
+/// The result of a pull, besides the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pulled {
-    /// What became of it.
+pub struct PullResult {
     pub status: GetMessageStatus,
-    /// Where to go on.
     pub next_begin_offset: i64,
     pub min_offset: i64,
     pub max_offset: i64,
-    /// Messages that were taken.
     pub messages: usize,
-    /// Bytes of their records, in 32 bits as Java counts.
+    /// Bytes of the records, in 32 bits as Java counts.
     pub bytes: i32,
-    /// Whether the last message looked at is so far behind the log's end that a slave should be asked for the next.
+    /// Whether the last message read is so far behind the log's end that the next pull should go to a slave.
     pub suggest_pulling_from_slave: bool,
 }
 
 impl Pull {
-    /// Takes messages from `offset` on.
-    pub fn run(&self, source: &mut impl PullSource, offset: i64) -> Result<Pulled> {
+    /// Pulls messages from `offset` on.
+    pub fn run(&self, source: &mut impl PullSource, offset: i64) -> Result<PullResult> {
         let (min_offset, max_offset) = source.bounds();
-        let refused = refusal(source, offset)?;
         let mut run = Run::default();
-        let (status, next_begin_offset) = match refused {
-            Some(refused) => refused,
+        let (status, next_begin_offset) = match refuse(source, offset)? {
+            Some(refusal) => refusal,
             None => {
-                let next = run.look(self, source, offset)?;
+                let next = run.read(self, source, offset)?;
                 (run.status, next)
             }
         };
-        Ok(Pulled {
+        Ok(PullResult {
             status,
             next_begin_offset,
             min_offset,
             max_offset,
             messages: run.messages,
             bytes: run.bytes,
-            suggest_pulling_from_slave: run.looked_at.is_some_and(|at| self.limits.is_in_disk(at, self.log_end)),
+            suggest_pulling_from_slave: run.last_offset.is_some_and(|at| self.limits.is_in_disk(at, self.log_end)),
         })
     }
 }
 
-/// Why nothing is looked for at `offset`, and where to go on.
-fn refusal(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessageStatus, i64)>> {
+/// The status and the next offset, if there is nothing to read at `offset`.
+fn refuse(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessageStatus, i64)>> {
     use GetMessageStatus::{NoMessageInQueue, OffsetFoundNull, OffsetOverflowBadly, OffsetOverflowOne, OffsetTooSmall};
     let (min, max) = source.bounds();
     Ok(match offset {
@@ -110,36 +101,36 @@ fn refusal(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessa
     })
 }
 
-/// Where the next file of the log begins behind `physical_offset` (`CommitLog.rollNextFile`).
+/// Start of the next log file behind `physical_offset` (`CommitLog.rollNextFile`).
 pub fn behind_file(physical_offset: u64, file_size: u64) -> i64 {
     (physical_offset / file_size).saturating_add(1).saturating_mul(file_size).min(i64::MAX as u64) as i64
 }
 
-/// How far one pull is.
+/// The state of a pull.
 #[derive(Debug)]
 struct Run {
     status: GetMessageStatus,
     messages: usize,
     bytes: i32,
-    /// Physical offset that the last unit leads to.
-    looked_at: Option<i64>,
+    /// Physical offset in the last unit read.
+    last_offset: Option<i64>,
     skip_until: i64,
 }
 
 impl Default for Run {
     fn default() -> Self {
         let status = GetMessageStatus::NoMatchedMessage;
-        Self { status, messages: 0, bytes: 0, looked_at: None, skip_until: 0 }
+        Self { status, messages: 0, bytes: 0, last_offset: None, skip_until: 0 }
     }
 }
 
 impl Run {
-    /// Looks at units up to the end of their file, or a hole; returns where it ended.
+    /// Reads units up to the end of their file or a hole; returns the next offset.
     #[inline]
-    fn look(&mut self, pull: &Pull, source: &mut impl PullSource, offset: i64) -> Result<i64> {
-        // a pull ends with its file of the queue, as in Java: `next_begin_offset` goes on behind it
+    fn read(&mut self, pull: &Pull, source: &mut impl PullSource, offset: i64) -> Result<i64> {
+        // As in Java a pull ends with its queue file, and `next_begin_offset` is behind it.
         let file_end = source.units_per_file().map_or(i64::MAX, |units| (offset / units + 1).saturating_mul(units));
-        // `maxFilterMessageCount`: a filter that matches nothing must not read a whole queue in one pull
+        // `maxFilterMessageCount`: a filter that matches nothing must not read a whole queue in one pull.
         let most = offset.saturating_add(UNITS.max(pull.max_messages) as i64);
         let end = file_end.min(source.bounds().1).min(most);
         for at in offset..end {
@@ -147,15 +138,14 @@ impl Run {
                 return Ok(at);
             }
             let Some(unit) = source.unit(at)? else { return Ok(at) };
-            self.looked_at = Some(unit.physical_offset);
-            // its file of the log is gone: the others of that file are not looked for one by one
+            self.last_offset = Some(unit.physical_offset);
+            // Its log file is gone: the other messages of that file are not searched one by one.
             if unit.physical_offset < self.skip_until {
                 source.skip(at, unit);
                 continue;
             }
             let is_in_disk = pull.limits.is_in_disk(unit.physical_offset, pull.log_end);
-            let filled = (self.messages, self.bytes);
-            if pull.limits.is_full(filled, pull.max_messages, unit.size, is_in_disk) {
+            if pull.limits.is_full((self.messages, self.bytes), pull.max_messages, unit.size, is_in_disk) {
                 return Ok(at);
             }
             self.visit(source, at, unit)?;
@@ -176,15 +166,15 @@ impl Run {
             self.miss(GetMessageStatus::MessageWasRemoving);
             return Ok(());
         }
-        match source.take(queue_offset, unit)? {
-            Taken::Record(len) => {
+        match source.fetch(queue_offset, unit)? {
+            PullStop::Record(len) => {
                 self.status = GetMessageStatus::Found;
                 self.skip_until = 0;
                 self.messages += 1;
                 self.bytes = self.bytes.wrapping_add(len as i32);
             }
-            Taken::Unmatched => self.miss(GetMessageStatus::NoMatchedMessage),
-            Taken::Gone(until) => {
+            PullStop::Unmatched => self.miss(GetMessageStatus::NoMatchedMessage),
+            PullStop::Gone(until) => {
                 self.skip_until = until.unwrap_or(self.skip_until);
                 self.miss(GetMessageStatus::MessageWasRemoving);
             }
@@ -194,7 +184,7 @@ impl Run {
 
     #[inline]
     fn miss(&mut self, status: GetMessageStatus) {
-        // a pull that has found something says FOUND, whatever follows
+        // A pull that has found a message has the status FOUND, whatever follows.
         if self.messages == 0 {
             self.status = status;
         }
@@ -233,15 +223,15 @@ mod tests {
         fn is_spent(&self) -> bool {
             self.taken.len() >= self.budget
         }
-        fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
+        fn fetch(&mut self, queue_offset: i64, unit: Unit) -> Result<PullStop> {
             if unit.tags_code == 8 {
-                return Ok(Taken::Unmatched);
+                return Ok(PullStop::Unmatched);
             }
             if unit.physical_offset < self.gone_before {
-                return Ok(Taken::Gone(Some(self.gone_before)));
+                return Ok(PullStop::Gone(Some(self.gone_before)));
             }
             self.taken.push(queue_offset);
-            Ok(Taken::Record(unit.size as usize))
+            Ok(PullStop::Record(unit.size as usize))
         }
     }
 

@@ -1,7 +1,7 @@
-//! Messages by key and by id: the index where it reaches, the log where it does not.
+//! Finds messages by key and by id, in the index files and in the parts of the log that they do not cover.
 //!
-//! The log is taken in sections from its end to its start: a stretch that no index file covers is read record by record, a
-//! stretch that one covers is looked up. What is found is compared with the key itself, as hashes collide.
+//! Sections of the log are searched from its end to its start: one that an index file covers by a look-up, others record by record. Since
+//! hashes collide, each message is compared with the key itself.
 //!
 //! Source: `IndexService.buildIndex`, `queryOffset`; `DefaultMessageStore.queryMessage`; `MQAdminImpl.queryMessage`.
 use super::commit_log::{LostEnd, RecordReader};
@@ -21,30 +21,27 @@ use memchr::memmem::Finder;
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-/// Asked between reads; its error ends the search.
+/// Called between reads; an error ends the search.
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> Result<()>;
 
-/// What is looked for.
 #[derive(Clone, Debug)]
 pub struct KeyQuery<'a> {
-    /// Of one of these topics.
     pub topics: &'a [String],
     pub key: &'a str,
-    /// As `UNIQ_KEY` alone, or among `KEYS`, too.
+    /// Whether only `UNIQ_KEY` counts, and not `KEYS`.
     pub unique: bool,
-    /// At most so many, the newest.
+    /// The newest ones count.
     pub max_messages: usize,
-    /// Store timestamp, ms, from here on.
+    /// Least store timestamp, in milliseconds.
     pub begin: i64,
-    /// Store timestamp, ms, up to and with this.
+    /// Greatest store timestamp, in milliseconds.
     pub end: i64,
 }
 
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct QueryResult {
     /// Whole records by physical offset.
     pub records: BTreeMap<u64, Vec<u8>>,
-    /// What could not be read on the way.
     pub damage: DamageLog,
 }
 
@@ -66,15 +63,13 @@ fn has_key(message: &Message<'_>, key: &[u8], unique: bool) -> bool {
 }
 
 impl MessageStore {
-    /// Messages with a key, the newest.
-    ///
-    /// # Errors
-    /// [`crate::Error::Unknown`] where nothing is found and the topic is unknown, [`crate::Error::Io`], what `interrupt` returns.
-    pub fn query(&self, query: &KeyQuery<'_>, interrupt: Interrupt<'_>) -> Result<Found> {
-        // a damaged time may lie before all times
+    /// The newest messages with a key. [`crate::Error::Unknown`] if there are none and the store does not have the topic.
+    pub fn query(&self, query: &KeyQuery<'_>, interrupt: Interrupt<'_>) -> Result<QueryResult> {
+        // A damaged time may be negative.
         let begin = if query.begin > 0 { query.begin } else { i64::MIN };
         let query = &KeyQuery { begin, ..query.clone() };
-        let mut search = Search { store: self, query, hits: Found::default(), log: RecordReader::new(self.log()) };
+        let mut search =
+            Search { store: self, query, hits: QueryResult::default(), log: RecordReader::new(self.log()) };
         search.run(interrupt)?;
         if let ([topic], true) = (query.topics, search.hits.records.is_empty()) {
             self.check_topic(topic)?;
@@ -82,14 +77,13 @@ impl MessageStore {
         Ok(search.hits)
     }
 
-    /// The record that an id names: an offset message id, else the producer's, of `topic` or of any. Of several with one
-    /// id the first stored.
-    pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<Found> {
+    /// The record with an id: an offset message id, else a producer's, in `topic` or in any. Of several with that id the first stored.
+    pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<QueryResult> {
         let is_ours = |m: &Message<'_>| topic.is_none_or(|topic| topic.as_bytes() == m.topic());
-        let mut found = self.by_offset_id(id)?;
-        found.records.retain(|_, record| Message::decode(record).is_some_and(|m| is_ours(&m)));
-        if !found.records.is_empty() {
-            return Ok(found);
+        let mut result = self.by_offset_id(id)?;
+        result.records.retain(|_, record| Message::decode(record).is_some_and(|m| is_ours(&m)));
+        if !result.records.is_empty() {
+            return Ok(result);
         }
         let topics = match topic {
             Some(topic) => vec![topic.to_owned()],
@@ -97,47 +91,46 @@ impl MessageStore {
         };
         let query = KeyQuery { topics: &topics, key: id, unique: true, max_messages: 64, begin: 0, end: i64::MAX };
         let by_key = self.query(&query, interrupt)?;
-        found.damage.append(by_key.damage);
+        result.damage.append(by_key.damage);
         let time = |(_, record): &(u64, Vec<u8>)| Message::decode(record).map(|m| m.store_timestamp());
-        found.records.extend(by_key.records.into_iter().min_by_key(time));
-        Ok(found)
+        result.records.extend(by_key.records.into_iter().min_by_key(time));
+        Ok(result)
     }
 
-    /// The record at the offset of an offset message id, if it was stored by the host that the id names.
-    fn by_offset_id(&self, id: &str) -> Result<Found> {
-        let mut found = Found::default();
-        let Some(OffsetMessageId { host, physical_offset }) = OffsetMessageId::parse(id) else { return Ok(found) };
-        let Ok(offset) = u64::try_from(physical_offset) else { return Ok(found) };
-        // one that came later is not of this moment
+    /// The record at the offset in an offset message id, if the host in the id has stored it.
+    fn by_offset_id(&self, id: &str) -> Result<QueryResult> {
+        let mut result = QueryResult::default();
+        let Some(OffsetMessageId { host, physical_offset }) = OffsetMessageId::parse(id) else { return Ok(result) };
+        let Ok(offset) = u64::try_from(physical_offset) else { return Ok(result) };
+        // Behind the end of a snapshot.
         if offset >= self.end() {
-            found.damage.extend(self.lost_behind_end(offset)?);
-            return Ok(found);
+            result.damage.extend(self.lost_behind_end(offset)?);
+            return Ok(result);
         }
         match RecordReader::new(self.log()).try_record(offset)? {
             Ok(record) => {
                 let host_of = |record: &[u8]| Message::decode(record).and_then(|m| Host::decode(m.store_host()));
-                found.records.extend((host_of(&record) == Some(host)).then_some((offset, record)));
+                result.records.extend((host_of(&record) == Some(host)).then_some((offset, record)));
             }
-            Err(_) if offset >= self.unlisted()?.log_end() => found.damage.extend(self.lost_behind_end(offset)?),
-            // an id may name any place, which is no loss
-            Err(reason) if self.is_listed_at(offset)? => found.damage.extend(self.lost_at(offset, reason)?),
+            Err(_) if offset >= self.unlisted()?.log_end() => result.damage.extend(self.lost_behind_end(offset)?),
+            // An id may name any offset; only a listed one is a loss.
+            Err(reason) if self.is_listed_at(offset)? => result.damage.extend(self.damage_at(offset, reason)?),
             Err(_) => {}
         }
-        Ok(found)
+        Ok(result)
     }
 
-    /// The end of the log that is gone, for who asks for an offset in it.
+    /// Damage for an offset in the lost end of the log.
     pub(super) fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
-        self.look_at_end()?;
-        // what tells of the end knows of nothing behind
-        let lost = self.log().lost_end().flatten();
-        Ok(lost.map(|LostEnd { end, witness }| {
+        self.check_end()?;
+        // The offset may be behind the lost end: the length is 0 then.
+        let lost_end = self.log().lost_end().flatten();
+        Ok(lost_end.map(|LostEnd { end, witness }| {
             let reason = format!("expected the commit log to end at {end} or behind, as {witness} says");
             self.log().damage(offset, end.saturating_sub(offset), reason)
         }))
     }
 
-    /// Whether a queue lists a record at an offset of the log.
     fn is_listed_at(&self, offset: u64) -> Result<bool> {
         for queue in self.all_queues()? {
             let at = queue.lower_bound(offset, queue.max_offset()?)?;
@@ -149,25 +142,25 @@ impl MessageStore {
         Ok(false)
     }
 
-    /// Damage where no record can be read although one led there; none before the log's begin and behind its end.
-    fn lost_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
+    /// Damage for a listed record that cannot be read; none before the log's begin.
+    fn damage_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
         let log = self.log();
         let index = log.segments().find(offset);
         let end = self.unlisted()?.log_end();
-        // after a crash the index may lead behind the log's end
+        // After a crash the index may point behind the log's end.
         if offset >= end {
             return self.lost_behind_end(offset);
         }
         let is_within = offset >= log.min_offset();
-        let is_retained = index.is_some_and(|index| log.retained_from(index).is_some());
-        Ok((is_within && !is_retained).then(|| log.damage(offset, 0, reason)))
+        let is_removed = index.is_some_and(|index| log.retained_from(index).is_some());
+        Ok((is_within && !is_removed).then(|| log.damage(offset, 0, reason)))
     }
 }
 
 struct Search<'a> {
     store: &'a MessageStore,
     query: &'a KeyQuery<'a>,
-    hits: Found,
+    hits: QueryResult,
     log: RecordReader<'a>,
 }
 
@@ -179,7 +172,7 @@ impl Search<'_> {
             interrupt()?;
             let within = |offset: i64| u64::try_from(offset).unwrap_or(0).clamp(start, end);
             let (first, last) = (within(file.header.begin_phy_offset), within(file.header.end_phy_offset));
-            // behind an index file: what no file covers yet, or any more
+            // The section behind an index file is not covered by any.
             self.scan(last, end, interrupt)?;
             if self.is_full() {
                 return Ok(());
@@ -201,7 +194,7 @@ impl Search<'_> {
         let (store, query, hits, log) = (self.store, self.query, &mut self.hits, &mut self.log);
         let mut reader = match file.open() {
             Ok(Some(reader)) if file.header.end_timestamp >= query.begin => reader,
-            // Retention removed it: its messages are gone, too.
+            // Retention has removed it; its messages are gone, too.
             Err(error) if error.is_not_found() => return Ok(()),
             other => return other.map(|_| ()),
         };
@@ -210,14 +203,14 @@ impl Search<'_> {
                 let Some(offset) = u64::try_from(offset).ok().filter(|offset| *offset < store.end()) else {
                     return Ok(true);
                 };
-                // after a crash a message may be indexed twice
+                // After a crash a message may be indexed twice.
                 if let Entry::Vacant(place) = hits.records.entry(offset) {
                     match log.try_record(offset)? {
                         Ok(record) if Message::decode(&record).is_some_and(|m| query.matches(&m)) => {
                             place.insert(record);
                         }
                         Ok(_) => {}
-                        Err(reason) => hits.damage.extend(store.lost_at(offset, reason)?),
+                        Err(reason) => hits.damage.extend(store.damage_at(offset, reason)?),
                     }
                 }
                 Ok(hits.records.len() < query.max_messages)
@@ -229,7 +222,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Reads the records that start in `[from, end)`; of more than are asked for the last stay.
+    /// Searches the records that start in `[from, end)`; keeps the last ones if there are too many.
     fn scan(&mut self, from: u64, end: u64, interrupt: Interrupt<'_>) -> Result<()> {
         let room = self.query.max_messages.saturating_sub(self.hits.records.len());
         let finder = Finder::new(self.query.key.as_bytes());
@@ -241,12 +234,12 @@ impl Search<'_> {
             for record in block.records {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 let Some(message) = Message::new(bytes, record.layout) else { continue };
-                // a search for the bytes is cheaper than to parse all properties
+                // Searching for the bytes is cheaper than parsing all properties.
                 if finder.find(message.properties()).is_some() && self.query.matches(&message) {
                     newest.push_back((message.physical_offset() as u64, message.record().to_vec()));
                 }
             }
-            // a section is read forwards, but the newest are asked for
+            // A section is read forwards, but the newest messages count.
             newest.drain(..newest.len().saturating_sub(room));
         }
         self.hits.records.extend(newest);

@@ -1,5 +1,5 @@
-//! Where the queues ended when their store was closed or recovered, in the file `queue.ends`: one that has lost its files since then
-//! does not begin anew.
+//! The file `queue.ends`: the ends of the queues when their store was closed or recovered. A queue that has lost its files since then
+//! continues at that end instead of 0.
 //!
 //! The first line is the CRC-32 of the second one, in hex. That is JSON:
 //!
@@ -7,8 +7,7 @@
 //! {"at": 1795000000000, "logEnd": 81920, "queues": {"orders": {"0": 119}}}
 //! ```
 //!
-//! Nothing is said of what was appended later: units that cover the log from `logEnd` on tell that. RocketMQ has no such file and
-//! passes over it.
+//! For later messages, units that cover the log from `logEnd` on tell the ends. RocketMQ ignores the file.
 use super::message_store::MessageStore;
 use super::removed_topics::RemovedTopics;
 use crate::Result;
@@ -19,22 +18,21 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::path::Path;
 
-/// Stands in the store's directory.
 const FILE: &str = "queue.ends";
-/// More bytes than names of all queues of a broker need.
+/// More than the queues of any broker need.
 const MAX_LEN: u64 = 1 << 28;
 
-/// The queue offsets that come next, by topic and queue.
+/// The next queue offset of each queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueEnds {
-    /// Where the log ended then.
+    /// The end of the log at that time.
     pub log_end: u64,
-    /// When that was, in milliseconds since 1970.
+    /// That time, in milliseconds since 1970.
     pub at_ms: i64,
     queues: BTreeMap<String, BTreeMap<i32, i64>>,
 }
 
-/// A queue that ends at `end`, and gave the offsets before `next`.
+/// A queue that ends at `end` although it has assigned the offsets before `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortQueue<'a> {
     pub topic: &'a str,
@@ -51,17 +49,16 @@ impl Display for ShortQueue<'_> {
 }
 
 impl QueueEnds {
-    /// Of a log that ends at `log_end`.
     pub fn new(log_end: u64, at_ms: i64) -> Self {
         Self { log_end, at_ms, queues: BTreeMap::new() }
     }
 
-    /// Those of the store below `root`; nothing of all queues where the file is not there, or is damaged, as [`fault`](Self::fault) tells.
+    /// The ends in a store's file; none if there is no file, or a damaged one: see [`fault`](Self::fault).
     pub fn load(root: &Path) -> Result<Self> {
         Ok(Self::read(root)?.and_then(|ends| ends.ok()).unwrap_or_default())
     }
 
-    /// Why the file of the store below `root` tells nothing, though it is there.
+    /// The fault of a damaged file.
     pub fn fault(root: &Path) -> Result<Option<String>> {
         Ok(Self::read(root)?.and_then(|ends| ends.err()))
     }
@@ -74,7 +71,7 @@ impl QueueEnds {
                 Some(ends) => return Ok(Some(Ok(ends))),
                 None => format!("{}: its checksum does not fit", path.display()),
             },
-            // a link that leads nowhere, or a file of another kind
+            // A dead link, or something other than a file.
             Err(error @ crate::Error::Corrupt { .. }) => error.to_string(),
             Err(error) => return Err(error),
         };
@@ -85,13 +82,13 @@ impl QueueEnds {
         self.queues.entry(topic.to_owned()).or_default().insert(queue_id, next);
     }
 
-    /// Saves them in the store below `root`. They are on the disk when this returns.
+    /// Writes the file and flushes it.
     pub fn save(&self, root: &Path) -> Result<()> {
         replace(&root.join(FILE), &self.encode())?;
         disk::sync_directory(root)
     }
 
-    /// Forgets those of the store below `root`: its log is cut where somebody said.
+    /// Removes the file: the log is about to be cut.
     pub fn remove(root: &Path) -> Result<()> {
         if place::exists(&root.join(FILE))? {
             disk::remove_file(&root.join(FILE))?;
@@ -100,13 +97,13 @@ impl QueueEnds {
         Ok(())
     }
 
-    /// The queues, and the offset below which none of theirs is given, as far as the topics were not removed since.
+    /// The queues and their next offsets, without topics removed since then.
     pub fn iter<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
         let topics = self.queues.iter().filter(|(topic, _)| !removed.was_removed_after(topic, self.at_ms));
         topics.flat_map(|(topic, queues)| queues.iter().map(move |(queue_id, next)| (topic.as_str(), *queue_id, *next)))
     }
 
-    /// The queues that end before offsets which they gave, where `end_of` tells the end of each by topic and number.
+    /// The queues that end before offsets they have assigned; `end_of` gives the present end of a queue.
     pub fn short<'a>(
         &'a self,
         removed: &'a RemovedTopics,
@@ -118,15 +115,15 @@ impl QueueEnds {
         })
     }
 
-    /// Whether a queue of the store is shorter, or lacks a message that came later.
-    pub fn are_missed(store: &MessageStore) -> Result<bool> {
+    /// Whether a queue of the store is shorter, or lacks a later message.
+    pub fn find_shortage(store: &MessageStore) -> Result<bool> {
         let ends = Self::load(store.root())?;
         let removed = RemovedTopics::load(store.root())?;
-        let mut found: BTreeMap<(String, i32), i64> = BTreeMap::new();
+        let mut ends_now: BTreeMap<(String, i32), i64> = BTreeMap::new();
         for queue in store.all_queues()? {
-            found.insert((queue.topic().to_owned(), queue.queue_id()), queue.max_offset()?);
+            ends_now.insert((queue.topic().to_owned(), queue.queue_id()), queue.max_offset()?);
         }
-        let end_of = |topic: &str, queue_id| found.get(&(topic.to_owned(), queue_id)).copied().unwrap_or(0);
+        let end_of = |topic: &str, queue_id| ends_now.get(&(topic.to_owned(), queue_id)).copied().unwrap_or(0);
         let is_short = ends.short(&removed, end_of).next().is_some();
         Ok(is_short || store.misses_behind(ends.log_end)?)
     }
@@ -141,7 +138,7 @@ impl QueueEnds {
         format!("{:08x}\n{text}\n", crc32fast::hash(text.as_bytes())).into_bytes()
     }
 
-    /// `None` where that is not what was saved.
+    /// `None` for anything that was not written by `encode`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (crc, text) = text.strip_suffix('\n')?.split_once('\n')?;

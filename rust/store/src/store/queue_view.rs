@@ -1,13 +1,12 @@
-//! One queue as a reader sees it: the units on disk that surely lead to records, those that it has lost, and those of the
-//! unlisted end of the log, as recovery and re-put would leave them.
+//! One queue as recovery would leave it: the valid units on disk, those that it has lost, and those of the unlisted end of the log.
 //!
-//! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue whose messages are all gone keeps its offset),
+//! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue without messages keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
 use super::append::queue_writer::can_follow;
 use super::consume_queue::{ConsumeQueue, UnitReader};
 use super::message_store::MessageStore;
 use super::multi_dispatch::LMQ;
-use super::unlisted::Unlisted;
+use super::unlisted::UnlistedRecords;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
 use crate::{Error, Result};
@@ -16,18 +15,20 @@ use std::collections::BTreeMap;
 /// `{topic: {queue id: (min offset, max offset)}}`.
 pub type Topics = BTreeMap<String, BTreeMap<i32, (i64, i64)>>;
 
-/// Queue offsets, and where their messages are.
-type Listed = Vec<(i64, Unit)>;
+/// Queue offsets and their units.
+type Units = Vec<(i64, Unit)>;
 
-/// A queue of a topic; one that does not exist is an empty one, as in RocketMQ.
+/// A queue of a topic. One that does not exist is an empty one, as in RocketMQ.
 #[derive(Debug)]
 pub struct QueueView {
     topic: String,
     queue_id: i32,
     disk: Option<ConsumeQueue>,
     disk_end: i64,
-    tail: Listed,
-    astray: Listed,
+    /// Units that no file has.
+    tail: Units,
+    /// Units with offsets that cannot follow in the queue.
+    astray: Units,
     min_offset: i64,
     max_offset: i64,
 }
@@ -36,27 +37,28 @@ impl QueueView {
     fn new(
         store: &MessageStore,
         disk: Option<ConsumeQueue>,
-        (missing, tail): (&Unlisted, &Unlisted),
+        (missing, tail): (&UnlistedRecords, &UnlistedRecords),
         topic: &str,
         queue_id: i32,
     ) -> Result<Self> {
         let log_start = store.log().min_offset();
         let least = |units: &[(i64, Unit)]| units.iter().map(|(offset, _)| *offset).filter(|offset| *offset >= 0).min();
-        let (lost, unlisted) = (least(missing.units(topic, queue_id)), least(tail.units(topic, queue_id)));
-        let (mut written, mut disk_end, mut first) = (0, 0, None);
+        let (first_missing, first_unlisted) =
+            (least(missing.units(topic, queue_id)), least(tail.units(topic, queue_id)));
+        let (mut written_end, mut disk_end, mut first) = (0, 0, None);
         if let Some(queue) = &disk {
-            written = queue.max_offset()?;
-            // What lies behind was listed by a broker that crashed; the tail has what is really there.
-            disk_end = queue.listed_before(store.dispatched_to()?, written)?;
+            written_end = queue.max_offset()?;
+            // Units behind that were written by a broker that crashed; the tail has the records that really exist.
+            disk_end = queue.listed_before(store.dispatched_to()?, written_end)?;
             first = Some(queue.first_live(log_start, disk_end)?).filter(|offset| *offset < disk_end);
         }
-        // those of the log's end come later
+        // Those of the log's end come later.
         let units = missing.units(topic, queue_id).iter().chain(tail.units(topic, queue_id));
-        let (tail, astray) = split_by_follow(written, units);
+        let (tail, astray) = split_by_follow(written_end, units);
         let tail = in_order(tail);
         let max_offset = tail.last().map_or(disk_end, |(offset, _)| disk_end.max(offset.saturating_add(1)));
-        // a queue whose messages are all gone keeps its offset: the next message goes on there
-        let min_offset = lost.into_iter().chain(first.or(unlisted)).min().unwrap_or(max_offset);
+        // A queue without messages keeps its offset, so that the next message continues there.
+        let min_offset = first_missing.into_iter().chain(first.or(first_unlisted)).min().unwrap_or(max_offset);
         Ok(Self { topic: topic.to_owned(), queue_id, disk, disk_end, tail, astray, min_offset, max_offset })
     }
 
@@ -66,30 +68,29 @@ impl QueueView {
     pub fn queue_id(&self) -> i32 {
         self.queue_id
     }
-    /// Offset of the first unit whose record is still in the log; the max offset where there is none.
+    /// Offset of the first unit whose record is still in the log, or the max offset.
     pub fn min_offset(&self) -> i64 {
         self.min_offset
     }
-    /// Offset behind the last unit.
     pub fn max_offset(&self) -> i64 {
         self.max_offset
     }
-    /// The first offset from `from` on that is in none of its files, but in the log.
+    /// The first offset from `from` on that is in the log but in no file of the queue.
     pub fn next_unlisted(&self, from: i64) -> Option<i64> {
         let behind = self.tail.partition_point(|(offset, _)| *offset < from);
         self.tail.get(behind).map(|(offset, _)| *offset)
     }
 
-    /// Records of the log's end that say to be in the queue, at offsets that cannot be: no checksum guards these.
+    /// Units of records that have an impossible offset in the queue: no checksum covers offsets.
     pub fn astray(&self) -> &[(i64, Unit)] {
         &self.astray
     }
 
-    /// Words for a record that is not the one which the unit at an offset stands for.
-    pub fn other_than(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
+    /// The difference, in words, if a record is not the one of the unit at `queue_offset`.
+    pub fn find_mismatch(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
         let message = Message::decode(record)?;
         let (topic, queue_id) = (&self.topic, self.queue_id);
-        // a light queue lists records of other topics
+        // A light queue lists records of other topics.
         let ours = topic.starts_with(LMQ)
             || (message.topic() == topic.as_bytes()
                 && message.queue_id() == queue_id
@@ -106,29 +107,27 @@ impl QueueView {
         ))
     }
 
-    /// Its files, where it has some.
     pub fn disk(&self) -> Option<&ConsumeQueue> {
         self.disk.as_ref()
     }
-    /// Offset behind the last unit that is taken from its files.
+    /// Offset behind the last valid unit in the files.
     pub fn disk_end(&self) -> i64 {
         self.disk_end
     }
-    /// Units of a file, where there are files.
+    /// `None` if the queue has no files.
     pub fn units_per_file(&self) -> Option<i64> {
         let size = self.disk.as_ref()?.segments().file_size()?;
         Some((size / UNIT_SIZE as u64) as i64).filter(|units| *units > 0)
     }
 
-    /// A reader of its units.
     pub fn reader(&self) -> ViewReader<'_> {
         ViewReader { view: self, disk: self.disk.as_ref().map(UnitReader::new) }
     }
 
-    /// The first offset from `from` on that has a unit: what lies between is a hole.
+    /// The first offset from `from` on that has a unit; before it is a hole.
     pub fn next_offset(&self, from: i64) -> Option<i64> {
         let in_files = self.disk.as_ref().and_then(|queue| next_in_files(queue, from.max(0)));
-        // units behind `disk_end` are those of a crash
+        // Units behind `disk_end` are remains of a crash.
         in_files.filter(|offset| *offset < self.disk_end).into_iter().chain(self.next_unlisted(from)).min()
     }
 }
@@ -139,8 +138,8 @@ fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
     queue.segments().files().iter().find(|file| file.end() > at).map(|file| from.max((file.base / unit) as i64))
 }
 
-/// Those that recovery lists in a queue that ends at `next`, and the others.
-fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit)>) -> (Listed, Listed) {
+/// Separates the units that recovery lists in a queue that ends at `next` from the others.
+fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit)>) -> (Units, Units) {
     units.copied().partition(|(offset, _)| {
         let follows = can_follow(next, *offset);
         next = if follows { next.max(offset.saturating_add(1)) } else { next };
@@ -148,13 +147,12 @@ fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit
     })
 }
 
-/// By offset; of a topic that was deleted and made again the later generation wins, as it does in a broker.
-fn in_order(units: Listed) -> Listed {
+/// Sorts by offset. The later generation of a topic wins, as in a broker.
+fn in_order(units: Units) -> Units {
     let by_offset: BTreeMap<i64, Unit> = units.into_iter().collect();
     by_offset.into_iter().collect()
 }
 
-/// Reads units by queue offset.
 #[derive(Debug)]
 pub struct ViewReader<'a> {
     view: &'a QueueView,
@@ -162,7 +160,7 @@ pub struct ViewReader<'a> {
 }
 
 impl ViewReader<'_> {
-    /// The unit at a queue offset, or `None` in a hole and outside.
+    /// `None` in a hole and outside of the queue.
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         let tail = &self.view.tail;
         if let Ok(at) = tail.binary_search_by_key(&offset, |(offset, _)| *offset) {
@@ -176,7 +174,7 @@ impl ViewReader<'_> {
 }
 
 impl MessageStore {
-    /// Every queue that exists on disk, or of which the log has records that no queue lists, with its bounds.
+    /// The bounds of all queues that have files or unlisted records in the log.
     pub fn topics(&self) -> Result<Topics> {
         let (missing, tail) = (self.missing()?, self.unlisted()?);
         let mut topics = Topics::new();
@@ -201,7 +199,7 @@ impl MessageStore {
         Ok(topics)
     }
 
-    /// One queue; of a known topic any number is a queue, maybe an empty one.
+    /// One queue. Any id of an existing topic is a queue, maybe an empty one.
     pub fn queue_view(&self, topic: &str, queue_id: i32) -> Result<QueueView> {
         let mut queues = self.queues(topic)?;
         if queues.is_empty() {
@@ -213,13 +211,13 @@ impl MessageStore {
         QueueView::new(self, disk, (&missing, &*self.unlisted()?), topic, queue_id)
     }
 
-    /// Refuses a topic that neither a queue, nor `config/topics.json`, nor a record that no queue lists knows.
+    /// An error for a topic without a queue, a configuration, or an unlisted record.
     pub fn check_topic(&self, topic: &str) -> Result<()> {
         let mut names = self.topic_names()?;
         if names.iter().any(|name| name == topic) {
             return Ok(());
         }
-        // only now: that costs more than a look at names
+        // Only now, since this costs more than a comparison of names.
         for unlisted in [self.unlisted()?, self.missing()?] {
             names.extend(unlisted.topics().map(str::to_owned));
             if names.iter().any(|name| name == topic) {

@@ -1,15 +1,14 @@
-//! Topics that were removed, in `config/removedTopics.json`: their messages stay in the log until they are old, and nothing
-//! lists them again.
+//! Removed topics, in `config/removedTopics.json`. Their messages stay in the log until retention removes them, and are not listed again.
 //!
 //! ```json
 //! {"removedTopics": {"orders": {"at": 1795000000000, "before": 81920}}}
 //! ```
 //!
-//! A message of the topic counts as removed if it stands before that offset of the log and was stored by that time: where
-//! somebody removes the log and keeps `config/`, offsets begin anew, and the time tells the new messages from the old ones.
+//! A message of the topic counts as removed if it is before that offset of the log and was stored by that time. If somebody deletes
+//! the log but keeps `config/`, offsets begin at 0 again, and the time tells the new messages from the old ones.
 //!
-//! RocketMQ has no such file and passes over it. After a crash, or where they stand at the log's end, its broker lists the
-//! messages of a deleted topic once more (`CommitLog.recoverAbnormally`, `ReputMessageService`).
+//! RocketMQ ignores the file. Its broker lists messages of a deleted topic again after a crash, or if they are at the log's end
+//! (`CommitLog.recoverAbnormally`, `ReputMessageService`).
 use super::config_files::ConfigFile;
 use super::config_save;
 use crate::Result;
@@ -21,31 +20,28 @@ use std::path::Path;
 const FILE: &str = "removedTopics.json";
 const TABLE: &str = "removedTopics";
 
-/// When topics were removed, by name.
 #[derive(Clone, Debug, Default)]
 pub struct RemovedTopics {
     topics: HashMap<String, Removal>,
 }
 
-/// When a topic was removed.
+/// Messages at or behind `before`, or stored later than `at_ms`, came after the removal.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
-    /// Messages that stand from here on came later: the log's end at that time.
+    /// The end of the log at that time.
     pub before: u64,
-    /// So did those that were stored later, in milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub at_ms: i64,
 }
 
 impl RemovedTopics {
-    /// Those of the store below `root`.
     pub fn load(root: &Path) -> Result<Self> {
         let entry = |name: &str, value: &Value| Some((name.to_owned(), Removal::from_json(value)?));
-        let topics = ConfigFile::load(root, FILE).required_entries(TABLE, entry)?;
+        let topics = ConfigFile::load(root, FILE).parse_entries(TABLE, entry)?;
         Ok(Self { topics: topics.into_iter().collect() })
     }
 
-    /// Adds topics to those of the store below `root`, which begins at `log_begin`; what stands before is forgotten. It is on the
-    /// disk when this returns.
+    /// Adds topics to the file and flushes it. Drops removals before `log_begin`.
     pub fn add<'a>(
         root: &Path,
         names: impl IntoIterator<Item = &'a str>,
@@ -53,35 +49,32 @@ impl RemovedTopics {
         log_begin: u64,
     ) -> Result<()> {
         let mut all = Self::load(root)?;
-        // retention has removed their messages: nobody can list them again
+        // Retention has removed their messages, so nobody can list them again.
         all.topics.retain(|_, removal| removal.before > log_begin);
         for name in names {
-            // what was removed before stays so
-            let known = all.topics.get(name).copied().filter(|known| known.before > removal.before);
-            all.topics.insert(name.to_owned(), known.unwrap_or(removal));
+            // Messages removed earlier stay removed.
+            let later = all.topics.get(name).copied().filter(|other| other.before > removal.before);
+            all.topics.insert(name.to_owned(), later.unwrap_or(removal));
         }
         let mut entries: Vec<_> = all.topics.into_iter().map(|(name, removal)| (name, removal.to_json())).collect();
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         config_save::save(root, FILE, json!({ TABLE: Map::from_iter(entries) }))
     }
 
-    /// Whether a message is of a topic that was removed after it was stored.
+    /// Whether a message belongs to a topic that was removed after it was stored.
     pub fn has(&self, topic: &str, message: &Message<'_>) -> bool {
-        // most stores have none
+        // Most stores have none.
         !self.topics.is_empty()
             && self.topics.get(topic).is_some_and(|removal| {
                 (message.physical_offset() as u64) < removal.before && message.store_timestamp() <= removal.at_ms
             })
     }
-}
 
-impl RemovedTopics {
-    /// Behind this offset of the log no message of a topic was removed with it; 0 of a topic that never was.
+    /// The offset of the log behind which all messages of a topic are present; 0 for a topic never removed.
     pub fn end_of(&self, topic: &str) -> u64 {
         self.topics.get(topic).map_or(0, |removal| removal.before)
     }
 
-    /// Whether a topic was removed after a time, in milliseconds since 1970.
     pub fn was_removed_after(&self, topic: &str, at_ms: i64) -> bool {
         self.topics.get(topic).is_some_and(|removal| removal.at_ms > at_ms)
     }

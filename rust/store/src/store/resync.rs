@@ -1,30 +1,29 @@
-//! Finding the next sound record behind damage: by magic, lengths, and the offset that each record carries.
-use super::commit_log::{CommitLog, sound};
+//! Finds the next sound record behind damage, by its magic, its lengths, and the offset in it.
+use super::commit_log::{CommitLog, find_fault};
 use crate::Result;
 use crate::file::Segment;
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
 use memchr::memchr2_iter;
 
-/// Bytes of the first window: the next record is near as a rule. Windows double up to the last size.
+/// Length of the first window, since the next record is usually near. Windows double up to `STEP`.
 const FIRST_STEP: usize = 8 << 10;
 const STEP: usize = 1 << 20;
-/// A magic stands four bytes behind the start of its record: windows overlap by both.
+/// Windows overlap by the magic and the four bytes of its record before it.
 const OVERLAP: usize = 8;
-/// Bytes that tell the lengths of any record but those of topic and properties.
+/// Bytes of a record that hold its lengths, except those of topic and properties.
 const HEAD_LEN: usize = 128;
 
-/// Where reading can go on in a segment behind damage.
+/// The result of a search behind damage.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resync {
-    /// A sound record or blank starts at this position of the file.
+    /// Position of a sound record or blank in the file.
     At(u64),
-    /// Records of another place follow, up to the blank that ends the file, and nothing else: the blank is of that place, too.
+    /// Only records with offsets of another file follow, and a blank at the end, which belongs to that file, too.
     OtherFile,
-    /// Nothing sound follows; the last byte that is not zero ends at this position.
+    /// No sound record follows; the end of the last byte that is not zero.
     Nowhere(u64),
 }
 
-/// Searches the file at `index` from position `from`.
 pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -> Result<Resync> {
     let file = &log.segments().files()[index];
     let (mut written, mut other_places) = (from, OtherPlaces::default());
@@ -32,10 +31,10 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let mut step = FIRST_STEP;
     let end = segment.end_of_data(from, file.len);
     while at < end {
-        // holes of a sparse file cannot hold a record
+        // Holes of a sparse file cannot hold a record.
         at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);
-        let left = file.len.saturating_sub(at);
-        let window = segment.window(at, left.min((step + OVERLAP) as u64) as usize)?.to_vec();
+        let rest = file.len.saturating_sub(at);
+        let window = segment.window(at, rest.min((step + OVERLAP) as u64) as usize)?.to_vec();
         if window.is_empty() {
             break;
         }
@@ -49,7 +48,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
             }
         }
         if let Some(last) = window.iter().rposition(|b| *b != 0) {
-            // damage ends with the last byte that is not zero: behind it nothing was written
+            // Damage ends with the last byte that is not zero: behind it nothing was written.
             written = written.max(at + last as u64 + 1);
         }
         at += step as u64;
@@ -58,7 +57,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     Ok(Resync::Nowhere(written))
 }
 
-/// Positions whose next four bytes but four look like a magic code.
+/// Positions four bytes before something like a magic code.
 fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     let (message, blank) = (MAGIC_V1.to_be_bytes(), BLANK_MAGIC.to_be_bytes());
     memchr2_iter(message[0], blank[0], window).filter_map(move |i| {
@@ -67,19 +66,16 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a sound record, or the blank that ends the file, starts at position `at`. `len` is the file's length when it was
-/// listed; bytes behind it are not read, as a walk does not read them either.
+/// Whether a sound record, or the blank at the end of the file, starts at position `at`. `len` is the listed length of the file; like a
+/// walk it does not read bytes behind it.
 pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
     Ok(matches!(Start::read(segment, at, base, len)?, Start::Record | Start::Blank))
 }
 
-/// A position of a file, by the thing that starts there.
 enum Start {
-    /// A sound record of this place.
     Record,
-    /// The blank that ends the file.
     Blank,
-    /// A record that says another place, and ends at this position.
+    /// A record with another offset in it, and the position of its end.
     OtherPlace(u64),
     None,
 }
@@ -91,7 +87,7 @@ impl Start {
         let is_here = is_at(&bytes, base + at);
         let is_within = |size: usize| at + size as u64 <= len;
         let mut item = Layout::decode(&bytes);
-        // The offset is looked at before the rest is read: among garbage hardly one is right.
+        // Checks the offset before reading the rest: garbage hardly ever has the right one.
         if let Ok(Item::Partial(needed)) = item
             && is_here
             && is_within(needed)
@@ -103,14 +99,14 @@ impl Start {
         Ok(match item {
             Ok(Item::Blank(size)) if at + size as u64 == len => Self::Blank,
             Ok(Item::Message(layout)) if !is_here => Self::OtherPlace(at + u64::from(layout.total)),
-            Ok(Item::Message(layout)) if sound(&bytes, layout, base + at, true).is_none() => Self::Record,
+            Ok(Item::Message(layout)) if find_fault(&bytes, layout, base + at, true).is_none() => Self::Record,
             Ok(Item::Partial(needed)) if !is_here && is_within(needed) => Self::OtherPlace(at + needed as u64),
             _ => Self::None,
         })
     }
 }
 
-/// Records of another place that were met behind damage.
+/// Records with other offsets behind damage.
 #[derive(Default)]
 struct OtherPlaces {
     first: Option<(u64, u64)>,
@@ -123,7 +119,7 @@ impl OtherPlaces {
         self.count += 1;
     }
 
-    /// Whether they stand before a blank; not where one flipped bit in the last record of a file has changed its place.
+    /// Whether they come before a blank, and are not just the last record of the file with one flipped bit in its offset.
     fn lead_to(&self, blank: u64, damaged: u64) -> bool {
         self.count > 1 || self.first.is_some_and(|first| first != (damaged, blank))
     }
@@ -133,7 +129,7 @@ fn is_at(head: &[u8], offset: u64) -> bool {
     head.get(28..36).is_some_and(|stored| stored == offset.to_be_bytes())
 }
 
-/// Offset of the first sound record of the file at `index` that starts at `wanted` or behind.
+/// Offset of the first sound record in file `index` at or behind `target`.
 pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Option<u64>> {
     let base = log.segments().files()[index].base;
     let mut segment = log.open(index)?;

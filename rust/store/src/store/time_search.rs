@@ -1,4 +1,4 @@
-//! The queue offset for a point in time, by the rule of 5.x and by that of 4.9.
+//! Finds the queue offset for a time, by the rule of 5.x or of 4.9.
 //!
 //! Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` and
 //! `MappedFileQueue.getMappedFileByTime` (4.9.4).
@@ -17,18 +17,17 @@ use std::time::UNIX_EPOCH;
 
 const UNIT: i64 = UNIT_SIZE as i64;
 
-/// Whose answer is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeRule {
-    /// The first message not before the time; the max offset where there is none.
+    /// The first message not before the time, or the max offset.
     #[default]
     V5,
-    /// The message nearest to the time, within the file that its modification time points at.
+    /// The message nearest to the time, in the file chosen by modification time.
     V4,
 }
 
 impl MessageStore {
-    /// The offset in a queue for a store time in milliseconds. Store times are taken to rise.
+    /// The offset in a queue for a store time in milliseconds. Assumes that store times rise.
     pub fn offset_for_time(&self, topic: &str, queue_id: i32, when: i64, rule: TimeRule) -> Result<i64> {
         let view = self.queue_view(topic, queue_id)?;
         let units = view.reader();
@@ -38,19 +37,17 @@ impl MessageStore {
             TimeRule::V4 => nearest(&mut search, when, self.log().min_offset() as i64),
         }
     }
-}
 
-impl MessageStore {
-    /// Store time in milliseconds of the first message of a queue that is still there and can be read; `None` without one.
+    /// Store time in milliseconds of the first readable message of a queue.
     pub fn earliest_in_queue(&self, topic: &str, queue_id: i32) -> Result<Option<i64>> {
         let view = self.queue_view(topic, queue_id)?;
         let mut search = Search { view: &view, units: view.reader(), log: RecordReader::new(self.log()) };
         Ok(search.readable(view.min_offset(), view.max_offset())?.map(|(_, time)| time))
     }
 
-    /// Store time in milliseconds of the first message of a topic, or of the whole log, that is still there and can be read.
+    /// Store time in milliseconds of the first readable message of a topic, or of the whole log.
     ///
-    /// 4.9.4 finds none in the log unless 8 MiB stand behind it (`DefaultMessageStore.getEarliestMessageTime`); 5.x does.
+    /// 4.9.4 finds none in a log of less than 8 MiB (`DefaultMessageStore.getEarliestMessageTime`); 5.x does.
     pub fn earliest_time(&self, topic: Option<&str>) -> Result<Option<i64>> {
         let Some(topic) = topic else { return self.earliest_in_log() };
         self.check_topic(topic)?;
@@ -72,8 +69,8 @@ impl MessageStore {
         Ok(message.map(|message| message.store_timestamp()))
     }
 
-    /// Whether a broker would take the message at a queue offset to be on the disk alone, far behind the log's end; `false` where
-    /// there is none (`DefaultMessageStore.checkInDiskByConsumeOffset`).
+    /// Whether a broker assumes that the message at a queue offset, far behind the log's end, is only on the disk; `false` without a message
+    /// (`DefaultMessageStore.checkInDiskByConsumeOffset`).
     pub fn check_in_disk(&self, topic: &str, queue_id: i32, offset: i64, limits: &GetLimits) -> Result<bool> {
         let view = self.queue_view(topic, queue_id)?;
         if !(view.min_offset()..view.max_offset()).contains(&offset) {
@@ -91,15 +88,14 @@ struct Search<'a> {
     log: RecordReader<'a>,
 }
 
-/// A queue whose messages are searched by store time.
+/// A queue that can be searched by store time.
 pub trait TimedQueue {
-    /// Min and max offset.
     fn bounds(&self) -> (i64, i64);
-    /// The unit at a queue offset, or `None` in a hole.
+    /// `None` in a hole.
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
-    /// Store time of a unit's message in milliseconds; `None` where it cannot be read (`CommitLog.pickupStoreTimestamp`).
+    /// Store time of a unit's message in milliseconds; `None` if it cannot be read (`CommitLog.pickupStoreTimestamp`).
     fn store_time(&mut self, unit: Unit) -> Result<Option<i64>>;
-    /// Offsets of the file that a time points at, as [`file_by_time`] finds it.
+    /// Offsets in the file for a time: see [`file_by_time`].
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>>;
 }
 
@@ -120,7 +116,7 @@ impl TimedQueue for Search<'_> {
         Ok(record.and_then(|record| Message::decode(&record).map(|m| m.store_timestamp())))
     }
 
-    /// Units that no file holds yet count as one more file, written to just now.
+    /// Units without a file count as one more file, written just now.
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
         let files = self.view.disk().map_or(&[][..], |queue| queue.segments().files());
         let unlisted = |end| self.view.next_offset(end).map(|first| (first, self.view.max_offset()));
@@ -129,7 +125,7 @@ impl TimedQueue for Search<'_> {
 }
 
 impl Search<'_> {
-    /// A message that cannot be read may be the one: its offset is given, and who reads there hears of it.
+    /// An unreadable message may be the one: returns its offset, and reading there reports the damage.
     fn first_not_before(&mut self, when: i64) -> Result<i64> {
         let (mut low, mut high) = (self.view.min_offset(), self.view.max_offset());
         while low < high {
@@ -149,14 +145,14 @@ impl Search<'_> {
         Ok(end)
     }
 
-    /// The first message in `[from, end)` that can be read, with its store time.
+    /// Offset and store time of the first readable message in `[from, end)`.
     fn readable(&mut self, from: i64, end: i64) -> Result<Option<(i64, i64)>> {
         let mut at = from;
         while let Some(offset) = self.view.next_offset(at).filter(|offset| *offset < end) {
             if let Some(unit) = self.units.unit(offset)?.filter(Unit::is_message)
                 && let Ok(record) = self.log.try_record(unit.physical_offset as u64)?
-                // a damaged unit may lead to any message
-                && self.view.other_than(&record, offset, unit.size).is_none()
+                // A damaged unit may point to any message.
+                && self.view.find_mismatch(&record, offset, unit.size).is_none()
                 && let Some(message) = Message::decode(&record)
             {
                 return Ok(Some((offset, message.store_timestamp())));
@@ -167,20 +163,20 @@ impl Search<'_> {
     }
 }
 
-/// Java's search, its oddities included: where nothing is found, the unit before the file; 0 at damage.
+/// Java's search with its oddities: without a result the unit before the file, and 0 at damage.
 pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result<i64> {
     let Some((first, end)) = queue.file_by_time(when)? else { return Ok(0) };
     let (min_offset, max_offset) = queue.bounds();
     let mut low = first.max(min_offset);
     let mut high = max_offset.min(end) - 1;
-    let (mut left, mut right) = (None, None);
-    let mut left_time = None;
+    let (mut before, mut after) = (None, None);
+    let mut time_before = None;
     while low <= high {
         let middle = first + (low - first + high - first) / 2;
         let Some(unit) = queue.unit(middle)? else { return Ok(0) };
-        // retention has removed its record: no time can be read there
+        // Retention has removed its record, so there is no time to read.
         if unit.physical_offset < log_start {
-            (left, low) = (Some(middle), middle + 1);
+            (before, low) = (Some(middle), middle + 1);
             continue;
         }
         let Some(time) = queue.store_time(unit)? else { return Ok(0) };
@@ -188,23 +184,22 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
             return Ok(middle);
         }
         if time > when {
-            (right, high) = (Some((middle, time)), middle - 1);
+            (after, high) = (Some((middle, time)), middle - 1);
         } else {
-            (left, left_time, low) = (Some(middle), Some(time), middle + 1);
+            (before, time_before, low) = (Some(middle), Some(time), middle + 1);
         }
     }
-    // Java starts with -1 as the place of nothing, and divides it by 20 like the others
+    // Java starts with the byte position -1, and divides it by 20 like the others.
     let nothing = (first * UNIT - 1).max(0) / UNIT;
-    Ok(match (left_time, right) {
-        (None, right) => right.map_or(nothing, |(offset, _)| offset),
-        (Some(_), None) => left.unwrap_or(nothing),
+    Ok(match (time_before, after) {
+        (None, after) => after.map_or(nothing, |(offset, _)| offset),
+        (Some(_), None) => before.unwrap_or(nothing),
         (Some(earlier), Some((offset, later))) if when.abs_diff(earlier) > later.abs_diff(when) => offset,
-        _ => left.unwrap_or(nothing),
+        _ => before.unwrap_or(nothing),
     })
 }
 
-/// Offsets of the first file that was written to at `when` or later, else of what `unlisted` knows behind the files, else of the
-/// last file.
+/// Offsets in the first file written at `when` or later, else in `unlisted` behind the files, else in the last file.
 pub fn file_by_time(
     files: &[SegmentFile],
     when: i64,
@@ -213,16 +208,16 @@ pub fn file_by_time(
     let mut last = None;
     for file in files {
         last = Some((file.base as i64 / UNIT, file.end() as i64 / UNIT));
-        // by modification time, as 4.9: copy a store with its times
-        if modified(&file.path)? >= when {
+        // By modification time, as 4.9 does: copies of a store must keep their times.
+        if modification_time(&file.path)? >= when {
             return Ok(last);
         }
     }
     Ok(unlisted(last.map_or(0, |(_, end)| end)).or(last))
 }
 
-/// Milliseconds since 1970; 0 for a file that retention removed since it was listed.
-fn modified(path: &Path) -> Result<i64> {
+/// Milliseconds since 1970; 0 for a file that retention has removed since the listing.
+fn modification_time(path: &Path) -> Result<i64> {
     let Some(meta) = Place::metadata(path)? else { return Ok(0) };
     let time = meta.modified().map_err(|e| Error::io(path, e))?;
     Ok(time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64))

@@ -1,12 +1,12 @@
-//! Records that no consume queue lists: those of the log's end, which none lists yet, and those that a queue has lost. They are
-//! listed in memory, as a broker's re-put would list them on disk.
+//! Records without a consume-queue unit: those at the log's end that are not dispatched yet, and those that a queue has lost. They are
+//! listed here in memory, as a broker would list them on disk.
 //!
 //! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
 use super::commit_log::CommitLog;
 use super::damage::DamageLog;
 use super::delay_levels::DelayLevels;
 use super::log_walk::LogWalk;
-use super::multi_dispatch::listed_in;
+use super::multi_dispatch::extra_queues;
 use super::removed_topics::RemovedTopics;
 use crate::Result;
 use crate::format::consume_queue::Unit;
@@ -16,16 +16,15 @@ use crate::format::tag::tags_code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Units of the records that no consume queue lists.
 #[derive(Clone, Debug, Default)]
-pub struct Unlisted {
+pub struct UnlistedRecords {
     queues: BTreeMap<String, BTreeMap<i32, Vec<(i64, Unit)>>>,
     log_end: u64,
     damage: DamageLog,
 }
 
-impl Unlisted {
-    /// Lists the records of `log` that start in `[dispatched_to, end)`, but for those of topics that were `removed` since.
+impl UnlistedRecords {
+    /// Lists the records that start in `[dispatched_to, end)` of the log, without those of topics `removed` since.
     pub fn read(log: &Arc<CommitLog>, dispatched_to: u64, end: u64, removed: &RemovedTopics) -> Result<Self> {
         let mut unlisted = Self { log_end: dispatched_to, ..Self::default() };
         let mut walk = LogWalk::new(log.clone(), dispatched_to, end, 0);
@@ -45,35 +44,31 @@ impl Unlisted {
         Ok(unlisted)
     }
 
-    /// Topics that have records in it.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         self.queues.keys().map(String::as_str)
     }
 
-    /// Its queues of one topic.
     pub fn queue_ids(&self, topic: &str) -> impl Iterator<Item = i32> {
         self.queues.get(topic).into_iter().flat_map(|queues| queues.keys().copied())
     }
 
-    /// Queue offsets and units of one queue, in the order of the log.
+    /// Queue offsets and units, in the order of the log.
     pub fn units(&self, topic: &str, queue_id: i32) -> &[(i64, Unit)] {
         self.queues.get(topic).and_then(|queues| queues.get(&queue_id)).map_or(&[], Vec::as_slice)
     }
 
-    /// Offset behind the last sound record of the log.
+    /// End of the last sound record in the log.
     pub fn log_end(&self) -> u64 {
         self.log_end
     }
 
-    /// What was damaged in it.
     pub fn damage(&self) -> &DamageLog {
         &self.damage
     }
 
-    /// Where the records of some queues of a topic begin and end in the log, and what was damaged there; `None` where there is
-    /// nothing of that.
-    pub fn stretch(&self, topic: &str, is_wanted: impl Fn(i32) -> bool) -> Option<(u64, u64)> {
-        let queues = self.queues.get(topic).into_iter().flatten().filter(|(id, _)| is_wanted(**id));
+    /// The range of the log that holds the records of the selected queues and all damage; `None` without any.
+    pub fn stretch(&self, topic: &str, select: impl Fn(i32) -> bool) -> Option<(u64, u64)> {
+        let queues = self.queues.get(topic).into_iter().flatten().filter(|(id, _)| select(**id));
         let units =
             queues.flat_map(|(_, units)| units).map(|(_, unit)| (unit.physical_offset as u64, unit.size as u64));
         let damage = self.damage.entries().iter().map(|damage| (damage.offset, damage.length));
@@ -86,21 +81,20 @@ impl Unlisted {
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: message.layout().total as i32,
-            // only the broker that wrote it knows other levels: the store does not tell
+            // The store does not tell the levels of the broker that wrote it.
             tags_code: code_of(message, &topic, &DelayLevels::default()),
         };
         self.add(&topic, message.queue_id(), message.queue_offset(), unit);
-        for (name, queue_id, offset) in listed_in(message) {
+        for (name, queue_id, offset) in extra_queues(message) {
             self.add(name, queue_id, offset, unit);
         }
     }
 
-    /// Notes what was damaged among the records.
     pub(super) fn note(&mut self, damage: DamageLog) {
         self.damage.append(damage);
     }
 
-    /// Adds those that stand behind.
+    /// Adds records from further behind.
     pub(super) fn append(&mut self, behind: &Self) {
         for (topic, queues) in &behind.queues {
             for (queue_id, units) in queues {
@@ -119,26 +113,24 @@ impl Unlisted {
     }
 }
 
-/// The tags code that dispatch gives a record: the tag's hash, or in the delay topic the time to deliver at.
-///
-/// Source: `CommitLog.checkMessageAndReturnSize`.
+/// The tags code of a record: the tag's hash, or in the delay topic the time of delivery (`CommitLog.checkMessageAndReturnSize`).
 pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 {
-    code_of_named(&KnownProperties::of(message.properties()), message.store_timestamp(), topic, levels)
+    code_of_properties(&KnownProperties::of(message.properties()), message.store_timestamp(), topic, levels)
 }
 
-/// As [`code_of`], for a record whose properties were looked at.
+/// [`code_of`] for parsed properties.
 #[inline]
-pub fn code_of_named(named: &KnownProperties<'_>, store_timestamp: i64, topic: &str, levels: &DelayLevels) -> i64 {
+pub fn code_of_properties(known: &KnownProperties<'_>, store_timestamp: i64, topic: &str, levels: &DelayLevels) -> i64 {
     let text = |value: Option<_>| value.map(String::from_utf8_lossy);
     if topic == DELAY_TOPIC {
-        let level = text(named.delay).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
+        let level = text(known.delay).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
         if level > 0 {
-            // no checksum guards the time
+            // Wrapping: no checksum covers the time.
             return store_timestamp.wrapping_add(levels.millis(level));
         }
     }
-    tags_code(text(named.tags).as_deref())
+    tags_code(text(known.tags).as_deref())
 }
 
-/// The topic of messages that wait (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
+/// The topic of delayed messages (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
 pub const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";

@@ -3,7 +3,7 @@ use rmqfast_store::Error;
 use rmqfast_store::export::{ExportReport, export};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::format::consume_queue::Unit;
-use rmqfast_store::scan::{Listed, OffsetBound, ScanRequest};
+use rmqfast_store::scan::{OffsetBound, QueueCounts, ScanRequest};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_store::store::consume_queue::UnitReader;
 use rmqfast_store::store::{MessageStore, OpenOptions};
@@ -129,8 +129,8 @@ fn messages_that_are_left_out_have_units_that_lead_nowhere() {
             _ => assert_eq!(unit, Unit::left_out(0)),
         }
     }
-    let listed = Listed::of(&copy, &ScanRequest { topic: Some("T".into()), ..ScanRequest::default() }, u64::MAX);
-    let expected = Listed { messages: 20, min_offset: Some(1), max_offset: Some(58) };
+    let listed = QueueCounts::of(&copy, &ScanRequest { topic: Some("T".into()), ..ScanRequest::default() }, u64::MAX);
+    let expected = QueueCounts { messages: 20, min_offset: Some(1), max_offset: Some(58) };
     assert_eq!(listed.expect("read"), Some(expected));
     let bounds = [12, 13, 14].map(|end| {
         let request = ScanRequest {
@@ -139,13 +139,13 @@ fn messages_that_are_left_out_have_units_that_lead_nowhere() {
             end_offset: Some(OffsetBound::Every(end)),
             ..ScanRequest::default()
         };
-        let listed = Listed::of(&copy, &request, u64::MAX).expect("read").expect("told by the queues");
+        let listed = QueueCounts::of(&copy, &request, u64::MAX).expect("read").expect("told by the queues");
         (listed.messages, listed.min_offset, listed.max_offset)
     });
     assert_eq!(bounds, [(2, Some(7), Some(10)), (2, Some(7), Some(10)), (3, Some(7), Some(13))]);
     // what is put there later goes on behind
     let appender = Appender::open(&out, sizes()).expect("opened");
-    assert!(appender.recovered().is_none());
+    assert!(appender.recovery().is_none());
     let message = OwnedMessage { topic: "T".into(), body: b"more".to_vec(), ..OwnedMessage::default() };
     let last = appender.append(&Messages::new(vec![message]), None, 0).expect("appended").last;
     assert_eq!(last.expect("one").queue_offset, 59);

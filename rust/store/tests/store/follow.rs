@@ -10,7 +10,7 @@ use rmqfast_store::format::message::{NewMessage, TRANSACTION_PREPARED, encode_bl
 use rmqfast_store::format::tag::tags_code;
 use rmqfast_store::scan::last::start_of_last;
 use rmqfast_store::scan::{ScanRequest, Start, Tail};
-use rmqfast_store::store::follow::{Retained, Waits};
+use rmqfast_store::store::follow::{RemovedRange, Waits};
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -50,7 +50,7 @@ fn rows(batch: &RecordBatch) -> Vec<Row> {
 }
 
 /// A record to be written, its row, and where its unit goes.
-struct Planned {
+struct PlannedRow {
     bytes: Vec<u8>,
     offset: u64,
     row: Option<Row>,
@@ -58,7 +58,7 @@ struct Planned {
 }
 
 /// A log of `count` messages, blanks at the ends of its files included; every ninth record is a prepared one.
-fn planned(count: usize, random: &mut Chance) -> Vec<Planned> {
+fn planned(count: usize, random: &mut Chance) -> Vec<PlannedRow> {
     let mut all = Vec::new();
     let mut offset = 0;
     let mut queue_offsets = BTreeMap::new();
@@ -89,7 +89,7 @@ fn planned(count: usize, random: &mut Chance) -> Vec<Planned> {
         };
         let room = FILE_SIZE - offset % FILE_SIZE;
         if (message.encoded_len() + BLANK) as u64 > room {
-            all.push(Planned { bytes: encode_blank(room as u32).to_vec(), offset, row: None, unit: None });
+            all.push(PlannedRow { bytes: encode_blank(room as u32).to_vec(), offset, row: None, unit: None });
             offset += room;
             message.physical_offset = offset as i64;
         }
@@ -105,7 +105,7 @@ fn planned(count: usize, random: &mut Chance) -> Vec<Planned> {
         });
         let row = Some((offset as i64, message.born_timestamp, body.clone(), Some(tag), Some(format!("k{n}{nul}"))));
         let len = bytes.len() as u64;
-        all.push(Planned { bytes, offset, row, unit });
+        all.push(PlannedRow { bytes, offset, row, unit });
         offset += len;
     }
     all
@@ -144,11 +144,11 @@ impl Writer {
         self.write(&self.log_file(offset), FILE_SIZE, offset % FILE_SIZE, bytes);
     }
 
-    fn put(&self, record: &Planned) {
+    fn put(&self, record: &PlannedRow) {
         self.write_log(record.offset, &record.bytes);
     }
 
-    fn list(&self, record: &Planned) {
+    fn list(&self, record: &PlannedRow) {
         if let Some((path, at, unit)) = &record.unit {
             self.write(&self.dir.path().join(path), QUEUE_FILE_SIZE, *at, unit);
         }
@@ -234,7 +234,14 @@ fn seeds() -> u64 {
 }
 
 /// Writes up to five records at once, their bytes in `order`, and lists them in queues some time later.
-fn write_torn(writer: &Writer, log: &[Planned], order: Order, listed: bool, reader: &mut Reader, random: &mut Chance) {
+fn write_torn(
+    writer: &Writer,
+    log: &[PlannedRow],
+    order: Order,
+    listed: bool,
+    reader: &mut Reader,
+    random: &mut Chance,
+) {
     let mut unlisted = 0;
     let mut next = 0;
     while next < log.len() {
@@ -266,7 +273,7 @@ fn write_torn(writer: &Writer, log: &[Planned], order: Order, listed: bool, read
     log[unlisted..].iter().filter(|_| listed).for_each(|record| writer.list(record));
 }
 
-fn expected(log: &[Planned]) -> Vec<Row> {
+fn expected(log: &[PlannedRow]) -> Vec<Row> {
     log.iter().filter_map(|record| record.row.clone()).collect()
 }
 
@@ -304,7 +311,7 @@ fn a_log_without_queues_is_followed_by_two_reads() {
 fn a_broken_record_is_damage_only_when_the_queues_have_passed_it() {
     let random = &mut Chance(7);
     let log = planned(40, random);
-    let has_body = |record: &Planned| record.row.as_ref().is_some_and(|row| row.2.len() > 50);
+    let has_body = |record: &PlannedRow| record.row.as_ref().is_some_and(|row| row.2.len() > 50);
     let broken = 10 + log[10..].iter().position(has_body).expect("a body");
     let writer = Writer::new();
     log[..broken].iter().for_each(|record| writer.list(record));
@@ -375,7 +382,7 @@ fn what_retention_removes_before_it_was_read_is_told() {
     }
     reader.poll();
     let begin = old[1].offset;
-    assert_eq!(reader.tail.retained(), [Retained { offset: begin, length: kept - begin }]);
+    assert_eq!(reader.tail.removed_ranges(), [RemovedRange { offset: begin, length: kept - begin }]);
     let mut whole = expected(&log);
     whole.retain(|row| row.0 >= kept as i64);
     let (seen, damages) = reader.finish();
@@ -398,7 +405,7 @@ fn a_file_that_is_removed_while_it_is_read_is_read_to_its_end() {
     reader.seen.extend(rows(&batch));
     fs::remove_file(writer.log_file(0)).expect("removed");
     reader.poll();
-    assert_eq!((reader.seen, reader.tail.retained()), (expected(&log), &[][..]));
+    assert_eq!((reader.seen, reader.tail.removed_ranges()), (expected(&log), &[][..]));
 }
 
 #[test]

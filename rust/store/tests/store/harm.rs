@@ -37,13 +37,13 @@ fn message(n: u64, len: usize) -> OwnedMessage {
 }
 
 /// A store with so many messages, of which a clean start would find all.
-struct Appended {
+struct AppendResult {
     dir: tempfile::TempDir,
     store: Appender,
     acknowledged: Vec<u64>,
 }
 
-impl Appended {
+impl AppendResult {
     fn new(options: AppendOptions, messages: u64) -> Self {
         let dir = directory();
         let store = Appender::open(&dir.path().join("store"), options).expect("opened");
@@ -145,7 +145,7 @@ fn a_log_that_is_cut_off_takes_not_one_message_more() {
         let options = AppendOptions { flush, ..options() };
         // to nothing, to whole pages, into a page, to where the last message ends
         for left in [Some(0), Some(2 * pages::size() as u64), Some(2 * pages::size() as u64 + 77), None] {
-            let mut store = Appended::new(options, 100);
+            let mut store = AppendResult::new(options, 100);
             let (path, end) = (store.current(), store.end());
             cut(&path, left.unwrap_or(end));
             let (taken, error) = store.refusal();
@@ -166,7 +166,7 @@ fn a_log_that_is_cut_off_takes_not_one_message_more() {
 fn a_log_that_is_zeroed_takes_not_one_message_more() {
     for flush in [Flush::Async, Flush::Sync] {
         let options = AppendOptions { flush, ..options() };
-        let mut store = Appended::new(options, 100);
+        let mut store = AppendResult::new(options, 100);
         let path = store.current();
         zero(&path);
         let (taken, error) = store.refusal();
@@ -182,7 +182,7 @@ fn files_that_are_removed_come_back_with_what_was_taken_meanwhile() {
     for flush in [Flush::Async, Flush::Sync] {
         let options = AppendOptions { flush, ..options() };
         for what in ["current", "full", "queue", "index", "all"] {
-            let mut store = Appended::new(options, 1_500);
+            let mut store = AppendResult::new(options, 1_500);
             let path = match what {
                 "current" => store.current(),
                 "full" => store.log().join(name::of_offset(0)),
@@ -223,7 +223,7 @@ fn files_that_are_removed_come_back_with_what_was_taken_meanwhile() {
 fn a_queue_that_is_cut_off_or_zeroed_is_listed_anew_from_the_log() {
     for (flush, is_cut) in [(Flush::Async, true), (Flush::Sync, true), (Flush::Async, false)] {
         let options = AppendOptions { flush, ..options() };
-        let mut store = Appended::new(options, 100);
+        let mut store = AppendResult::new(options, 100);
         let path = store.root().join("consumequeue").join(TOPIC).join("0").join(name::of_offset(0));
         if is_cut {
             cut(&path, 100)
@@ -243,7 +243,7 @@ fn a_queue_that_is_cut_off_or_zeroed_is_listed_anew_from_the_log() {
 
 #[test]
 fn a_file_in_place_of_another_is_told() {
-    let mut store = Appended::new(options(), 100);
+    let mut store = AppendResult::new(options(), 100);
     let path = store.current();
     fs::copy(&path, store.dir.path().join("copy")).expect("copied");
     fs::rename(store.dir.path().join("copy"), &path).expect("put in its place");
@@ -256,7 +256,7 @@ fn a_file_in_place_of_another_is_told() {
 
 #[test]
 fn what_retention_removes_is_no_harm() {
-    let mut store = Appended::new(options(), 3_000);
+    let mut store = AppendResult::new(options(), 3_000);
     let year = 365 * 24 * 3_600_000;
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as i64;
@@ -275,7 +275,7 @@ fn what_retention_removes_is_no_harm() {
 fn who_reads_gets_nothing_for_what_is_lost() {
     // in the middle of a message, wherever that is in its page
     for cut_one in 40..60 {
-        let store = Appended::new(options(), 100);
+        let store = AppendResult::new(options(), 100);
         let live = store.store.live();
         let queue = live.queue(TOPIC, 0).expect("there");
         let mut out = Places::default();
@@ -283,7 +283,7 @@ fn who_reads_gets_nothing_for_what_is_lost() {
             out.clear();
             let limits = GetLimits::of_count(200);
             let messages = live.get_message(&queue, 0, 200, &Every, limits, &mut out).expect("read").messages;
-            assert!(out.are_whole(), "{cut_one}");
+            assert!(out.are_complete(), "{cut_one}");
             (messages, out.skipped().len())
         };
         assert_eq!(pull(), (100, 0));
@@ -297,7 +297,7 @@ fn who_reads_gets_nothing_for_what_is_lost() {
 
 #[test]
 fn a_body_without_its_crc_is_given_unless_that_is_looked_at() {
-    let store = Appended::new(options(), 20);
+    let store = AppendResult::new(options(), 20);
     let live = store.store.live();
     let queue = live.queue(TOPIC, 0).expect("there");
     let pull = |out: &mut Places| {

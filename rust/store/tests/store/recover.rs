@@ -147,7 +147,7 @@ fn a_killed_store_opens_goes_on_and_closes() {
     let dir = killed(200);
     let whole = files(dir.path());
     let appender = Appender::open(dir.path(), options()).expect("recovered");
-    let done = appender.recovered().expect("it was killed").clone();
+    let done = appender.recovery().expect("it was killed").clone();
     assert_eq!((done.cut_bytes, done.units, done.unlisted), (0, 0, 0), "{done:?}");
     let opened = files(dir.path());
     assert_eq!(differing(&part(&opened, "consumequeue"), &part(&whole, "consumequeue")), Vec::<PathBuf>::new());
@@ -156,7 +156,7 @@ fn a_killed_store_opens_goes_on_and_closes() {
     assert_sound(dir.path(), 230);
     assert!(!dir.path().join("abort").exists());
     let again = Appender::open(dir.path(), options()).expect("sound");
-    assert!(again.recovered().is_none());
+    assert!(again.recovery().is_none());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_tail_torn_at_any_byte_ends_behind_the_last_whole_record() {
         log[at..at + len].copy_from_slice(&fill[..len]);
         fs::write(dir.path().join(&name), log).expect("written");
         let appender = Appender::open(dir.path(), options()).expect("recovered");
-        let log_end = appender.recovered().expect("it was killed").log_end;
+        let log_end = appender.recovery().expect("it was killed").log_end;
         let is_zero = fill.iter().all(|byte| *byte == 0);
         let allowed = log_end == places[last] || unguarded && !is_zero && log_end == places[last + 1];
         assert!(allowed, "cut at {cut}, filled with {:?}: {log_end}", &fill[..8]);

@@ -220,10 +220,10 @@ fn queues_that_ended_go_and_what_was_removed_before_stays_so() {
     let ended = |queue_id, by| (("orders".to_owned(), queue_id), next("orders", queue_id).expect("a queue") + by);
     // one that went on since it was looked at is left
     let before = next("orders", 1);
-    let removed = appender.remove_ended_queues(&[ended(0, 0), ended(1, -1)]).expect("removed");
+    let removed = appender.remove_queues(&[ended(0, 0), ended(1, -1)]).expect("removed");
     assert_eq!(removed, [("orders".to_owned(), 0)]);
     assert_eq!((next("orders", 0), next("orders", 1)), (None, before));
-    assert_eq!(appender.remove_ended_queues(&[ended(1, 0)]).expect("removed"), [("orders".to_owned(), 1)]);
+    assert_eq!(appender.remove_queues(&[ended(1, 0)]).expect("removed"), [("orders".to_owned(), 1)]);
     appender.close().expect("closed");
     // a start that looks at all of the log does not list them again
     repair(dir.path(), options(), None, &mut |_, _| Ok(())).expect("repaired");

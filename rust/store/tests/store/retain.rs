@@ -9,7 +9,7 @@ use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage, repair};
 use rmqfast_store::store::damage::DamageLog;
 use rmqfast_store::store::queue_view::Topics;
-use rmqfast_store::store::retain::{Cleaned, Clock, DeleteWhen, RetainOptions, Situation, preview};
+use rmqfast_store::store::retain::{CleanReport, Clock, DeleteWhen, RetainOptions, Situation, preview};
 use rmqfast_store::store::{GetMessageStatus, LogWalk, MessageStore, OpenOptions};
 use rmqfast_waiting::{deadline, until};
 use std::collections::{BTreeMap, BTreeSet};
@@ -212,7 +212,7 @@ fn assert_lists(root: &Path, all: &[Stored], min_offset: u64, index_before: &[Pa
 }
 
 /// Runs until nothing more goes.
-fn clean(appender: &Appender) -> Vec<Cleaned> {
+fn clean(appender: &Appender) -> Vec<CleanReport> {
     let mut runs = Vec::new();
     loop {
         let cleaned = appender.clean(None, true).expect("cleaned");
@@ -257,7 +257,7 @@ fn what_remains_of_random_stores_is_whole_and_they_go_on() {
         drop(appender);
         assert_retained(dir.path(), &all, min_offset);
         let appender = Appender::open(dir.path(), options()).expect("opened");
-        assert_eq!(appender.recovered().is_none(), is_closed);
+        assert_eq!(appender.recovery().is_none(), is_closed);
         all.extend(append_all(&appender, count + 30..count + 60, &mut chance));
         appender.close().expect("closed");
         assert_retained(dir.path(), &all, min_offset);
@@ -387,10 +387,10 @@ fn the_owners_thread_cleans_and_looks_at_the_disk_by_itself() {
     let mut all = append_all(&appender, 0..300, &mut chance);
     age(dir.path(), 13, 73);
     until("its thread runs", || base(&files(dir.path(), "commitlog")[0]) >= 13 * LOG_FILE);
-    assert!(appender.cleaned_runs() > 0);
+    assert!(appender.clean_runs() > 0);
     all.extend(append_all(&appender, 300..330, &mut chance));
     appender.close().expect("closed");
-    assert_eq!(appender.last_cleaned().map(|cleaned| cleaned.min_offset), Some(13 * LOG_FILE));
+    assert_eq!(appender.last_clean().map(|cleaned| cleaned.min_offset), Some(13 * LOG_FILE));
     assert_retained(dir.path(), &all, 13 * LOG_FILE);
 }
 
@@ -620,7 +620,7 @@ fn a_store_with_a_topic_that_was_removed_and_made_again_is_opened_again() {
     appender.close().expect("closed");
     for is_killed in [false, true, false] {
         let appender = Appender::open(dir.path(), options()).expect("opened again");
-        assert_eq!(appender.recovered().is_some(), dir.path().join("was-killed").exists());
+        assert_eq!(appender.recovery().is_some(), dir.path().join("was-killed").exists());
         let bounds = ["again", "other"].map(|topic| appender.live().queue(topic, 0).expect("there").bounds());
         assert_eq!(bounds, [(0, 2), (0, 1)]);
         if !is_killed {
@@ -649,7 +649,7 @@ fn a_topic_that_was_removed_stays_away_and_begins_anew() {
     appender.close().expect("closed");
 
     let appender = Appender::open(dir.path(), options()).expect("opened again");
-    assert_eq!((appender.recovered(), bounds(&appender, "gone")), (None, None));
+    assert_eq!((appender.recovery(), bounds(&appender, "gone")), (None, None));
     drop(appender); // as a kill
 
     let appender = Appender::open(dir.path(), options()).expect("recovered");
@@ -659,7 +659,7 @@ fn a_topic_that_was_removed_stays_away_and_begins_anew() {
 
     fs::remove_dir_all(dir.path().join("consumequeue")).expect("removed");
     let appender = Appender::open(dir.path(), options()).expect("listed again");
-    assert_eq!(appender.recovered().expect("recovered").units, 4);
+    assert_eq!(appender.recovery().expect("recovered").units, 4);
     assert_eq!(["gone", "other"].map(|topic| bounds(&appender, topic)), [Some((0, 2)); 2]);
     appender.close().expect("closed");
 

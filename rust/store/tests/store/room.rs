@@ -117,7 +117,7 @@ fn a_step_that_finds_no_room_refuses_the_message_and_the_next_one_goes_on() {
     drop(watch);
     appender.close().expect("closed");
     let appender = Appender::open(dir.path(), options()).expect("opened");
-    assert!(appender.recovered().is_none());
+    assert!(appender.recovery().is_none());
 }
 
 #[test]

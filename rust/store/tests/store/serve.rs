@@ -420,7 +420,7 @@ impl ArrivalListener for Listener {
         self.is_waiting.load(Ordering::SeqCst)
     }
 
-    fn arrived(&self, arrival: &Arrival<'_>) {
+    fn on_arrival(&self, arrival: &Arrival<'_>) {
         let live = self.live.lock().expect("no panic");
         let queue = live.as_ref().and_then(|live| live.queue(arrival.topic, arrival.queue_id)).expect("a queue");
         assert!(queue.max_offset() >= arrival.max_offset, "it can be read already");
@@ -508,7 +508,7 @@ fn one_wait_for_the_disk_serves_many_appends() {
     // the thread that flushes may have come once
     assert!(before <= 2, "{before}");
     appender.wait_flushed(position, Some(PATIENCE)).expect("flushed");
-    assert!(appender.flushed_to() >= position);
+    assert!(appender.flushed_offset() >= position);
     let after = syncs.count.load(Ordering::SeqCst);
     appender.wait_flushed(position, None).expect("flushed before");
     drop(watch);

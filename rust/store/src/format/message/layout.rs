@@ -13,7 +13,7 @@ pub enum Item {
     Message(Layout),
     /// The end of the file, and its claimed size.
     Blank(usize),
-    /// Nothing was written here yet.
+    /// Zeroes, of an unwritten part of the file.
     Unwritten,
     /// The bytes end before the record does; it needs this many.
     Partial(usize),

@@ -1,4 +1,4 @@
-//! A batch as a producer sends one: of one queue, stored one behind the other in one file of the log, or not at all.
+//! Checks for a producer's batch: messages of one queue, stored contiguously in one file of the log, or not at all.
 //!
 //! Source: `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`, `MessageDecoder.encodeMessage`.
 use super::delay::DELAY_TOPIC;
@@ -9,29 +9,28 @@ use super::row::Rows;
 use crate::format::message::{MIN_BLANK_LEN, TRANSACTION_MASK};
 use crate::{Error, Result};
 
-/// Bytes that a message of a batch takes on the wire beside its body and its properties.
+/// Bytes of a message in a batch on the wire, without body and properties.
 const WIRE_LEN: usize = 4 + 4 + 4 + 4 + 4 + 2;
 
-/// How a batch is stored.
+/// The circumstances of an append.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Those of the store.
     pub options: &'a AppendOptions,
     /// Store time of its messages.
     pub store_ms: i64,
     /// Number of the first row in errors.
     pub first_row: usize,
-    /// Whether it is one as a producer sends it.
+    /// Whether it is a producer's batch.
     pub is_whole: bool,
 }
 
 impl Batch<'_> {
-    /// The store time as the system's clock shows it, which names index files.
+    /// The store time in local time, for the names of index files.
     pub fn local_ms(&self) -> i64 {
         self.store_ms + self.options.zone_offset_ms
     }
 
-    /// Refuses what a producer could not send as a batch.
+    /// Refuses rows that a producer could not send as a batch.
     pub fn check<R: Rows>(&self, rows: &R, plan: &Plan, queues: &QueueTable, file_size: u64) -> Result<()> {
         let Some(first) = plan.rows.first().filter(|_| self.is_whole) else { return Ok(()) };
         if let Some(row) = plan.rows.iter().position(|row| row.queue != first.queue) {
@@ -51,10 +50,10 @@ impl Batch<'_> {
 
     fn check_size<R: Rows>(&self, rows: &R, plan: &Plan, file_size: u64) -> Result<()> {
         let body = |row| rows.row(row).body.map_or(0, <[u8]>::len);
-        let sent: usize = (0..rows.len()).map(|row| WIRE_LEN + body(row) + plan.parts(row).properties.len()).sum();
-        if sent > self.options.max_message_size {
+        let wire_size: usize = (0..rows.len()).map(|row| WIRE_LEN + body(row) + plan.parts(row).properties.len()).sum();
+        if wire_size > self.options.max_message_size {
             let expected = format!("at most {} bytes as sent (max_message_size)", self.options.max_message_size);
-            return Err(Error::invalid("batch", expected, sent));
+            return Err(Error::invalid("batch", expected, wire_size));
         }
         let stored = plan.size();
         let room = file_size - MIN_BLANK_LEN as u64;

@@ -1,4 +1,4 @@
-//! Writes the checkpoint file. A time goes into it only once the disk has what it vouches for.
+//! Writes the checkpoint file. A time is written only after everything before it is flushed.
 //!
 //! Source: `StoreCheckpoint.flush`.
 use crate::file::{AllocatedFile, Place};
@@ -7,21 +7,20 @@ use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
 
-/// What is on the disk.
+/// The extent of what is flushed.
 #[derive(Clone, Copy, Debug)]
-pub struct Flushed {
-    /// Messages stored until then.
+pub struct FlushState {
+    /// Store time of the last flushed message.
     pub stored_until: i64,
-    /// The log up to there.
+    /// Flushed end of the log.
     pub end: Option<FlushedEnd>,
-    /// Full index files until this store time.
+    /// Store time up to which full index files are flushed.
     pub indexed_until: i64,
 }
 
-/// Name of the file.
 pub const NAME: &str = "checkpoint";
 
-/// The open file and its bytes, of which a later version of RocketMQ may have written more than is known here.
+/// The open file and its bytes, which may include fields of a later version of RocketMQ.
 #[derive(Debug)]
 pub struct CheckpointWriter {
     file: AllocatedFile,
@@ -31,7 +30,6 @@ pub struct CheckpointWriter {
 }
 
 impl CheckpointWriter {
-    /// Opens the checkpoint of the store below `root`, or creates it.
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
         let is_new = Place::metadata(&path)?.is_none();
@@ -43,10 +41,10 @@ impl CheckpointWriter {
         Ok(Self { file, page, values, end })
     }
 
-    /// Writes what is on the disk by now.
-    pub fn write(&mut self, flushed: Flushed) -> Result<()> {
+    /// Moves the values forward.
+    pub fn write(&mut self, flushed: FlushState) -> Result<()> {
         let values = &mut self.values;
-        // never back: an earlier flush has vouched for more
+        // Never back: an earlier flush may have reached further.
         values.physic_msg_timestamp = values.physic_msg_timestamp.max(flushed.stored_until);
         values.logics_msg_timestamp = values.logics_msg_timestamp.max(flushed.stored_until);
         values.index_msg_timestamp = values.index_msg_timestamp.max(flushed.indexed_until);
@@ -54,8 +52,7 @@ impl CheckpointWriter {
         self.save()
     }
 
-    /// Writes this whatever was there before.
-    pub fn reset(&mut self, flushed: Flushed) -> Result<()> {
+    pub fn reset(&mut self, flushed: FlushState) -> Result<()> {
         let values = &mut self.values;
         (values.physic_msg_timestamp, values.logics_msg_timestamp) = (flushed.stored_until, flushed.stored_until);
         values.index_msg_timestamp = flushed.indexed_until;
@@ -63,14 +60,14 @@ impl CheckpointWriter {
         self.save()
     }
 
-    /// Writes that the log was flushed up to `offset` at most: its end is about to be cut there, as somebody decided.
+    /// Lowers the flushed end to `offset`, before the log is cut there.
     pub fn lower_end(&mut self, offset: u64) -> Result<()> {
         self.end = self.end.map(|end| FlushedEnd { offset: end.offset.min(offset), ..end });
         self.save()
     }
 
     fn save(&mut self) -> Result<()> {
-        // the page has the size of a whole file, which is never too short
+        // The page has the size of a whole file, so it is never too short.
         let _ = self.values.encode_into(&mut self.page);
         if let Some(page) = self.page.first_chunk_mut() {
             self.values.put_flushed_end(self.end, page);

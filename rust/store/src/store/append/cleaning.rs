@@ -1,4 +1,4 @@
-//! Retention of an open store: runs while others append, and queues that go as a whole.
+//! Retention of an open store while others append, and removal of whole queues.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `cleanExpiredConsumerQueue`, `cleanUnusedTopic`.
 use super::owned_store::{Open, OwnedStore};
@@ -13,7 +13,7 @@ use crate::store::retain::{QueueName, whole_queues};
 use std::path::Path;
 
 impl OwnedStore {
-    /// Removes the queues of which no message is left, each while nobody appends.
+    /// Removes queues without any message left, each while nobody appends.
     pub(super) fn remove_expired_queues(&self) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
@@ -23,7 +23,7 @@ impl OwnedStore {
             let name = (queue.topic().to_owned(), queue.queue_id());
             let is_gone = self.flusher.alone(|| {
                 self.with(|open| {
-                    // listed again: messages may have come since the look without the lock
+                    // Listed again under the lock, since messages may have come.
                     let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
                     if !whole_queues::is_expired(&now, store.log().min_offset())? {
                         return Ok(false);
@@ -36,24 +36,24 @@ impl OwnedStore {
         Ok(removed)
     }
 
-    /// Removes the queues of all topics that are asked for at one moment, while nobody appends: messages before it are removed, later
-    /// ones are not. The moment is on the disk before the first queue goes, or a start after a crash would list its messages again.
-    pub(super) fn remove_topics(&self, is_asked: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
+    /// Removes the queues of all selected topics at one moment, while nobody appends. The moment is saved before the first queue is removed,
+    /// or a start after a crash would list its messages again.
+    pub(super) fn remove_topics(&self, select: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
         self.flusher.alone(|| {
             self.with(|open| {
-                let names = open.writers.queues.names_where(is_asked);
+                let names = open.writers.queues.names_where(select);
                 let directory = self.root.join("consumequeue");
-                let listed = names.iter().map(|(topic, queue_id)| {
+                let queues = names.iter().map(|(topic, queue_id)| {
                     ConsumeQueue::list(topic, *queue_id, &directory.join(topic).join(queue_id.to_string()))
                 });
-                let mut queues = listed.collect::<Result<Vec<_>>>()?;
+                let mut queues = queues.collect::<Result<Vec<_>>>()?;
                 queues.retain(|queue| !queue.segments().files().is_empty());
                 if !queues.is_empty() {
                     let removal = Removal {
                         before: open.writers.log.position(),
-                        // the clock may have gone back since the newest message was stored
+                        // The clock may have gone back since the newest message was stored.
                         at_ms: now_ms().max(open.writers.last_store_ms),
                     };
                     let topics = queues.iter().map(ConsumeQueue::topic);
@@ -64,23 +64,21 @@ impl OwnedStore {
             })
         })
     }
-}
 
-impl OwnedStore {
-    /// Removes queues that their master has no more, those that still end where it is said: their topics were deleted and made again,
-    /// so what stands before in the log is of nobody.
-    pub(super) fn remove_ended(&self, ended: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
+    /// Removes queues that the master no longer has, if they still end at the given offset. Their topics were deleted and created again,
+    /// so earlier messages belong to nobody.
+    pub(super) fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
         self.flusher.alone(|| {
             self.with(|open| {
                 let mut queues = Vec::new();
-                for ((topic, queue_id), next) in ended {
+                for ((topic, queue_id), next) in ends {
                     if !open.writers.queues.has(topic, *queue_id) {
                         continue;
                     }
                     let number = open.writers.queues.find(topic, *queue_id);
-                    // a message that came since may have begun it anew
+                    // A new message may have restarted it meanwhile.
                     if open.writers.queues.queue(number).next_offset() == *next {
                         let directory = self.root.join("consumequeue").join(topic).join(queue_id.to_string());
                         queues.push(ConsumeQueue::list(topic, *queue_id, &directory)?);
@@ -88,7 +86,7 @@ impl OwnedStore {
                 }
                 let at_ms = now_ms().max(open.writers.last_store_ms);
                 for queue in &queues {
-                    // what stands before its own end: of the topic that was made again nothing does
+                    // Only records before the queue's own end, none of which belongs to the new topic.
                     let removal = Removal { before: queue.max_physical_offset()?, at_ms };
                     RemovedTopics::add(&self.root, [queue.topic()], removal, open.writers.log.live().min_offset())?;
                 }
@@ -118,16 +116,16 @@ impl Owner for OwnedStore {
         Self::flush(self)
     }
 
-    fn removing(&self, path: &Path) {
-        self.live.removing(path);
+    fn before_removal(&self, path: &Path) {
+        self.live.release_file(path);
     }
 
-    fn cleaned(&self) -> Result<()> {
+    fn after_removals(&self) -> Result<()> {
         self.live.correct_min_offsets()
     }
 }
 
-/// The owner as its thread sees it, whose work must not wait for a long run.
+/// The owner for a run in the background thread, whose other work must not wait for a long run.
 pub(super) struct InThread<'a>(pub(super) &'a OwnedStore);
 
 impl Owner for InThread<'_> {
@@ -139,16 +137,16 @@ impl Owner for InThread<'_> {
         self.0.flush()
     }
 
-    fn removing(&self, path: &Path) {
-        Owner::removing(self.0, path);
+    fn before_removal(&self, path: &Path) {
+        self.0.before_removal(path);
     }
 
-    fn cleaned(&self) -> Result<()> {
-        self.0.cleaned()
+    fn after_removals(&self) -> Result<()> {
+        self.0.after_removals()
     }
 
     fn pause(&self) {
-        // a failure shows at the next append
+        // A failure shows at the next append.
         let _ = self.0.create_ahead();
         let _ = self.0.flush_log();
     }

@@ -1,5 +1,5 @@
-//! Rows to append from the columns of an Arrow record batch.
-use super::lists::joined_texts;
+//! Rows to append, from an Arrow record batch.
+use super::lists::join_texts;
 use super::pairs::Pairs;
 use super::row::{Pair, Row, Rows};
 use super::values::{Bytes, integers};
@@ -11,7 +11,6 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 use std::net::SocketAddr;
 
-/// Columns that are stored.
 pub const STORED: [&str; 12] = [
     "topic",
     "body",
@@ -26,8 +25,8 @@ pub const STORED: [&str; 12] = [
     "reconsume_times",
     "prepared_transaction_offset",
 ];
-/// Columns of a scan's row that storing gives anew: passed over.
-pub const GIVEN_ANEW: [&str; 9] = [
+/// Columns of a scan's row that the append assigns; ignored.
+pub const IGNORED: [&str; 9] = [
     "broker_name",
     "queue_offset",
     "physical_offset",
@@ -39,7 +38,6 @@ pub const GIVEN_ANEW: [&str; 9] = [
     "body_crc",
 ];
 
-/// The columns of one batch.
 #[derive(Clone, Debug)]
 pub struct Columns {
     len: usize,
@@ -58,11 +56,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// The columns of `batch`.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] for a column that a row does not have, [`Error::Invalid`] for a type that does not fit or a
-    /// column that is missing.
+    /// [`Error::Unknown`] for an unknown column, [`Error::Invalid`] for a wrong type or a missing column.
     pub fn new(batch: &RecordBatch) -> Result<Self> {
         check_names(batch)?;
         let bytes = |name| column(batch, name).map(|array| Bytes::new(name, array)).transpose();
@@ -73,7 +67,7 @@ impl Columns {
             topic: bytes("topic")?.ok_or_else(|| missing("topic"))?,
             body: bytes("body")?.ok_or_else(|| missing("body"))?,
             tags: bytes("tags")?,
-            keys: column(batch, "keys").map(|array| joined_texts("keys", array)).transpose()?,
+            keys: column(batch, "keys").map(|array| join_texts("keys", array)).transpose()?,
             properties: column(batch, "properties").map(|array| Pairs::new(array)).transpose()?,
             queue_id: integers("queue_id")?,
             flag: integers("flag")?,
@@ -96,7 +90,7 @@ impl Rows for Columns {
         let integer = |column: &Option<Int64Array>| {
             column.as_ref().filter(|array| array.is_valid(index)).map(|array| array.value(index))
         };
-        // an empty tag or key is none, as Java's `Message` has it
+        // An empty tag or key is none, as in Java's `Message`.
         Row {
             topic: self.topic.value(index),
             body: self.body.value(index),
@@ -107,7 +101,7 @@ impl Rows for Columns {
             flag: integer(&self.flag).unwrap_or(0),
             born_timestamp: integer(&self.born_timestamp),
             born_host: self.born_host.as_ref().and_then(|hosts| hosts[index]),
-            // the bodies of a batch are as a scan gives them
+            // A scan returns decompressed bodies, so the compression flags do not apply.
             sys_flag: integer(&self.sys_flag).unwrap_or(0) & !i64::from(COMPRESSED | TYPE_MASK),
             reconsume_times: integer(&self.reconsume_times).unwrap_or(0),
             prepared_transaction_offset: integer(&self.prepared_transaction_offset).unwrap_or(0),
@@ -121,7 +115,7 @@ impl Rows for Columns {
     }
 }
 
-/// Hosts as a scan writes them; a run of the same text is read once.
+/// Parses hosts in a scan's form; a run of equal texts is parsed once.
 fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     let mut last: (&[u8], Option<Host>) = (&[], None);
     let host = |row| {
@@ -137,7 +131,7 @@ fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     (0..len).map(host).collect()
 }
 
-/// The column of that name; `None` also for one of nulls only, which has no type worth a complaint.
+/// The column of that name; `None` also for one of nulls only, which has no type to complain about.
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
     batch.column_by_name(name).filter(|array| *array.data_type() != DataType::Null)
 }
@@ -149,14 +143,14 @@ fn check_names(batch: &RecordBatch) -> Result<()> {
         if is_unnamed_index(name) {
             continue;
         }
-        if !STORED.contains(&name) && !GIVEN_ANEW.contains(&name) {
+        if !STORED.contains(&name) && !IGNORED.contains(&name) {
             return Err(Error::unknown("column", name, STORED));
         }
     }
     Ok(())
 }
 
-/// What pandas calls an index without a name, as a frame has that was filtered or sorted: the numbers of its rows.
+/// Whether pandas wrote an unnamed index, as of a filtered or sorted frame: the numbers of its rows.
 fn is_unnamed_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|digit| digit.is_ascii_digit()))

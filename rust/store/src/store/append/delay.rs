@@ -1,4 +1,4 @@
-//! Puts delayed messages into the queue of their level, from which they are delivered to their own topic later.
+//! Delayed messages: they are appended to the queue of their level, and later delivered to their own topic.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `ScheduleMessageService.parseDelayLevel`, `delayLevel2QueueId`.
 use crate::store::delay_levels::DelayLevels;
@@ -12,24 +12,22 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// The level that a property `DELAY` asks for; `None` for 0 and below, an error for what is no number.
+    /// The level in a property `DELAY`; `None` for 0 and below, an error for anything but a number.
     pub fn parse(value: &[u8], levels: &DelayLevels) -> Result<Option<Self>, std::num::ParseIntError> {
         let level: i64 = String::from_utf8_lossy(value).parse::<i32>()?.into();
         let level = level.min(levels.max());
         Ok((level > 0).then(|| Self { level: level as i32, millis: levels.millis(level) }))
     }
 
-    /// What `DELAY` says once stored.
     pub fn level(self) -> i32 {
         self.level
     }
 
-    /// Queue of the delay topic.
     pub fn queue_id(self) -> i32 {
         self.level - 1
     }
 
-    /// When to deliver, in milliseconds: what the consume queue holds instead of a tag's hash.
+    /// Time of delivery in milliseconds, which the consume queue holds in place of a tag's hash.
     pub fn deliver_timestamp(self, store_timestamp: i64) -> i64 {
         store_timestamp + self.millis
     }

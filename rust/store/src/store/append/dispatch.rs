@@ -1,6 +1,6 @@
-//! Lists records that have their places already, as those of a master's log do: units of queues, entries of the index.
+//! Lists records that are in the log already, as those copied from a master, in queues and index.
 //!
-//! What each is listed under is read without the append lock; under it only queues and index are written.
+//! Records are parsed without the append lock; only queues and index are written under it.
 //!
 //! Source: `DefaultMessageStore.doDispatch`, `ConsumeQueue.putMessagePositionInfo`, `IndexService.buildIndex`.
 use super::index_writer::key_hash;
@@ -14,11 +14,11 @@ use crate::format::tag::java_hash;
 use crate::store::consume_queue::is_directory_name;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::Block;
-use crate::store::multi_dispatch::listed_in;
-use crate::store::unlisted::code_of_named;
+use crate::store::multi_dispatch::extra_queues;
+use crate::store::unlisted::code_of_properties;
 use std::collections::HashMap;
 
-/// What records are listed under. It is kept from block to block, with its memory and the topics that it met.
+/// The parsed records of a block. Reused from block to block, with its memory and its topics.
 #[derive(Debug, Default)]
 pub struct Dispatch {
     topics: Vec<Topic>,
@@ -32,12 +32,12 @@ pub struct Dispatch {
 #[derive(Debug)]
 struct Topic {
     name: Box<[u8]>,
-    /// The same, where it can name a directory.
+    /// The same, if it can name a directory.
     directory: Option<Box<str>>,
     key_hash: i32,
 }
 
-/// A record, and where what is its own ends in the lists; it begins where that of the record before ends.
+/// A record, and the ends of its parts in the lists; they begin at those of the record before.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     unit: Unit,
@@ -47,7 +47,6 @@ struct Record {
     is_indexed: bool,
 }
 
-/// A place in a queue.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     topic: usize,
@@ -56,17 +55,17 @@ struct Entry {
     is_own: bool,
 }
 
-/// A queue that does not go on with the record that comes next in the log.
+/// A queue that does not continue with the next record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Break {
-    /// Messages before `offset` are missing: the log was followed from a later place, or its master lost them.
+    /// Messages before `offset` are missing: the copy began later, or the master has lost them.
     Gap { number: u32, offset: i64, at: i64 },
-    /// It has messages, and the record is its first: its topic was deleted and made again.
+    /// The record is a first message, although the queue has messages: its topic was deleted and created again.
     Restart { number: u32 },
 }
 
 impl Dispatch {
-    /// Reads what the records of a block are listed under.
+    /// Parses the records of a block.
     pub fn read(&mut self, block: Block<'_>, levels: &DelayLevels) {
         self.records.clear();
         self.entries.clear();
@@ -75,7 +74,7 @@ impl Dispatch {
         for record in block.records {
             let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
             let Some(message) = Message::new(bytes, record.layout) else { continue };
-            // messages come in runs of one topic: mostly no name is hashed
+            // Messages come in runs of one topic, so a name is seldom hashed.
             if self.topics.get(topic).is_none_or(|last| *last.name != *message.topic()) {
                 topic = self.topic(message.topic());
             }
@@ -85,25 +84,25 @@ impl Dispatch {
 
     fn read_message(&mut self, message: &Message<'_>, topic: usize, levels: &DelayLevels) {
         let layout = message.layout();
-        let named = KnownProperties::of(message.properties());
+        let properties = KnownProperties::of(message.properties());
         let store_ms = message.store_timestamp();
-        let known = &self.topics[topic];
-        let name = known.directory.as_deref().unwrap_or_default();
+        let own_topic = &self.topics[topic];
+        let name = own_topic.directory.as_deref().unwrap_or_default();
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: layout.total as i32,
-            tags_code: code_of_named(&named, store_ms, name, levels),
+            tags_code: code_of_properties(&properties, store_ms, name, levels),
         };
-        // a broker indexes half messages, but none that were rolled back
+        // A broker indexes half messages, but not rolled back ones.
         let is_indexed = layout.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK;
         if is_indexed {
-            self.keys.extend(named.index_keys().map(|key| key_hash(known.key_hash, key)));
+            self.keys.extend(properties.index_keys().map(|key| key_hash(own_topic.key_hash, key)));
         }
-        if known.directory.is_some() && layout.is_dispatched() {
+        if own_topic.directory.is_some() && layout.is_dispatched() {
             let (queue_id, offset) = (message.queue_id(), message.queue_offset());
             self.entries.push(Entry { topic, queue_id, offset, is_own: true });
-            if named.multi_dispatch.is_some() {
-                for (name, queue_id, offset) in listed_in(message) {
+            if properties.multi_dispatch.is_some() {
+                for (name, queue_id, offset) in extra_queues(message) {
                     let topic = self.topic(name.as_bytes());
                     self.entries.push(Entry { topic, queue_id, offset, is_own: false });
                 }
@@ -126,8 +125,8 @@ impl Dispatch {
         self.topics.len() - 1
     }
 
-    /// Plans the units of the records from `from` on, up to the first one before which a queue has to be mended. Returns the
-    /// number of that record, or behind the last.
+    /// Plans the units of the records from `from` on, up to the first one that needs a queue fixed before. Returns the number of that record,
+    /// or behind the last.
     fn plan(&mut self, from: usize, queues: &mut QueueTable) -> (usize, Option<Break>) {
         self.planned.clear();
         let mut start = from.checked_sub(1).map_or(0, |before| self.records[before].entries_end);
@@ -138,9 +137,9 @@ impl Dispatch {
                     Ok(Some(queue)) => self.planned.push((queue, record.unit)),
                     Ok(None) => {}
                     Err(Break::Restart { number: queue })
-                        if self.continues(record, entry, queues.queue(queue).planned_offset()) => {}
+                        if self.continues(record, entry, queues.queue(queue).next_planned()) => {}
                     Err(broken) => {
-                        // of this record nothing: it comes again, once its queues are mended
+                        // This record is planned again when its queue is fixed.
                         self.planned.truncate(planned);
                         return (number, Some(broken));
                     }
@@ -151,8 +150,8 @@ impl Dispatch {
         (self.records.len(), None)
     }
 
-    /// Whether the next message that was read of a queue goes on behind `next`: then the record that says offset 0 is none of a queue made
-    /// anew, and says a wrong one, which no checksum guards.
+    /// Whether the queue's next message continues behind `next`. Then the record with offset 0 is not of a new topic; its offset is damaged,
+    /// since no checksum covers it.
     fn continues(&self, record: &Record, first: &Entry, next: i64) -> bool {
         let later = self.entries[record.entries_end..].iter();
         let mut of_queue = later.filter(|entry| (entry.topic, entry.queue_id) == (first.topic, first.queue_id));
@@ -164,7 +163,7 @@ impl Dispatch {
     }
 }
 
-/// The number of the queue that lists the record there; `None` where an earlier one has its offset.
+/// The number of the queue for an entry; `None` if an earlier record has its offset.
 #[inline]
 fn place(
     entry: &Entry,
@@ -175,7 +174,7 @@ fn place(
     let name = topics[entry.topic].directory.as_deref();
     let Some(name) = name.filter(|_| entry.queue_id >= 0 && entry.offset >= 0) else { return Ok(None) };
     let number = queues.find(name, entry.queue_id);
-    let next = queues.queue(number).planned_offset();
+    let next = queues.queue(number).next_planned();
     if entry.offset == next {
         queues.plan(number);
         Ok(Some(number))
@@ -184,24 +183,24 @@ fn place(
     } else if entry.offset == 0 && entry.is_own {
         Err(Break::Restart { number })
     } else {
-        // a broker passes over it, too
+        // A broker skips it, too.
         Ok(None)
     }
 }
 
 impl Writers {
-    /// Lists the records that were read, which stand in the log. `failed` is told of an error: part of them may be listed then.
-    pub fn list_all(&mut self, dispatch: &mut Dispatch, local_ms: i64, failed: impl Fn(&crate::Error)) -> Result<()> {
+    /// Lists the parsed records. On an error, after which part of them may be listed, it calls `on_error`.
+    pub fn list_all(&mut self, dispatch: &mut Dispatch, local_ms: i64, on_error: impl Fn(&crate::Error)) -> Result<()> {
         let mut from = 0;
         loop {
-            // what an ended run has planned is not to count for the next one
+            // The plan of an interrupted run must not count for the next one.
             self.queues.forget();
             let (to, broken) = dispatch.plan(from, &mut self.queues);
             let keys = dispatch.keys_before(to) - dispatch.keys_before(from);
             let room = self.queues.reserve().and_then(|()| self.index.reserve(keys, local_ms));
-            room.inspect_err(|_| self.index.release()).inspect_err(&failed)?;
-            let listed = self.list_run(dispatch, from..to, local_ms);
-            listed.and_then(|()| broken.map_or(Ok(()), |broken| self.mend(broken))).inspect_err(&failed)?;
+            room.inspect_err(|_| self.index.release()).inspect_err(&on_error)?;
+            let run = self.list_run(dispatch, from..to, local_ms);
+            run.and_then(|()| broken.map_or(Ok(()), |broken| self.fix_queue(broken))).inspect_err(&on_error)?;
             from = to;
             if broken.is_none() {
                 return Ok(());
@@ -214,7 +213,7 @@ impl Writers {
         self.queues.write()?;
         let (mut keys_from, mut store_ms) = (dispatch.keys_before(run.start), None);
         for record in &dispatch.records[run] {
-            // entries are written with one store time at a time
+            // Entries are written with one store time at a time.
             if let Some(before) = store_ms.filter(|before| *before != record.store_ms) {
                 self.index.write(before, local_ms)?;
             }
@@ -229,8 +228,8 @@ impl Writers {
         store_ms.map_or(Ok(()), |store_ms| self.index.write(store_ms, local_ms))
     }
 
-    /// Has a queue go on with the next record of the log.
-    fn mend(&mut self, broken: Break) -> Result<()> {
+    /// Prepares a queue for the next record of the log.
+    fn fix_queue(&mut self, broken: Break) -> Result<()> {
         match broken {
             Break::Gap { number, offset, at } => {
                 let file_size = self.log.file_size() as i64;

@@ -1,10 +1,9 @@
-//! Watches the files of an open store for an appender: whether another process has removed one, put another in its place, or cut
-//! it off.
+//! Checks regularly whether another process has removed, replaced or truncated a file of an open store.
 //!
-//! What is found is [`Harm`](super::harm::Harm). Until then messages may have been taken for a file that has no name any more, so it
-//! is written back from what is held open.
+//! Such a change becomes [`Harm`](super::harm::Harm). Messages may have been acknowledged meanwhile that are in a file without a name, so
+//! it is restored from the open file.
 use super::owned_store::OwnedStore;
-use super::unsynced::HeldFile;
+use super::unsynced::OpenFile;
 use crate::file::write_back;
 use crate::store::recover;
 use crate::{Error, Result};
@@ -15,27 +14,23 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often it looks.
 pub const INTERVAL: Duration = Duration::from_millis(100);
-/// How often it tries to write a file back for which there is no room.
+/// Interval of attempts to restore a file if the disk has no room.
 const RETRY: Duration = Duration::from_secs(5);
-/// A file that is written back, before it has its name: not beside the log's files, where a broker would not start.
+/// Temporary name of a restored file. Not in the log's directory, where it would keep a broker from starting.
 const TEMPORARY: &str = "rescue.tmp";
 
-/// What was seen so far.
 #[derive(Debug, Default)]
 pub struct FileWatch {
     next: Option<Instant>,
-    /// Files that came to harm, and were reported.
     reported: BTreeSet<PathBuf>,
-    /// Those that are to be written back.
-    lost: Vec<HeldFile>,
+    to_restore: Vec<OpenFile>,
     next_try: Option<Instant>,
     is_secured: bool,
 }
 
 impl FileWatch {
-    /// Looks, if it is time to.
+    /// Checks, if it is time to.
     pub(super) fn look(&mut self, store: &OwnedStore) {
         let is_early = self.next.is_some_and(|next| Instant::now() < next);
         if store.harm.first().is_some() || !is_early {
@@ -45,11 +40,11 @@ impl FileWatch {
 
     pub(super) fn look_now(&mut self, store: &OwnedStore) {
         self.next = Some(Instant::now() + INTERVAL);
-        // another library may have put its handler of SIGBUS on top
+        // Another library may have installed its handler of SIGBUS on top.
         fault::come_first();
-        // a run of retention removes files, and it may
+        // Not during a run of retention, which may remove files.
         if let Some(_no_run) = store.retention.try_runner() {
-            // closed
+            // An error means that the store is closed.
             let _ = self.find(store);
         }
         if store.harm.first().is_some() {
@@ -62,41 +57,41 @@ impl FileWatch {
             if let Err(error) = open.writers.log.check() {
                 store.harm.note(&error);
             }
-            Ok(open.writers.held())
+            Ok(open.writers.open_files())
         })?;
-        let harmed =
-            files.into_iter().filter(|held| !self.reported.contains(held.file.path()) && change(held).is_some());
-        let harmed: Vec<HeldFile> = harmed.collect();
-        if harmed.is_empty() {
+        let is_new = |open: &OpenFile| !self.reported.contains(open.file.path());
+        let changed: Vec<_> = files.into_iter().filter(|open| is_new(open) && find_change(open).is_some()).collect();
+        if changed.is_empty() {
             return Ok(());
         }
-        // it may have been given back, and so removed, meanwhile
-        let still = store.with_any(|open| Ok(open.writers.held()))?;
-        for held in harmed.into_iter().filter(|held| still.iter().any(|other| other.file.path() == held.file.path())) {
-            let Some(change) = change(&held) else { continue };
-            let path = held.file.path().to_path_buf();
-            // from here on no append is acknowledged
+        // The store itself may have removed it meanwhile.
+        let still_open = store.with_any(|open| Ok(open.writers.open_files()))?;
+        let is_open = |open: &OpenFile| still_open.iter().any(|other| other.file.path() == open.file.path());
+        for open in changed.into_iter().filter(is_open) {
+            let Some(change) = find_change(&open) else { continue };
+            let path = open.file.path().to_path_buf();
+            // From here on no append is acknowledged.
             store.harm.note(&Error::changed_by_another(&path, change));
             self.reported.insert(path);
             self.is_secured = false;
-            // a file that another has taken the name of is not written over
+            // A file that has taken the name is not overwritten.
             if change == Change::NameGone {
-                self.lost.push(held);
+                self.to_restore.push(open);
             }
         }
         Ok(())
     }
 
-    /// Writes back, then has the checkpoint speak of all that was appended, so that a recovery never takes it for the rest of a crash.
+    /// Restores files, then flushes so that the checkpoint covers everything appended, and a recovery never takes it for the rest of a crash.
     fn secure(&mut self, store: &OwnedStore) -> Result<()> {
         if self.next_try.is_none_or(|next| Instant::now() >= next) {
-            self.lost.retain(|held| !write_back(store, held));
-            self.next_try = (!self.lost.is_empty()).then(|| Instant::now() + RETRY);
+            self.to_restore.retain(|open| !restore(store, open));
+            self.next_try = (!self.to_restore.is_empty()).then(|| Instant::now() + RETRY);
         }
         if !std::mem::replace(&mut self.is_secured, true) {
             store.flush()?;
             if self.reported.iter().any(|path| !path.starts_with(store.root.join("commitlog"))) {
-                // a checkpoint vouches for queues, too, and these may miss units
+                // The checkpoint covers queues, too, which may miss units.
                 recover::begin(&store.root)?;
             }
         }
@@ -104,17 +99,17 @@ impl FileWatch {
     }
 }
 
-/// Whether the file has its name again.
-fn write_back(store: &OwnedStore, held: &HeldFile) -> bool {
-    let path = held.file.path();
+/// Restores a file under its name; returns whether it did.
+fn restore(store: &OwnedStore, open: &OpenFile) -> bool {
+    let path = open.file.path();
     let is_log = path.starts_with(store.root.join("commitlog"));
-    match write_back::write_back(&held.file, held.len, is_log, &store.root.join(TEMPORARY)) {
+    match write_back::write_back(&open.file, open.len, is_log, &store.root.join(TEMPORARY)) {
         Ok(()) => {
-            store.harm.tell(format!("{}: written back, with all that was appended to it", path.display()));
+            store.harm.add_line(format!("{}: written back, with all that was appended to it", path.display()));
             true
         }
         Err(error) => {
-            store.harm.tell(format!(
+            store.harm.add_line(format!(
                 "{}: cannot be written back ({error}); all that is in it is lost when the store is closed",
                 path.display()
             ));
@@ -123,7 +118,6 @@ fn write_back(store: &OwnedStore, held: &HeldFile) -> bool {
     }
 }
 
-/// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     NameGone,
@@ -141,23 +135,23 @@ impl std::fmt::Display for Change {
     }
 }
 
-fn change(held: &HeldFile) -> Option<Change> {
-    let ours = held.file.facts().ok()?;
+fn find_change(open: &OpenFile) -> Option<Change> {
+    let ours = open.file.facts().ok()?;
     let got = ours.len;
-    // `fstat` of the open file: its name may lead to another one
-    if got != held.len {
-        return Some(Change::Length { expected: held.len, got });
+    // `fstat` of the open file, since its name may lead to another one.
+    if got != open.len {
+        return Some(Change::Length { expected: open.len, got });
     }
-    match named(held.file.path()) {
+    match id_at(open.file.path()) {
         Ok(Some(id)) if id == ours.id => None,
         Ok(Some(_)) => Some(Change::NameTaken),
         Ok(None) => Some(Change::NameGone),
-        // as where the process may have no more files open: nothing is known
+        // Unknown, as when the process has too many open files.
         Err(_) => None,
     }
 }
 
-fn named(path: &Path) -> std::io::Result<Option<FileId>> {
+fn id_at(path: &Path) -> std::io::Result<Option<FileId>> {
     match facts_at(path) {
         Ok(facts) => Ok(Some(facts.id)),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),

@@ -1,9 +1,9 @@
-//! Group commit: one caller flushes for all who appended until it began; the others wait for it.
+//! Group commit: one caller flushes for all who appended before it began, while the others wait.
 //!
 //! Source: `CommitLog.GroupCommitService`, `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`.
-use super::checkpoint::{CheckpointWriter, Flushed};
-use super::unsynced::Unsynced;
-use super::writers::Written;
+use super::checkpoint::{CheckpointWriter, FlushState};
+use super::unsynced::SyncList;
+use super::writers::UnsyncedFiles;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Flushes, one at a time, and knows how far the log is on the disk.
+/// Flushes one at a time, and knows the flushed end of the log.
 #[derive(Debug)]
 pub struct Flusher {
     root: PathBuf,
@@ -27,7 +27,7 @@ struct Progress {
     waiting: Vec<Arc<Waiter>>,
 }
 
-/// A thread that sleeps until its bytes are on the disk, or it is its turn to flush.
+/// A thread that sleeps until its bytes are flushed, or it is its turn to flush.
 #[derive(Debug)]
 struct Waiter {
     position: u64,
@@ -36,22 +36,21 @@ struct Waiter {
 }
 
 impl Flusher {
-    /// Flushes the store below `root`.
     pub fn new(root: &Path) -> Result<Self> {
         let checkpoint = Mutex::new(CheckpointWriter::open(root)?);
         Ok(Self { root: root.to_path_buf(), progress: Mutex::default(), checkpoint })
     }
 
-    /// Waits until the log is on the disk up to `position`; `take` hands over what was written.
+    /// Waits until the log is flushed up to `position`; `take` returns the unsynced files.
     ///
     /// # Errors
-    /// [`Error::NotWritable`] where a flush failed: nobody knows what is on the disk, and no later flush would tell.
-    /// [`Error::FlushTimeout`] for who waited longer than `timeout` for another's flush.
+    /// [`Error::NotWritable`] after a failed flush, which leaves the state of the disk unknown; no later flush can repair that.
+    /// [`Error::FlushTimeout`] after waiting longer than `timeout` for another thread's flush.
     pub fn commit(
         &self,
         position: u64,
         timeout: Option<Duration>,
-        take: &dyn Fn() -> Result<(Unsynced, u64)>,
+        take: &dyn Fn() -> Result<(SyncList, u64)>,
     ) -> Result<()> {
         if self.is_served(position, timeout)? {
             return Ok(());
@@ -62,48 +61,44 @@ impl Flusher {
         })
     }
 
-    /// Waits until everything is on the disk, and notes that in the checkpoint.
-    pub fn flush(&self, take: &dyn Fn() -> Result<Written>) -> Result<()> {
-        // no flush of others serves this one: it waits for its turn
+    /// Flushes everything, and records that in the checkpoint.
+    pub fn flush(&self, take: &dyn Fn() -> Result<UnsyncedFiles>) -> Result<()> {
+        // No other flush includes the queues, so it waits for its turn.
         self.is_served(u64::MAX, None)?;
         self.flush_in_turn(|| {
-            let written = take()?;
-            written.log.sync()?;
-            // behind the log: a unit must not be on the disk before the record that it leads to
-            written.lists.sync()?;
+            let files = take()?;
+            files.log.sync()?;
+            // After the log: a unit must not be on the disk before its record.
+            files.lists.sync()?;
             let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
-            // last: it vouches for both
-            let Written { stored_until, indexed_until, position, end, .. } = written;
-            checkpoint.write(Flushed { stored_until, end, indexed_until })?;
+            // Last, since it states that both are flushed.
+            let UnsyncedFiles { stored_until, indexed_until, position, end, .. } = files;
+            checkpoint.write(FlushState { stored_until, end, indexed_until })?;
             Ok(position)
         })
     }
 
-    /// Runs `work`, which removes what could be waited for, while nobody waits for the disk.
-    ///
-    /// # Errors
-    /// What `work` returns; as [`commit`](Self::commit) for an earlier failure.
+    /// Runs `work`, which removes files, while nobody flushes.
     pub fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.is_served(u64::MAX, None)?;
-        let mut done = None;
+        let mut result = None;
         self.flush_in_turn(|| {
-            done = Some(work());
+            result = Some(work());
             Ok(0)
         })?;
-        done.unwrap_or_else(|| Err(Error::io(&self.root, std::io::ErrorKind::Interrupted.into())))
+        result.unwrap_or_else(|| Err(Error::io(&self.root, std::io::ErrorKind::Interrupted.into())))
     }
 
-    /// Offset up to which the log is known to be on the disk.
-    pub fn flushed_to(&self) -> u64 {
+    pub fn flushed_offset(&self) -> u64 {
         self.progress().flushed
     }
 
-    /// Fails once a flush or a write has failed.
+    /// An error after a failed flush or write.
     pub fn check_failure(&self) -> Result<()> {
         self.check(&self.progress())
     }
 
-    /// Notes a failed write: it may have left anything, and nothing may follow it.
+    /// Records a failed write, after which nothing may be appended, since it may have left anything.
     pub fn fail(&self, error: &Error) {
         self.progress().failure.get_or_insert_with(|| error.to_string());
     }
@@ -114,7 +109,7 @@ impl Flusher {
         Err(Error::NotWritable { path: self.root.clone(), reason })
     }
 
-    /// Waits for others to flush up to `position`: true where they did; false where it is this thread's turn to flush.
+    /// Waits for others to flush up to `position`; false if it is this thread's turn to flush.
     fn is_served(&self, position: u64, timeout: Option<Duration>) -> Result<bool> {
         let waiter = {
             let mut progress = self.progress();
@@ -122,7 +117,7 @@ impl Flusher {
                 return Ok(true);
             }
             self.check(&progress)?;
-            // the first one flushes for all who come while it does
+            // The first one flushes for all who come meanwhile.
             if !progress.is_busy {
                 progress.is_busy = true;
                 return Ok(false);
@@ -136,35 +131,35 @@ impl Flusher {
         Ok(self.progress().flushed >= position)
     }
 
-    /// Waits no longer, unless it is about to be called.
+    /// Stops waiting, unless a call is on its way.
     fn give_up(&self, waiter: &Arc<Waiter>) -> Result<()> {
         let mut progress = self.progress();
         let Some(at) = progress.waiting.iter().position(|other| Arc::ptr_eq(other, waiter)) else { return Ok(()) };
-        // the message is stored all the same; only this caller waits no longer
+        // The message is stored nevertheless; only this caller stops waiting.
         progress.waiting.swap_remove(at);
         Err(Error::FlushTimeout { path: self.root.clone(), position: waiter.position })
     }
 
-    /// Runs `work`, which says how far the log is flushed then; calls those whom it served, and the next to flush.
+    /// Runs `work`, which returns the flushed end; wakes the threads that it served, and the next one to flush.
     fn flush_in_turn(&self, work: impl FnOnce() -> Result<u64>) -> Result<()> {
-        let done = self.check_failure().and_then(|()| work());
+        let result = self.check_failure().and_then(|()| work());
         let mut progress = self.progress();
-        match &done {
+        match &result {
             Ok(position) => progress.flushed = progress.flushed.max(*position),
-            // for good: after a failed fsync the kernel may have dropped the pages, and the next one would succeed
+            // Permanent: after a failed fsync the kernel may have dropped the pages, and the next one would succeed.
             Err(error) => drop(progress.failure.get_or_insert_with(|| error.to_string())),
         }
         let (flushed, has_failed) = (progress.flushed, progress.failure.is_some());
         let waiting = std::mem::take(&mut progress.waiting);
-        // after a failure all of them are called: each finds it out by itself
-        let (served, left): (Vec<_>, _) = waiting.into_iter().partition(|w| has_failed || w.position <= flushed);
-        progress.waiting = left;
+        // After a failure all of them are woken, and each finds the failure itself.
+        let (served, others): (Vec<_>, _) = waiting.into_iter().partition(|w| has_failed || w.position <= flushed);
+        progress.waiting = others;
         let next = progress.waiting.pop();
         progress.is_busy = next.is_some();
         drop(progress);
-        // the next one first: the disk must not idle while threads are woken
+        // The next one first, so that the disk does not idle while threads are woken.
         next.iter().chain(&served).for_each(|waiter| waiter.call());
-        done.map(drop)
+        result.map(drop)
     }
 
     #[inline]
@@ -174,18 +169,18 @@ impl Flusher {
 }
 
 impl Waiter {
-    /// Sleeps until it is called; after `timeout` `give_up` may say that it is not.
+    /// Sleeps until it is called, or until `give_up` succeeds after `timeout`.
     fn wait(&self, timeout: Option<Duration>, give_up: impl Fn() -> Result<()>) -> Result<()> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         while !self.is_called.load(Ordering::Acquire) {
             match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
                 None => thread::park(),
-                // `give_up` finds no waiter where its call is on its way: then it is waited for, which is not long
+                // If `give_up` returns `Ok`, the call is on its way and comes soon.
                 Some(Duration::ZERO) => {
                     give_up()?;
                     thread::park();
                 }
-                Some(left) => thread::park_timeout(left),
+                Some(rest) => thread::park_timeout(rest),
             }
         }
         Ok(())
@@ -210,7 +205,7 @@ mod tests {
         let take = || {
             flushes.fetch_add(1, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(20));
-            Ok((Unsynced::default(), position.load(Ordering::SeqCst)))
+            Ok((SyncList::default(), position.load(Ordering::SeqCst)))
         };
         std::thread::scope(|scope| {
             for _ in 0..20 {
@@ -230,7 +225,7 @@ mod tests {
         let flusher = Flusher::new(dir.path()).expect("made");
         let fail = || Err(Error::io("the disk", std::io::Error::other("gone")));
         flusher.commit(1, None, &fail).expect_err("failed");
-        let error = flusher.commit(1, None, &|| Ok((Unsynced::default(), 9))).expect_err("final").to_string();
+        let error = flusher.commit(1, None, &|| Ok((SyncList::default(), 9))).expect_err("final").to_string();
         assert!(error.contains("the disk: gone") && error.contains("close the store"), "{error}");
         assert!(flusher.check_failure().is_err());
     }
@@ -243,7 +238,7 @@ mod tests {
         let slow = || {
             begun.wait();
             ended.wait();
-            Ok((Unsynced::default(), 1))
+            Ok((SyncList::default(), 1))
         };
         std::thread::scope(|scope| {
             let leader = scope.spawn(|| flusher.commit(1, None, &slow));

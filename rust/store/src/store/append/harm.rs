@@ -1,12 +1,12 @@
-//! What other processes did to the files of a store while it was open: after that nothing is appended, until it is opened anew.
+//! Changes by other processes to the files of an open store. Afterwards nothing is appended until the store is opened again.
 //!
-//! What was appended before is still flushed, so that a recovery knows of it.
+//! Earlier messages are still flushed, so that a recovery knows of them.
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Lines that wait to be taken, at most.
+/// Maximum number of waiting lines.
 const MAX_LINES: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -18,15 +18,12 @@ pub struct Harm {
 #[derive(Debug, Default)]
 struct Lines {
     waiting: Vec<String>,
-    /// Files that there was a line for.
+    /// Files with a line.
     files: BTreeSet<PathBuf>,
 }
 
 impl Harm {
-    /// Fails once harm was found.
-    ///
-    /// # Errors
-    /// [`Error::NotWritable`], which names the file that came to harm first and says what happened to it.
+    /// An error after a change, with the first changed file.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self.first.get() {
@@ -35,30 +32,30 @@ impl Harm {
         }
     }
 
-    /// Notes what an append or a look has found, and leaves a line for it; not for an error of another kind.
+    /// Records a change and adds a line for it; ignores other errors.
     pub fn note(&self, error: &Error) {
         let Error::NotWritable { path, reason } = error else { return };
         self.first.get_or_init(|| (path.clone(), reason.clone()));
         let is_new = self.lines().files.insert(path.clone());
         if is_new {
-            self.tell(error.to_string());
+            self.add_line(error.to_string());
         }
     }
 
-    /// Leaves a line for a person.
-    pub fn tell(&self, line: String) {
+    /// Adds a line for users.
+    pub fn add_line(&self, line: String) {
         let mut lines = self.lines();
         if lines.waiting.len() < MAX_LINES {
             lines.waiting.push(line);
         }
     }
 
-    /// The lines that were left since they were taken last.
+    /// The lines since the last call.
     pub fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.lines().waiting)
     }
 
-    /// The file that came to harm first, and what is said of it.
+    /// The first changed file, and the reason.
     pub fn first(&self) -> Option<(&Path, &str)> {
         self.first.get().map(|(path, reason)| (path.as_path(), reason.as_str()))
     }

@@ -1,6 +1,6 @@
-//! An index file's name: the time it was created, yyyyMMddHHmmssSSS (`UtilAll.timeMillisToHumanString`).
+//! Names of index files: the time of creation, yyyyMMddHHmmssSSS (`UtilAll.timeMillisToHumanString`).
 
-/// The name for milliseconds since 1970, of a clock that shows what the name shall show.
+/// The name for milliseconds since 1970, in local time.
 pub fn of_millis(millis: i64) -> String {
     let (days, in_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
@@ -9,7 +9,7 @@ pub fn of_millis(millis: i64) -> String {
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}{millis:03}")
 }
 
-/// The name for `millis`, or the next number behind `last` where that is not behind it: names tell the order.
+/// The name for `millis`, or the next number behind `last` if that is greater, since names give the order.
 pub fn behind(last: Option<&str>, millis: i64) -> String {
     let name = of_millis(millis);
     match last.and_then(|last| last.parse::<u64>().ok()) {
@@ -18,10 +18,10 @@ pub fn behind(last: Option<&str>, millis: i64) -> String {
     }
 }
 
-/// Year, month and day of a day since 1970: years are counted from March, so that the leap day ends one.
+/// Year, month and day for days since 1970. Years are counted from March, so that the leap day is the last one.
 fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_400_YEARS: i64 = 146_097;
-    let days = days + 719_468; // since 1 March of year 0
+    let days = days + 719_468; // Since 1 March of year 0.
     let (era, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day_of_year = day - (365 * year + year / 4 - year / 100);

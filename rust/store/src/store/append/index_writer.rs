@@ -1,9 +1,9 @@
-//! The end of the index: entries go through a map of the newest file; a full file is followed by a new one. A file has blocks for all
-//! slots, as an entry may belong to any of them, and takes more for entries step by step.
+//! Writes the index: entries go into a map of the newest file; a full file is followed by a new one. All slots of a file are allocated at
+//! once, since an entry may use any of them; blocks for entries are allocated step by step.
 //!
 //! Source: `IndexService.buildIndex`, `retryGetAndCreateIndexFile`, `getAndCreateLastIndexFile`, `IndexFile.putKey`.
 use super::index_name;
-use super::unsynced::{HeldFile, Unsynced};
+use super::unsynced::{OpenFile, SyncList};
 use crate::file::mmap::{self, OwnedMap};
 use crate::file::{AllocatedFile, Io, Segment};
 use crate::format::index::{self, HEADER_SIZE, IndexHeader, slot_of, slot_position};
@@ -12,20 +12,19 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Stands in the list of what is to be put for a record without keys.
+/// The pending "hash" for a record without keys.
 const NO_KEY: i32 = -1;
-/// How many entries ahead the slots are fetched into the cache.
+/// Number of entries that prefetching of slots is ahead.
 const PREFETCH: usize = 16;
 
-/// Slots and entries of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     pub slots: u32,
-    /// Entries; number 0 is never used.
+    /// Includes entry number 0, which is never used.
     pub entries: u32,
 }
 
-/// Writes entries, which are gathered until [`write`](Self::write).
+/// Buffers entries until [`write`](Self::write).
 #[derive(Debug)]
 pub struct IndexWriter {
     directory: PathBuf,
@@ -44,14 +43,13 @@ pub struct IndexWriter {
 struct IndexFile {
     file: Arc<AllocatedFile>,
     map: OwnedMap,
-    /// Up to here the disk has room for bytes: behind it the map is not even read, as in a file in memory that takes room, too.
+    /// The end of the allocated blocks. The map is not even read behind it, which would take memory in a tmpfs.
     allocated_to: u64,
-    /// Number of the next entry.
     next_entry: u32,
 }
 
 impl IndexWriter {
-    /// Goes on in `newest`, name and file, or in a new file.
+    /// Continues in `newest`, a name and a file, or in a new file.
     pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, AllocatedFile)>) -> Result<Self> {
         let (last_name, file) = newest.unzip();
         let current = file.map(IndexFile::new).transpose()?;
@@ -69,10 +67,7 @@ impl IndexWriter {
         })
     }
 
-    /// Finds room for so many keys of a batch, and creates the files that they will need.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`], as for a full disk: [`release`](Self::release) gives back what was created.
+    /// Allocates blocks and files for the keys of a batch. After an error [`release`](Self::release) removes the new files.
     pub fn reserve(&mut self, keys: usize, local_ms: i64) -> Result<()> {
         let (geometry, per_file) = (self.geometry, self.geometry.entries as usize - 1);
         let mut room = 0;
@@ -80,10 +75,10 @@ impl IndexWriter {
             room = file.room(geometry);
             file.grow(geometry, keys.min(room))?;
         }
-        // one at least: also a record without keys goes on to a new file where the newest is full
+        // At least one: as in Java, a record without keys also starts a new file if the newest is full.
         while room < keys.max(1) {
             let file = self.create(local_ms)?;
-            // before it grows, which may fail
+            // Before it grows, which may fail.
             self.ahead.push_back(file);
             let entries = keys.saturating_sub(room).min(per_file);
             self.ahead.back_mut().map_or(Ok(()), |file| file.grow(geometry, entries))?;
@@ -101,29 +96,28 @@ impl IndexWriter {
         IndexFile::new(file)
     }
 
-    /// Slots and entries of its files.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// Name of the file that is written to, where there is one: files behind it are created ahead.
+    /// Name of the file being written; later ones are created ahead.
     pub fn in_use(&self) -> Option<String> {
         let name = self.current.as_ref()?.file.path().file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Removes files that were created and not used.
+    /// Removes files created ahead.
     pub fn release(&mut self) {
         self.ahead.drain(..).for_each(|file| file.file.discard());
     }
 
-    /// Adds a key of the record at `physical_offset`, by its hash.
+    /// Adds the hash of a key of the record at `physical_offset`.
     #[inline]
     pub fn push(&mut self, hash: i32, physical_offset: i64) {
         self.pending.push((hash, physical_offset));
     }
 
-    /// Notes a record without keys: it, too, is followed by a new file where the newest is full.
+    /// Adds a record without keys, which also starts a new file if the newest is full.
     #[inline]
     pub fn push_none(&mut self) {
         if self.pending.last().is_none_or(|(hash, _)| *hash != NO_KEY) {
@@ -131,7 +125,7 @@ impl IndexWriter {
         }
     }
 
-    /// Puts the entries into the map, as of messages stored at `store_ms`.
+    /// Writes the buffered entries into the map, with the store time `store_ms`.
     pub fn write(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         for (n, (hash, physical_offset)) in pending.iter().enumerate() {
@@ -140,7 +134,7 @@ impl IndexWriter {
             }
             let Some(file) = self.current.as_mut().filter(|_| *hash != NO_KEY) else { continue };
             file.grow(self.geometry, 1)?;
-            // slots are spread over 20 MB: without this each entry waits for memory
+            // Slots are spread over 20 MB: without prefetching, each entry would wait for memory.
             if let Some((ahead, _)) = pending.get(n + PREFETCH) {
                 mmap::prefetch(&file.map, slot_position(slot_of(*ahead, self.geometry.slots)));
             }
@@ -152,7 +146,7 @@ impl IndexWriter {
         self.current.as_ref().map_or(Ok(()), IndexFile::check)
     }
 
-    /// Goes on in the next file, which begins where the full one ended.
+    /// Continues in the next file, which begins where the full one ended.
     fn roll(&mut self, local_ms: i64) -> Result<()> {
         let mut next = match self.ahead.pop_front() {
             Some(next) => next,
@@ -161,7 +155,7 @@ impl IndexWriter {
         next.grow(self.geometry, 0)?;
         if let Some(full) = self.current.take() {
             let header = full.header();
-            // Java's: time differences in the new file count from where the full one ended
+            // As in Java, time differences in the new file count from the end of the full one.
             let following = IndexHeader::following(header.end_timestamp, header.end_phy_offset);
             next.map[..HEADER_SIZE].copy_from_slice(&following.encode());
             self.full_until = header.end_timestamp;
@@ -172,14 +166,13 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// All files that are held open.
-    pub fn held(&self) -> impl Iterator<Item = HeldFile> {
+    pub fn open_files(&self) -> impl Iterator<Item = OpenFile> {
         let open = self.current.iter().chain(&self.ahead);
-        open.map(|file| HeldFile { file: file.file.clone(), len: file.map.len() as u64 })
+        open.map(|file| OpenFile { file: file.file.clone(), len: file.map.len() as u64 })
     }
 
-    /// Hands over what was written since the last call. Returns the store time up to which full files hold entries, 0 for none.
-    pub fn unsynced(&mut self, out: &mut Unsynced) -> i64 {
+    /// Adds the files written since the last call to `out`. Returns the store time up to which full files hold entries, 0 for none.
+    pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
         self.unsynced.drain(..).for_each(|file| out.file(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
             out.file(current.file.clone());
@@ -199,7 +192,7 @@ impl IndexFile {
         Ok(Self { map: file.map()?, file: file.into(), allocated_to: 0, next_entry })
     }
 
-    /// Finds room for so many more entries, which fit into the file.
+    /// Allocates blocks for more entries, which fit into the file.
     #[inline]
     fn grow(&mut self, geometry: Geometry, entries: usize) -> Result<()> {
         let needed = index::entry_position(geometry.slots, self.next_entry + entries as u32) as u64;
@@ -211,14 +204,14 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Puts an entry, for which there is room.
+    /// Adds an entry, for which there are blocks.
     #[inline]
     fn put(&mut self, geometry: Geometry, (hash, physical_offset): (i32, i64), store_ms: i64) {
         let is_put = index::view::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
         self.next_entry += u32::from(is_put);
     }
 
-    /// Fails where another process cut the file off.
+    /// An error if another process has truncated the file.
     #[inline]
     fn check(&self) -> Result<()> {
         if !self.map.is_lost() {
@@ -232,31 +225,31 @@ impl IndexFile {
         IndexHeader::decode(&self.map).unwrap_or_else(|| IndexHeader::following(0, 0))
     }
 
-    /// How many entries it can still take.
+    /// Number of further entries.
     #[inline]
     fn room(&self, geometry: Geometry) -> usize {
         geometry.entries.saturating_sub(self.next_entry) as usize
     }
 }
 
-/// The index hash of `key`, where `topic_hash` is Java's hash of topic and `#` before it.
+/// The index hash of `key`; `topic_hash` is Java's hash of the topic and `#`.
 #[inline]
 pub fn key_hash(topic_hash: i32, key: &[u8]) -> i32 {
     let hash = match key.is_ascii() {
-        true => go_on_ascii(topic_hash, key),
-        false => String::from_utf8_lossy(key).encode_utf16().fold(topic_hash, go_on),
+        true => continue_ascii(topic_hash, key),
+        false => String::from_utf8_lossy(key).encode_utf16().fold(topic_hash, continue_hash),
     };
-    // Java's `Math.abs` of the least number is negative, and `indexKeyHashMethod` makes 0 of that
+    // Java's `Math.abs` of the least number is negative, and `indexKeyHashMethod` makes 0 of it.
     hash.checked_abs().unwrap_or(0)
 }
 
-fn go_on(hash: i32, unit: u16) -> i32 {
+fn continue_hash(hash: i32, unit: u16) -> i32 {
     hash.wrapping_mul(31).wrapping_add(i32::from(unit))
 }
 
 /// Eight characters at a time: one by one, each would wait for the product of the one before.
 #[inline]
-fn go_on_ascii(hash: i32, key: &[u8]) -> i32 {
+fn continue_ascii(hash: i32, key: &[u8]) -> i32 {
     const POWERS: [i32; 9] = {
         let (mut powers, mut n) = ([1_i32; 9], 1);
         while n < powers.len() {
@@ -270,7 +263,7 @@ fn go_on_ascii(hash: i32, key: &[u8]) -> i32 {
         let own = (0..8).fold(0_i32, |own, n| own.wrapping_add(i32::from(chunk[n]).wrapping_mul(POWERS[7 - n])));
         hash.wrapping_mul(POWERS[8]).wrapping_add(own)
     });
-    rest.iter().fold(hash, |hash, byte| go_on(hash, u16::from(*byte)))
+    rest.iter().fold(hash, |hash, byte| continue_hash(hash, u16::from(*byte)))
 }
 
 #[cfg(test)]
@@ -298,8 +291,8 @@ mod tests {
             writer.push(n, i64::from(n) * 100 + 7);
         }
         writer.write(9_000, 0).expect("written");
-        let mut unsynced = Unsynced::default();
-        assert_eq!(writer.unsynced(&mut unsynced), 9_000);
+        let mut unsynced = SyncList::default();
+        assert_eq!(writer.take_unsynced(&mut unsynced), 9_000);
         unsynced.sync().expect("synced");
         let mut names: Vec<_> = std::fs::read_dir(dir.path()).expect("dir").flatten().map(|e| e.path()).collect();
         names.sort();

@@ -1,4 +1,4 @@
-//! Columns of lists: where those of each row stand among the values of all rows.
+//! Arrow columns of lists, of any kind.
 use super::values::Bytes;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -6,20 +6,16 @@ use arrow_array::{Array, ArrayRef, BinaryArray, OffsetSizeTrait};
 use arrow_schema::DataType;
 use std::ops::Range;
 
-/// Lists of any kind.
 #[derive(Debug)]
 pub struct Lists<'a> {
-    /// Of each row; `None` for null.
+    /// The range in `values` of each row; `None` for null.
     pub ranges: Vec<Option<Range<usize>>>,
-    /// What all of them hold.
+    /// The items of all rows.
     pub values: &'a ArrayRef,
 }
 
 impl<'a> Lists<'a> {
-    /// The lists of a column, whose name is for errors.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`]: it has none.
+    /// `name` is used in errors.
     pub fn new(name: &'static str, array: &'a dyn Array) -> Result<Self> {
         let (ranges, values): (Vec<Range<usize>>, _) = match array.data_type() {
             DataType::List(_) => between(array.as_list::<i32>().value_offsets(), array.as_list::<i32>().values()),
@@ -43,18 +39,14 @@ impl<'a> Lists<'a> {
         Ok(Self { ranges: ranges.collect(), values })
     }
 
-    /// Whether columns of a type hold lists.
     pub fn are_in(kind: &DataType) -> bool {
         use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView};
         matches!(kind, List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_))
     }
 }
 
-/// Texts of a column; the items of a list are joined by a space each, as keys are, without those that are null.
-///
-/// # Errors
-/// [`Error::Invalid`]: it has neither texts nor lists of texts.
-pub fn joined_texts(name: &'static str, array: &dyn Array) -> Result<Bytes> {
+/// The texts of a column. Items of a list are joined by spaces, as keys are, without nulls.
+pub fn join_texts(name: &'static str, array: &dyn Array) -> Result<Bytes> {
     if !Lists::are_in(array.data_type()) {
         return Bytes::new(name, array);
     }

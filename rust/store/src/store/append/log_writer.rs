@@ -1,7 +1,7 @@
-//! The end of the commit log: records go into a buffer, the buffer into the file, and a full file ends in a blank record.
+//! Writes the commit log: records go into a buffer, the buffer into the file, and a full file ends with a blank record.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
-use super::unsynced::{HeldFile, Unsynced};
+use super::unsynced::{OpenFile, SyncList};
 use crate::file::mmap::Pages;
 use crate::file::{AllocatedFile, AppendFile, disk, free_bytes, name};
 use crate::format::checkpoint::FlushedEnd;
@@ -13,33 +13,32 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The next file of the log while it is created.
+/// Temporary name of the log's next file.
 const NEXT_FILE: &str = "commitlog.next";
-/// Bytes that are gathered before they are written.
+/// Bytes to buffer before a write.
 pub const BUFFER_LEN: usize = 1 << 20;
-/// How far ahead of the last record pages are made ready, at most: as far as was appended before.
+/// Maximum distance of faulting pages in ahead of the last record. It grows with the bytes appended so far.
 const AHEAD: u64 = 16 << 20;
-/// Fewer bytes are not worth another thread's while.
+/// Fewer bytes are not worth waking another thread.
 const MIN_TOUCH: u64 = 64 << 10;
-/// Full files that are held open: a process may have only so many.
+/// Maximum number of full files kept open.
 pub const MAX_FULL: usize = 64;
 /// The size of a record, its first word, is written last.
 const SIZE_WORD: Range<usize> = 0..4;
 
-/// The files that are written to.
 #[derive(Debug)]
 pub struct LogWriter {
     directory: PathBuf,
     file_size: u64,
     is_mapped: bool,
-    /// Offset of the next record, what is still in the buffer included.
+    /// Offset of the next record, including the buffer.
     position: u64,
-    /// That of the last record.
+    /// Offset of the last record.
     last: u64,
     live: Arc<LiveLog>,
     current: Option<LogFile>,
     ahead: VecDeque<LogFile>,
-    /// Files before the current one, the last of those that are there, so that one that is removed can be written back.
+    /// The last files before the current one, kept open so that a removed one can be restored.
     full: BTreeMap<u64, Arc<AllocatedFile>>,
     reserved_from: usize,
     buffer: Vec<u8>,
@@ -54,9 +53,9 @@ pub struct LogWriter {
 struct LogFile {
     base: u64,
     file: AppendFile,
-    /// Whether the disk has room for all of it.
+    /// Whether all its blocks are allocated.
     is_allocated: bool,
-    /// Position and first bytes of the last record that was written.
+    /// Position and first bytes of the last written record.
     last: Option<(u64, [u8; 8])>,
 }
 
@@ -66,51 +65,51 @@ impl LogFile {
         Ok(Self { base, file, is_allocated: true, last: None })
     }
 
-    /// One that is there: a broker leaves holes where nothing was written, and so does recovery.
-    fn found(base: u64, file: AllocatedFile, is_mapped: bool) -> Result<Self> {
+    /// An existing file. Brokers and recovery leave holes where nothing was written.
+    fn from_existing(base: u64, file: AllocatedFile, is_mapped: bool) -> Result<Self> {
         let is_allocated = !file.keeps_blocks()?;
         Ok(Self { is_allocated, ..Self::new(base, file, is_mapped)? })
     }
 
-    /// Looks whether the last record is still there. What comes behind one that is not would be cut by the next recovery.
+    /// Checks that the last record is still there. Otherwise the next recovery would cut everything behind it.
     #[inline]
     fn check_last(&self) -> Result<()> {
         match self.last {
-            Some((at, head)) if self.file.word(at) != Some(head) => Err(self.overwritten(at)),
+            Some((at, head)) if self.file.word(at) != Some(head) => Err(self.overwrite_error(at)),
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn overwritten(&self, at: u64) -> Error {
+    fn overwrite_error(&self, at: u64) -> Error {
         let what = format!("the message that was written at position {at} is not there any more");
         Error::changed_by_another(self.file.file().path(), what)
     }
 }
 
-/// A file of the log that does not exist yet.
+/// The next file of the log, not created yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WantedFile {
+pub struct NextFile {
     base: u64,
     size: u64,
 }
 
-impl WantedFile {
-    /// Creates it below the store's directory, as whatever stands beside the log's files keeps a broker from starting.
+impl NextFile {
+    /// Creates it in the store's directory, since a stray file in the log's directory keeps a broker from starting.
     pub fn create(self, root: &Path) -> Result<AllocatedFile> {
         Self::remove_left_over(root);
         AllocatedFile::create(&root.join(NEXT_FILE), self.size)
     }
 
-    /// Removes the one of a process that died.
+    /// Removes the file of a killed process.
     pub fn remove_left_over(root: &Path) {
         let _ = disk::remove_file(&root.join(NEXT_FILE));
     }
 }
 
 impl LogWriter {
-    /// Goes on at `position`, in the file that starts at the offset of `current` or in a new one. Where each append waits for the
-    /// disk maps do not pay: each wait takes their pages away.
+    /// Continues at `position`, in `current`, a base offset and a file, or in a new one. Maps do not pay if each append waits for the disk,
+    /// since each flush write-protects their pages.
     pub fn new(
         directory: PathBuf,
         file_size: u64,
@@ -118,7 +117,7 @@ impl LogWriter {
         current: Option<(u64, AllocatedFile)>,
         is_mapped: bool,
     ) -> Result<Self> {
-        let current = current.map(|(base, file)| LogFile::found(base, file, is_mapped)).transpose()?;
+        let current = current.map(|(base, file)| LogFile::from_existing(base, file, is_mapped)).transpose()?;
         Ok(Self {
             live: Arc::new(LiveLog::new(directory.clone(), file_size, position)),
             directory,
@@ -139,20 +138,17 @@ impl LogWriter {
         })
     }
 
-    /// The log for those who read it meanwhile.
+    /// The log for concurrent readers.
     pub fn live(&self) -> &Arc<LiveLog> {
         &self.live
     }
 
-    /// Bytes of each file.
     pub fn file_size(&self) -> u64 {
         self.file_size
     }
 
-    /// Creates the files that records of these sizes will need; `is_whole` where they are to stand in one file.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::NoRoom`]: [`release`](Self::release) gives back what was created.
+    /// Creates the files for records of these sizes; with `is_whole` they must be in one file. After an error [`release`](Self::release)
+    /// removes the new files.
     pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>, is_whole: bool) -> Result<()> {
         let mut sizes = sizes.map(u64::from);
         let one = is_whole.then(|| sizes.by_ref().sum());
@@ -160,7 +156,7 @@ impl LogWriter {
         let mut end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         let mut at = self.position;
         self.reserved_from = self.ahead.len();
-        self.allocate_found()?;
+        self.allocate_existing()?;
         for size in sizes {
             if !has_room(end.saturating_sub(at), size) {
                 at = end;
@@ -175,10 +171,10 @@ impl LogWriter {
         Ok(())
     }
 
-    /// As [`reserve`](Self::reserve), for so many bytes that are [copied](Self::copy).
+    /// [`reserve`](Self::reserve) for bytes to be [copied](Self::copy).
     pub fn reserve_copy(&mut self, bytes: u64) -> Result<()> {
         self.reserved_from = self.ahead.len();
-        self.allocate_found()?;
+        self.allocate_existing()?;
         let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         if bytes > 0 && self.position == end && self.ahead.is_empty() {
             let file = self.create(end)?;
@@ -187,42 +183,41 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Finds room for the rest of the file that was there when the log was opened.
-    fn allocate_found(&mut self) -> Result<()> {
+    /// Allocates the rest of a file that existed before the log was opened.
+    fn allocate_existing(&mut self) -> Result<()> {
         let Some(current) = self.current.as_ref().filter(|file| !file.is_allocated) else { return Ok(()) };
         let file = current.file.file();
-        let done = file.allocate(self.position - current.base..self.file_size);
-        done.map_err(|error| self.explained(error, file.path().to_path_buf()))?;
+        let allocation = file.allocate(self.position - current.base..self.file_size);
+        allocation.map_err(|error| self.explain_full(error, file.path().to_path_buf()))?;
         self.current.iter_mut().for_each(|file| file.is_allocated = true);
         Ok(())
     }
 
     fn create(&mut self, base: u64) -> Result<LogFile> {
         let path = self.directory.join(name::of_offset(base));
-        let file = AllocatedFile::create(&path, self.file_size).map_err(|error| self.explained(error, path))?;
+        let file = AllocatedFile::create(&path, self.file_size).map_err(|error| self.explain_full(error, path))?;
         self.created = true;
         LogFile::new(base, file, self.is_mapped)
     }
 
-    /// That the disk is full, with how full.
-    fn explained(&self, error: Error, path: PathBuf) -> Error {
+    /// Adds the free bytes to the error of a full disk.
+    fn explain_full(&self, error: Error, path: PathBuf) -> Error {
         match free_bytes(&self.directory).filter(|_| error.is_disk_full()) {
             Some((free, _)) => Error::NoRoom { path, needed: self.file_size, free },
             None => error,
         }
     }
 
-    /// Whether any file of it was written to.
     pub fn has_files(&self) -> bool {
         self.position > self.live.min_offset()
     }
 
-    /// What a checkpoint says of a log that was flushed up to `offset`.
+    /// `offset` as a flushed end for the checkpoint.
     pub fn flushed_end(&self, offset: u64) -> FlushedEnd {
         FlushedEnd { offset, file_size: u32::try_from(self.file_size).unwrap_or(u32::MAX) }
     }
 
-    /// Refuses a new log that the disk has no room for. One that has files can be read, and waits for room.
+    /// Refuses a new log if the disk has no room. An existing one can be read, and may get room later.
     pub fn check_room(&self) -> Result<()> {
         let is_new = self.current.is_none() && self.position == 0;
         match free_bytes(&self.directory).filter(|(_, all)| is_new && *all < self.file_size) {
@@ -231,32 +226,31 @@ impl LogWriter {
         }
     }
 
-    /// Removes the files that the last [`reserve`](Self::reserve) created and nobody used.
+    /// Removes unused files created by the last [`reserve`](Self::reserve).
     pub fn release(&mut self) {
         let from = self.reserved_from.min(self.ahead.len());
         self.ahead.drain(from..).for_each(|file| file.file.file().discard());
     }
 
-    /// Removes all files that were created ahead.
+    /// Removes all files created ahead.
     pub fn release_all(&mut self) {
         self.ahead.drain(..).for_each(|file| file.file.file().discard());
     }
 
-    /// Offset of the next record.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The file that will be needed next, once the current one is half full and nobody has created it.
-    pub fn wanted(&self) -> Option<WantedFile> {
+    /// The next file, if the current one is half full and it does not exist yet.
+    pub fn next_needed(&self) -> Option<NextFile> {
         let current = self.current.as_ref().filter(|_| self.ahead.is_empty())?;
         let is_half_full = self.position - current.base > self.file_size / 2;
-        is_half_full.then_some(WantedFile { base: current.base + self.file_size, size: self.file_size })
+        is_half_full.then_some(NextFile { base: current.base + self.file_size, size: self.file_size })
     }
 
-    /// Takes a file that was created meanwhile, or discards it where it is no longer wanted.
-    pub fn take_ahead(&mut self, next: WantedFile, file: AllocatedFile) -> Result<()> {
-        if self.wanted() != Some(next) {
+    /// Adds a file created meanwhile, or discards it if it is no longer needed.
+    pub fn add_ahead(&mut self, next: NextFile, file: AllocatedFile) -> Result<()> {
+        if self.next_needed() != Some(next) {
             file.discard();
             return Ok(());
         }
@@ -266,11 +260,11 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The pages that records of `size` bytes and the next ones will come to, if they are not ready yet.
+    /// The pages to fault in for records of `size` bytes and the next ones.
     #[inline]
     pub fn to_touch(&mut self, size: u64) -> Option<(Pages, Range<u64>)> {
         let end = self.position + size;
-        // a store that is opened for a few messages is not to cost more pages than they need
+        // A store opened for a few messages should not take more pages than they need.
         let window = (end - self.opened_at).min(AHEAD);
         if self.touched_to >= end + window / 2 {
             return None;
@@ -283,18 +277,17 @@ impl LogWriter {
         Some((pages, from - file.base..to - file.base))
     }
 
-    /// Bytes in the buffer.
-    pub fn buffered(&self) -> usize {
+    pub fn buffer_len(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Goes on in the next file unless this one has room for so many bytes.
+    /// Continues in the next file unless this one has room for `size` bytes.
     pub fn begin(&mut self, size: u64) -> Result<()> {
         let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         if has_room(end.saturating_sub(self.position), size) { Ok(()) } else { self.roll(end) }
     }
 
-    /// Makes room for a record and gives its offset, and the buffer that it is to be appended to.
+    /// Assigns an offset to a record; returns it and the buffer to append the record to.
     #[inline]
     pub fn place(&mut self, size: u32) -> Result<(u64, &mut Vec<u8>)> {
         self.begin(size.into())?;
@@ -304,11 +297,11 @@ impl LogWriter {
         Ok((offset, &mut self.buffer))
     }
 
-    /// Ends the current file with a blank record and goes on in the next one.
+    /// Ends the current file with a blank record and continues in the next one.
     fn roll(&mut self, end: u64) -> Result<()> {
         let remaining = end - self.position;
         if remaining > 0 {
-            // Java writes 8 bytes of it, too: what follows them is whatever was there
+            // Like Java it writes only 8 bytes of it, and leaves the rest.
             self.buffer.extend_from_slice(&encode_blank(remaining as u32));
             self.position += MIN_BLANK_LEN as u64;
         }
@@ -320,13 +313,13 @@ impl LogWriter {
         };
         if let Some(full) = self.current.replace(next) {
             self.hold(full.base, full.file.file().clone());
-            // its map goes with the next flush, without the append lock
+            // Its map is dropped at the next flush, without the append lock.
             self.unsynced.push(full.file);
         }
         Ok(())
     }
 
-    /// Holds a full file open, as long as it is among the last ones and is not removed for its age.
+    /// Keeps a full file open while it is among the last ones and not removed by retention.
     pub fn hold(&mut self, base: u64, file: Arc<AllocatedFile>) {
         self.full.insert(base, file);
         if self.full.len() > MAX_FULL {
@@ -334,20 +327,16 @@ impl LogWriter {
         }
     }
 
-    /// All files that are held open.
-    pub fn held(&mut self) -> impl Iterator<Item = HeldFile> {
+    pub fn open_files(&mut self) -> impl Iterator<Item = OpenFile> {
         self.full = self.full.split_off(&self.live.min_offset());
         let open = self.current.iter().chain(&self.ahead).map(|file| file.file.file());
         let len = self.file_size;
-        self.full.values().chain(open).map(move |file| HeldFile { file: file.clone(), len })
+        self.full.values().chain(open).map(move |file| OpenFile { file: file.clone(), len })
     }
 
-    /// Hands the buffer to the operating system, and shows it to those who read.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::NotWritable`] where another process has changed the file; then part of it may be there.
+    /// Writes the buffer and publishes it to readers. After an error part of it may be written.
     pub fn write(&mut self) -> Result<()> {
-        // given back below: after an error nothing is written any more
+        // Restored below; after an error nothing is written any more.
         let mut buffer = std::mem::take(&mut self.buffer);
         let start = self.position - buffer.len() as u64;
         self.put(&buffer, start).inspect_err(|_| self.position = start)?;
@@ -356,8 +345,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Takes records of another log as they are, at the same offset and within one file; `last` is that of the last one. The blank
-    /// that ends a file may follow it, whole.
+    /// Copies records of another log, at the same offset and within one file; `last` is the offset of the last one. A complete blank at the
+    /// end of the file may follow.
     pub fn copy(&mut self, bytes: &[u8], last: Option<u64>) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -374,36 +363,33 @@ impl LogWriter {
     fn put(&mut self, bytes: &[u8], start: u64) -> Result<()> {
         let Some(current) = self.current.as_mut().filter(|_| !bytes.is_empty()) else { return Ok(()) };
         let mut at = start - current.base;
-        // before the copy: behind a record that another process zeroed, a recovery would find nothing of this
+        // Before the copy: behind a record that another process has zeroed, a recovery would not find these.
         current.check_last()?;
-        // one after the other, as Java's: who walks the file meanwhile finds no record behind one in the making
+        // One by one, as Java does, so that a concurrent walk never finds a record behind a half written one.
         for record in records(bytes, current.file.is_mapped()) {
             current.file.write(record, at, SIZE_WORD)?;
             at += record.len() as u64;
         }
-        // after the copy, and before anybody is told: a write behind the end of a file is lost without a signal
-        // (decision 0012)
+        // After the copy and before anybody is notified: a write behind the end of a file is lost without a signal
+        // (decision 0012).
         current.file.check(at, self.file_size)?;
         let head = self.last.checked_sub(start).and_then(|at| bytes.get(at as usize..)?.first_chunk());
         current.last = head.map(|head| (self.last - current.base, *head));
         self.dirty = true;
-        // only now: readers take everything before it for whole
+        // Only now, since readers take everything before it for complete.
         self.live.publish(self.position);
         Ok(())
     }
 
-    /// Looks whether the file that is written to has all that was written to it.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotWritable`] where another process has changed it, [`crate::Error::Io`].
+    /// Checks that no other process has changed the current file.
     pub fn check(&self) -> Result<()> {
         let Some(current) = &self.current else { return Ok(()) };
         current.check_last()?;
         current.file.check(self.position - self.buffer.len() as u64 - current.base, self.file_size)
     }
 
-    /// Hands over what was written since the last call. Returns the offset up to which that reaches.
-    pub fn unsynced(&mut self, out: &mut Unsynced) -> u64 {
+    /// Adds the files written since the last call to `out`. Returns the offset up to which they are written.
+    pub fn take_unsynced(&mut self, out: &mut SyncList) -> u64 {
         self.unsynced.drain(..).for_each(|file| out.retire(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
             out.file(current.file.file().clone());
@@ -415,12 +401,11 @@ impl LogWriter {
     }
 }
 
-/// The parts of the buffer that are written one by one: its records, or all of it where each write is a system call, which
-/// copies the bytes in their order.
+/// Splits the buffer into parts for single writes: records, or the whole buffer if a write is a system call, which copies bytes in order.
 fn records(mut rest: &[u8], one_by_one: bool) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let size = rest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word) as usize);
-        // of a blank record only the head is in the buffer
+        // Only the head of a blank record is in the buffer.
         let len = if one_by_one { size.clamp(SIZE_WORD.end, rest.len().max(SIZE_WORD.end)) } else { rest.len() };
         let (record, behind) = rest.split_at(len.min(rest.len()));
         rest = behind;

@@ -1,33 +1,29 @@
-//! Rows to append from messages as values.
+//! Rows to append, from values.
 use super::row::{Pair, Row, Rows};
 use crate::format::host::Host;
 
-/// A message to be stored.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedMessage {
     pub topic: String,
     pub body: Vec<u8>,
     pub tags: Option<String>,
-    /// Its keys, separated by spaces.
+    /// Separated by spaces.
     pub keys: Option<String>,
     pub properties: Vec<(String, String)>,
-    /// Queue of the topic.
     pub queue_id: i64,
-    /// The user's 32 bits.
     pub flag: i64,
-    /// Milliseconds; the time of the append unless given.
+    /// Milliseconds since 1970; by default the time of the append.
     pub born_timestamp: Option<i64>,
-    /// Who sent it; the store itself unless given.
+    /// By default the store host.
     pub born_host: Option<Host>,
-    /// Transaction type and compression; the bits of the hosts follow from these.
+    /// Transaction type and compression; the bits of the host families are set by the append.
     pub sys_flag: i64,
-    /// How often it was consumed in vain.
+    /// Number of failed deliveries to a consumer.
     pub reconsume_times: i64,
     /// Physical offset of the half message, or 0.
     pub prepared_transaction_offset: i64,
 }
 
-/// A batch of them.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
     messages: Vec<OwnedMessage>,
@@ -36,7 +32,6 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// A batch of `messages`.
     pub fn new(mut messages: Vec<OwnedMessage>) -> Self {
         let (mut pairs, mut ends) = (Vec::new(), Vec::with_capacity(messages.len()));
         for message in &mut messages {

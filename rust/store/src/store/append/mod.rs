@@ -1,24 +1,24 @@
-//! Appending to a store: check, allocate, then write; commit log first, consume queues and index behind it.
+//! Appends to a store: checks, allocates, then writes, the commit log first and consume queues and index after it.
 //!
 //! ```text
-//! columns, messages    rows as they were given; values, lists, pairs: those of Arrow
-//! row_check            what a row may be
-//! plan                 every row checked, its size, place and properties known; nothing is written yet
-//! batch, status        what a producer may send as one; what a broker tells of what it refuses
-//! log_writer           records, in files of one size
-//! queue_writer         units of one queue; queue_table holds them all
-//! index_writer         hash entries of keys
-//! unsynced, flusher    what is not on the disk yet; one wait for all who wait for it
-//! background_work      what an append leaves to a thread
-//! threads, timer       what flushes, creates the next file and touches the next pages
-//! file_watch, harm     whether other processes change files meanwhile, and what follows
+//! columns, messages    rows from Arrow or from values; values, lists, pairs: Arrow columns
+//! row_check            rules for a row
+//! plan                 checks every row and computes its size, place and properties, before anything is written
+//! batch, status        checks of a producer's batch; a broker's names of errors
+//! log_writer           writes records, in files of one size
+//! queue_writer         writes units of one queue; queue_table holds all queues
+//! index_writer         writes hash entries of keys
+//! unsynced, flusher    files to flush; group commit
+//! background_work      work that an append leaves to a thread
+//! threads, timer       background threads: flush, create the next file, fault pages in
+//! file_watch, harm     detects changes by other processes, and stops appends
 //! owned_store          all of it behind one lock
-//! appender             the façade: one batch of rows after the other, flush, close
-//! replicate            records of a master's log, in place of rows
-//! dispatch             what lists them: units and index entries of records that have their places
-//! cleaning             what retention removes meanwhile
-//! serving              what others read meanwhile, and how a server waits for the disk
-//! resume               where an existing store goes on, or why it does not
+//! appender             the façade: append, flush, close
+//! replicate            copies records of a master's log
+//! dispatch             lists copied records in queues and index
+//! cleaning             retention while others append
+//! serving              the interface for a server: reads, and waiting for the disk
+//! resume               opens an existing store at its end, or refuses it
 //! ```
 pub mod appender;
 pub mod background_work;
@@ -55,7 +55,7 @@ pub mod unsynced;
 pub mod values;
 pub mod writers;
 
-pub use appender::{Appended, Appender, Place, cut, missing_end, repair};
+pub use appender::{AppendResult, Appender, Place, cut, missing_end, repair};
 pub use columns::Columns;
 pub use messages::{Messages, OwnedMessage};
 pub use options::{AppendOptions, Flush};

@@ -10,20 +10,19 @@ use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// When an append is on the disk.
+/// The time of flushing an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
-    /// When [`flush`](super::Appender::flush) or the operating system writes it: it survives the end of the process.
+    /// By [`flush`](super::Appender::flush) or the operating system. The append survives the end of the process.
     #[default]
     Async,
     /// Before the call returns.
     Sync,
 }
 
-/// Sizes are those of new files; a store that has files goes on with the sizes of those.
+/// Sizes are for new files; an existing store keeps its sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendOptions {
-    /// When an append is on the disk.
     pub flush: Flush,
     /// Bytes of a commit-log file (`mappedFileSizeCommitLog`).
     pub file_size: u64,
@@ -33,33 +32,33 @@ pub struct AppendOptions {
     pub index_slots: u32,
     /// Entries of an index file (`maxIndexNum`).
     pub index_entries: u32,
-    /// Bytes of a body, at most (`maxMessageSize`).
+    /// Maximum length of a body (`maxMessageSize`).
     pub max_message_size: usize,
-    /// Who stores, and who the messages come from.
+    /// The store host, and the default born host.
     pub store_host: Host,
-    /// Whether a topic of 128 to 255 bytes, of retries only, makes a V2 record (`autoMessageVersionOnTopicLen` of 5.x): 4.9.4
-    /// cuts a log at such a record.
+    /// Whether a retry topic of 128 to 255 bytes makes a V2 record (`autoMessageVersionOnTopicLen` of 5.x), at which 4.9.4 would cut the
+    /// log.
     pub long_topics: bool,
-    /// Whether properties end in a CRC of the record (`enabledAppendPropCRC` of 5.x).
+    /// Whether properties end with a CRC of the record (`enabledAppendPropCRC` of 5.x).
     pub property_crc: bool,
-    /// Whether `INNER_MULTI_DISPATCH` lists a message in further queues (`enableMultiDispatch` and `enableLmq`).
+    /// Whether `INNER_MULTI_DISPATCH` lists a message in additional queues (`enableMultiDispatch` and `enableLmq`).
     pub multi_dispatch: bool,
-    /// Queues of multi-dispatch, at most (`maxLmqConsumeQueueNum`).
+    /// Maximum number of queues of multi-dispatch (`maxLmqConsumeQueueNum`).
     pub max_lmq_queues: usize,
-    /// How long a sync append waits for the disk (`syncFlushTimeout`).
+    /// Maximum time that a sync append waits for the disk (`syncFlushTimeout`).
     pub sync_flush_timeout: Duration,
-    /// After how long an append that holds the log keeps others from waiting for it (`osPageCacheBusyTimeOutMills`).
+    /// Time after which an append that holds the log makes others fail (`osPageCacheBusyTimeOutMills`).
     pub busy_after: Option<Duration>,
-    /// How long each delay level waits (`messageDelayLevel`).
+    /// The delays of the levels (`messageDelayLevel`).
     pub delay_levels: DelayLevels,
-    /// The local time's distance from UTC in milliseconds: index files are named after the local time.
+    /// Offset of local time from UTC in milliseconds, for the names of index files.
     pub zone_offset_ms: i64,
-    /// The mode of new files; whoever may read one may enter the directory of it.
+    /// The mode of new files. Directories get execute permission wherever it gives read permission.
     pub file_permission: u32,
-    /// What is removed, and when; nothing ever without.
+    /// Without it nothing is ever removed.
     pub retain: Option<RetainOptions>,
-    /// The store is a copy of a master's: it takes [the master's log](super::Appender::copy_log) in place of messages. A new copy
-    /// begins at this offset, where a file of the master's log does.
+    /// For a copy of a master's store, which takes [the master's log](super::Appender::copy_log) in place of messages. A new copy begins
+    /// at this offset, the start of a file of the master's log.
     pub replica_from: Option<u64>,
 }
 
@@ -89,11 +88,8 @@ impl Default for AppendOptions {
 }
 
 impl AppendOptions {
-    /// The options with sizes that files can have.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a size that RocketMQ could not use.
-    pub fn checked(self) -> Result<Self> {
+    /// Refuses sizes that RocketMQ could not use, and rounds the size of queue files.
+    pub fn check(self) -> Result<Self> {
         let max = i32::MAX as u64;
         in_range("file_size", self.file_size, MIN_FILE_SIZE, max)?;
         in_range("queue_file_size", self.queue_file_size, 1, max - UNIT_SIZE as u64)?;
@@ -110,7 +106,7 @@ impl AppendOptions {
             return Err(Error::invalid("replica_from", expected, from));
         }
         let queue_file_size = self.queue_file_size.next_multiple_of(UNIT_SIZE as u64);
-        let retain = self.retain.map(RetainOptions::checked).transpose()?;
+        let retain = self.retain.map(RetainOptions::check).transpose()?;
         Ok(Self { queue_file_size, retain, ..self })
     }
 }
@@ -129,7 +125,7 @@ mod tests {
     #[test]
     fn queue_files_hold_whole_units_and_impossible_sizes_are_refused() {
         let options = AppendOptions { queue_file_size: 101, ..AppendOptions::default() };
-        assert_eq!(options.checked().expect("rounded").queue_file_size, 120);
+        assert_eq!(options.check().expect("rounded").queue_file_size, 120);
         for wrong in [
             AppendOptions { file_size: 50, ..options },
             AppendOptions { index_slots: 0, ..options },
@@ -139,7 +135,7 @@ mod tests {
             AppendOptions { replica_from: Some(options.file_size + 1), ..options },
             AppendOptions { index_entries: i32::MAX as u32, ..options },
         ] {
-            assert!(wrong.checked().is_err(), "{wrong:?}");
+            assert!(wrong.check().is_err(), "{wrong:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Properties of rows: maps of texts, and the forms in which data frames hold them.
+//! The column of properties: maps of texts, or the forms in which data frames hold them.
 use super::lists::Lists;
 use super::row::Pair;
 use super::values::{Bytes, integers};
@@ -8,7 +8,6 @@ use arrow_array::{Array, ArrayRef, BinaryArray, MapArray, StructArray};
 use arrow_schema::DataType;
 use std::ops::Range;
 
-/// Names and values by row.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     places: Places,
@@ -16,7 +15,7 @@ pub struct Pairs {
     values: Bytes,
 }
 
-/// Which pairs a row has.
+/// The pairs of each row.
 #[derive(Clone, Debug)]
 enum Places {
     Map(MapArray),
@@ -24,11 +23,8 @@ enum Places {
 }
 
 impl Pairs {
-    /// Those of a column of maps; of structs, whose fields are the names; or of lists of pairs, as pandas and Polars make
-    /// them of maps. A value may be an integer, too.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`]: it has none.
+    /// Reads a column of maps, of structs with the names as fields, or of lists of pairs, as pandas and Polars make of maps. Values may be
+    /// integers, too.
     pub fn new(array: &dyn Array) -> Result<Self> {
         match array.data_type() {
             DataType::Map(..) => {
@@ -45,7 +41,6 @@ impl Pairs {
         }
     }
 
-    /// Whether a row has no map.
     #[inline]
     pub fn is_null(&self, index: usize) -> bool {
         match &self.places {
@@ -54,7 +49,7 @@ impl Pairs {
         }
     }
 
-    /// Which [`pair`](Self::pair)s a row has.
+    /// The numbers of a row's [`pair`](Self::pair)s.
     #[inline]
     pub fn of_row(&self, index: usize) -> Range<usize> {
         match &self.places {
@@ -64,21 +59,20 @@ impl Pairs {
         }
     }
 
-    /// One of the pairs of all rows.
     #[inline]
     pub fn pair(&self, index: usize) -> Pair<'_> {
         (self.names.value(index).unwrap_or_default(), self.values.value(index))
     }
 
-    /// A field that is null is a property that the row does not have.
+    /// A null field is an absent property.
     fn of_structs(array: &StructArray) -> Result<Self> {
         let columns: Result<Vec<_>> = array.columns().iter().map(texts).collect();
         let columns: Vec<_> = array.column_names().into_iter().zip(columns?).collect();
         let (mut names, mut values, mut ranges) = (Vec::new(), Vec::new(), Vec::with_capacity(array.len()));
         for row in 0..array.len() {
             let start = names.len();
-            let there = columns.iter().filter_map(|(name, column)| Some((*name, column.value(row)?)));
-            for (name, value) in there.take_while(|_| array.is_valid(row)) {
+            let present = columns.iter().filter_map(|(name, column)| Some((*name, column.value(row)?)));
+            for (name, value) in present.take_while(|_| array.is_valid(row)) {
                 names.push(name);
                 values.push(value);
             }
@@ -88,7 +82,7 @@ impl Pairs {
         Ok(Self { places: Places::Ranges(ranges), names: Bytes::Small(names), values: Bytes::Small(values) })
     }
 
-    /// Each list holds structs of a name and a value, or lists of both.
+    /// Each list holds structs of name and value, or lists of both.
     fn of_lists(lists: Lists<'_>) -> Result<Self> {
         let wrong = |got: &str| Error::invalid("properties", "lists of pairs, a name and a value each", got);
         let (names, values) = match lists.values.data_type() {
@@ -96,7 +90,7 @@ impl Pairs {
                 let pairs = lists.values.as_struct();
                 (texts(pairs.column(0))?, texts(pairs.column(1))?)
             }
-            // all of them are empty
+            // All lists are empty.
             DataType::Null => (texts(lists.values)?, texts(lists.values)?),
             kind if Lists::are_in(kind) => {
                 let pairs = Lists::new("properties", lists.values)?;
@@ -115,7 +109,7 @@ impl Pairs {
     }
 }
 
-/// Texts, or integers as texts.
+/// Reads texts, or integers as texts.
 fn texts(array: &ArrayRef) -> Result<Bytes> {
     if array.data_type().is_integer() {
         let numbers = integers("properties", array)?;

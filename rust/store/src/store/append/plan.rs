@@ -19,60 +19,55 @@ use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
 use crate::store::multi_dispatch::{self, LMQ};
 
-/// A row that was checked. What is its own of the plan's lists ends where these say; it begins where that of the row before ends.
+/// A checked row. Its parts of the plan's lists end at these positions, and begin at those of the row before.
 #[derive(Clone, Copy, Debug)]
-pub struct Planned {
-    /// Bytes of its record.
+pub struct PlannedRow {
+    /// Size of its record.
     pub size: u32,
     /// Number of its queue in the table.
     pub queue: u32,
-    /// Its number in the queue; 0 for one that has no place in it.
+    /// 0 for one without a place in the queue.
     pub queue_offset: i64,
     /// Whether it has a place in its queue.
     pub is_dispatched: bool,
-    /// What its consume-queue unit says beside the place of the record.
     pub tags_code: i64,
     properties_end: usize,
     keys_end: usize,
-    further_end: usize,
+    extra_end: usize,
 }
 
-/// A batch that was checked: all that is to be written, but the bodies and where.
+/// A checked batch: everything to be written, except for bodies and physical offsets.
 #[derive(Debug, Default)]
 pub struct Plan {
-    pub rows: Vec<Planned>,
-    /// Property strings, one behind the other.
+    pub rows: Vec<PlannedRow>,
     properties: Vec<u8>,
     /// Index hashes of keys.
     keys: Vec<i32>,
-    /// Numbers of further queues.
-    further: Vec<u32>,
+    /// Numbers of additional queues.
+    extra_queues: Vec<u32>,
 }
 
-/// Queues that a row wants to be listed in, too.
-struct Further<'a> {
+/// Additional queues of a row.
+struct ExtraQueues<'a> {
     names: &'a str,
     queue_id: i32,
     is_dispatched: bool,
-    /// Where its property string begins.
+    /// Start of its property string.
     start: usize,
 }
 
-/// What of the lists is a row's own.
+/// A row's parts of the lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     pub properties: &'a [u8],
     /// Index hashes of its keys.
     pub keys: &'a [i32],
-    /// Numbers of further queues that list it.
-    pub further: &'a [u32],
+    /// Numbers of additional queues that list it.
+    pub extra_queues: &'a [u32],
 }
 
 impl Plan {
-    /// Checks `rows`, and counts them where `queues` will need room; `first_row` is the number of the first one in errors.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for the first row that cannot be stored.
+    /// Checks `rows` and counts them in `queues`; `first_row` is the number of the first one in errors.
     pub fn fill<R: Rows>(
         &mut self,
         rows: &R,
@@ -84,7 +79,7 @@ impl Plan {
         self.rows.clear();
         self.properties.clear();
         self.keys.clear();
-        self.further.clear();
+        self.extra_queues.clear();
         for index in 0..rows.len() {
             let row = rows.row(index);
             let planned = self.check(rows, &row, options, queues, store_ms);
@@ -95,35 +90,32 @@ impl Plan {
         Ok(())
     }
 
-    /// Bytes of the rows' records.
     pub fn size(&self) -> u64 {
         self.rows.iter().map(|row| u64::from(row.size)).sum()
     }
 
-    /// Index entries that the rows need.
     pub fn keys(&self) -> usize {
         self.keys.len()
     }
 
-    /// What of the lists is the own of the row of that number.
     #[inline]
     pub fn parts(&self, row: usize) -> Parts<'_> {
         let before = row.checked_sub(1).map(|before| &self.rows[before]);
-        let start = before.map_or((0, 0, 0), |row| (row.properties_end, row.keys_end, row.further_end));
+        let start = before.map_or((0, 0, 0), |row| (row.properties_end, row.keys_end, row.extra_end));
         let row = &self.rows[row];
         Parts {
             properties: &self.properties[start.0..row.properties_end],
             keys: &self.keys[start.1..row.keys_end],
-            further: &self.further[start.2..row.further_end],
+            extra_queues: &self.extra_queues[start.2..row.extra_end],
         }
     }
 
-    /// Gives the memory of a large batch back.
+    /// Frees the memory of a large batch.
     pub fn shrink(&mut self) {
-        const KEPT: usize = 64 << 10;
-        self.rows.shrink_to(KEPT / size_of::<Planned>());
-        self.properties.shrink_to(KEPT);
-        self.keys.shrink_to(KEPT / size_of::<i32>());
+        const MAX_BYTES: usize = 64 << 10;
+        self.rows.shrink_to(MAX_BYTES / size_of::<PlannedRow>());
+        self.properties.shrink_to(MAX_BYTES);
+        self.keys.shrink_to(MAX_BYTES / size_of::<i32>());
     }
 
     #[inline]
@@ -134,7 +126,7 @@ impl Plan {
         options: &AppendOptions,
         queues: &mut QueueTable,
         store_ms: i64,
-    ) -> Result<Planned, Fault> {
+    ) -> Result<PlannedRow, Fault> {
         let topic = topic_of(row, options.long_topics)?;
         let queue_id = number_of("queue_id", row.queue_id, 0)?;
         check_numbers(row)?;
@@ -144,11 +136,11 @@ impl Plan {
             return Err(fault("body", expected, body.len()));
         }
         let start = self.properties.len();
-        let (named, count) = properties::encode(rows, row, &mut self.properties);
+        let (known, count) = properties::encode(rows, row, &mut self.properties);
         check_properties(rows, row, &self.properties[start..], count)?;
         let is_dispatched = is_dispatched(row.sys_flag as i32);
-        // as `asyncPutMessage`: a prepared message and a rollback are not delayed
-        let delay = if is_dispatched && !row.is_due { delay_of(named, &options.delay_levels)? } else { None };
+        // As in `asyncPutMessage`, prepared messages and rollbacks are not delayed.
+        let delay = if is_dispatched && !row.is_due { delay_of(known, &options.delay_levels)? } else { None };
         let (topic, queue_id) = match delay {
             Some(delay) => {
                 properties::add_delay(row, delay, start, &mut self.properties);
@@ -157,81 +149,86 @@ impl Plan {
             None => (topic, queue_id),
         };
         let queue = queues.find(topic, queue_id);
-        self.plan_keys(row, &named, queues.topic(queue).key_hash);
+        self.plan_keys(row, &known, queues.topic(queue).key_hash);
         if options.multi_dispatch
-            && let Some(names) = named.multi_dispatch.and_then(|names| std::str::from_utf8(names).ok())
+            && let Some(names) = known.multi_dispatch.and_then(|names| std::str::from_utf8(names).ok())
         {
-            let further = Further { names, queue_id, is_dispatched, start };
-            self.plan_further(further, options, queues)?;
+            self.plan_extra(ExtraQueues { names, queue_id, is_dispatched, start }, options, queues)?;
         }
-        let size = self.sized(row, options, start, topic.len())?;
-        Ok(Planned {
+        let size = self.record_size(row, options, start, topic.len())?;
+        Ok(PlannedRow {
             size,
             queue,
-            // prepared messages and rollbacks have 0, and do not move the queue on
+            // Prepared messages and rollbacks have 0, and do not advance the queue.
             queue_offset: if is_dispatched { queues.plan(queue) } else { 0 },
             is_dispatched,
             tags_code: match delay {
-                // the unit of a delayed message holds its time where others have the hash of their tag
+                // The unit of a delayed message has its time in place of a tag's hash.
                 Some(delay) => delay.deliver_timestamp(store_ms),
-                None => tags_code(named.tags.and_then(|tags| std::str::from_utf8(tags).ok())),
+                None => tags_code(known.tags.and_then(|tags| std::str::from_utf8(tags).ok())),
             },
             properties_end: self.properties.len(),
             keys_end: self.keys.len(),
-            further_end: self.further.len(),
+            extra_end: self.extra_queues.len(),
         })
     }
 
     #[inline]
-    fn plan_keys(&mut self, row: &Row<'_>, named: &KnownProperties<'_>, topic_hash: i32) {
-        // Java indexes all but these: prepared messages, which no queue lists, are found by key, too
+    fn plan_keys(&mut self, row: &Row<'_>, known: &KnownProperties<'_>, topic_hash: i32) {
+        // Java indexes all messages but these, even prepared ones, which no queue lists.
         if row.sys_flag as i32 & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return;
         }
-        // the order in which `buildIndex` puts them: equal input gives equal files
-        for key in named.index_keys() {
+        // In the order of `buildIndex`, so that equal input gives equal files.
+        for key in known.index_keys() {
             self.keys.push(key_hash(topic_hash, key));
         }
     }
 
-    /// Plans a place in each queue that a property names; one that is named twice lists the message once.
-    fn plan_further(
+    /// Plans a place in each additional queue; one named twice lists the message once.
+    fn plan_extra(
         &mut self,
-        asked: Further<'_>,
+        extra: ExtraQueues<'_>,
         options: &AppendOptions,
         queues: &mut QueueTable,
     ) -> Result<(), Fault> {
-        let (from, mut offsets) = (self.further.len(), Vec::new());
-        for (name, queue_id) in multi_dispatch::queues(asked.names, asked.queue_id) {
+        let (from, mut offsets) = (self.extra_queues.len(), Vec::new());
+        for (name, queue_id) in multi_dispatch::queues(extra.names, extra.queue_id) {
             check_queue_name(name)?;
-            // before it is in the table: a queue that is refused must not count from then on
+            // Before it is in the table: a refused queue must not count.
             let is_new_lmq = name.starts_with(LMQ) && !queues.has(name, queue_id);
             if is_new_lmq && queues.lmq_count() >= options.max_lmq_queues {
                 let expected = format!("at most {} queues of multi-dispatch", options.max_lmq_queues);
                 return Err(fault(TOO_MANY_QUEUES, expected, name));
             }
             let number = queues.find(name, queue_id);
-            if let Some(at) = self.further[from..].iter().position(|further| *further == number) {
+            if let Some(at) = self.extra_queues[from..].iter().position(|other| *other == number) {
                 offsets.push(offsets[at]);
                 continue;
             }
-            if asked.is_dispatched {
+            if extra.is_dispatched {
                 offsets.push(queues.plan(number));
-                self.further.push(number);
+                self.extra_queues.push(number);
             } else {
-                // as a broker: it tells where it would be
-                offsets.push(queues.queue(number).planned_offset());
+                // As in a broker, the offset that it would have.
+                offsets.push(queues.queue(number).next_planned());
             }
         }
         let offsets: Vec<_> = offsets.iter().map(i64::to_string).collect();
-        properties::add_multi_queue_offset(&offsets.join(","), asked.start, &mut self.properties);
+        properties::add_multi_queue_offset(&offsets.join(","), extra.start, &mut self.properties);
         Ok(())
     }
 
-    /// The size of the record, once its properties are whole.
+    /// The size of the record with its complete properties.
     #[inline]
-    fn sized(&mut self, row: &Row<'_>, options: &AppendOptions, start: usize, topic_len: usize) -> Result<u32, Fault> {
-        // as Java, which counts characters first
+    fn record_size(
+        &mut self,
+        row: &Row<'_>,
+        options: &AppendOptions,
+        start: usize,
+        topic_len: usize,
+    ) -> Result<u32, Fault> {
+        // Java counts characters first.
         let text = std::str::from_utf8(&self.properties[start..]).unwrap_or_default();
         if text.len() > MAX_LEN && text.chars().count() > MAX_LEN {
             return Err(fault("properties", format!("at most {MAX_LEN} bytes"), text.len()));
@@ -245,7 +242,7 @@ impl Plan {
         }
         let born_host = row.born_host.unwrap_or(options.store_host);
         let fixed = MIN_LEN - 16 + born_host.encoded_len() + options.store_host.encoded_len();
-        // of a topic longer than 127 bytes the length takes two: a V2 record (5.x)
+        // The length of a topic longer than 127 bytes takes two bytes: a V2 record (5.x).
         let topic_len = topic_len + usize::from(topic_len > MAX_TOPIC);
         let size = fixed + row.body.map_or(0, <[u8]>::len) + topic_len + properties_len;
         let room = options.file_size - MIN_BLANK_LEN as u64;
@@ -353,7 +350,7 @@ mod tests {
             |names: &str| plan_with(options, |m| m.properties = vec![("INNER_MULTI_DISPATCH".into(), names.into())]);
         let plan = with("%LMQ%a,T,%LMQ%a").expect("sound");
         let text = &b"INNER_MULTI_DISPATCH\x01%LMQ%a,T,%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x010,1,0"[..];
-        assert_eq!((plan.parts(1).properties, plan.parts(1).further.len()), (text, 2));
+        assert_eq!((plan.parts(1).properties, plan.parts(1).extra_queues.len()), (text, 2));
         assert!(with("%LMQ%a,../b").is_err() && with("").is_err());
         assert!(with("%LMQ%a,%LMQ%b,%LMQ%c").expect_err("too many").to_string().contains("at most 2"));
     }

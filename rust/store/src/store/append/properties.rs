@@ -1,8 +1,7 @@
-//! The property string of a row: KEYS, TAGS, then the others in the order given, then what a delay or further queues add. No
-//! 0x02 at the end.
+//! The property string of a row: KEYS, TAGS, then the others in their order. There is no 0x02 at the end.
 //!
-//! What is added makes the string be written anew, in the order of Java's map; a broker writes all of them so when it reads a
-//! request. Every reader takes any order.
+//! Adding properties for a delay or additional queues rewrites the string in the order of Java's map, as a broker does. Readers accept
+//! any order.
 //!
 //! Source: `MessageDecoder.messageProperties2String`, `CommitLog.asyncPutMessage`.
 use super::delay::Delay;
@@ -15,11 +14,11 @@ const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QID: &str = "REAL_QID";
 const WAIT: &str = "WAIT";
 
-/// Appends the property string of `row` to `out`. Returns what the store looks at and how many properties there are.
+/// Appends the property string of `row` to `out`. Returns the properties that the store uses, and the number of all.
 #[inline]
 pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (KnownProperties<'a>, usize) {
     let start = out.len();
-    let mut named = KnownProperties { tags: row.tags, keys: row.keys, ..KnownProperties::default() };
+    let mut own = KnownProperties { tags: row.tags, keys: row.keys, ..KnownProperties::default() };
     let mut count = 0;
     for (name, value) in [(KEYS, row.keys), (TAGS, row.tags)] {
         if let Some(value) = value {
@@ -29,29 +28,29 @@ pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Kn
     }
     for (name, value) in row.pairs.clone().map(|index| rows.pair(index)) {
         let Some(value) = value else { continue };
-        if notes(&mut named, row, name, value) {
+        if note(&mut own, row, name, value) {
             push(out, start, name, value);
             count += 1;
         }
     }
-    (named, count)
+    (own, count)
 }
 
-/// Adds what a delay needs to the property string from `start` on: a message's own topic and queue become properties.
+/// Adds the properties of a delayed message, its own topic and queue among them, to the property string from `start` on.
 pub fn add_delay(row: &Row<'_>, delay: Delay, start: usize, out: &mut Vec<u8>) {
     let (level, queue_id) = (delay.level().to_string(), row.queue_id.to_string());
     let topic = row.topic.unwrap_or_default();
     let added = [(DELAY, level.as_bytes()), (REAL_TOPIC, topic), (REAL_QID, queue_id.as_bytes())];
-    write_anew(&added, None, start, out);
+    rewrite(&added, None, start, out);
 }
 
-/// Adds the offsets in further queues to the property string from `start` on; `WAIT`, which only the broker itself looks at, goes.
+/// Adds the offsets in additional queues to the property string from `start` on, and removes `WAIT`, which only the broker uses.
 pub fn add_multi_queue_offset(offsets: &str, start: usize, out: &mut Vec<u8>) {
-    write_anew(&[(MULTI_QUEUE_OFFSET, offsets.as_bytes())], Some(WAIT), start, out);
+    rewrite(&[(MULTI_QUEUE_OFFSET, offsets.as_bytes())], Some(WAIT), start, out);
 }
 
-/// Writes the properties from `start` on once more, in Java's order, with some put in and one left out.
-fn write_anew(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &mut Vec<u8>) {
+/// Rewrites the properties from `start` on in Java's order, with some added and one removed.
+fn rewrite(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &mut Vec<u8>) {
     let old = out.split_off(start);
     let added = added.iter().map(|(name, value)| (name.as_bytes(), *value));
     let pairs = in_map_order(crate::format::properties::iter(&old).chain(added));
@@ -60,13 +59,13 @@ fn write_anew(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out:
     }
 }
 
-/// Notes a property; `false` where a column of the row stands for it.
+/// Keeps a property that the store uses; `false` if a column of the row replaces it.
 #[inline]
-fn notes<'a>(named: &mut KnownProperties<'a>, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
+fn note<'a>(known: &mut KnownProperties<'a>, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
     match name {
         b"KEYS" if row.keys.is_some() => return false,
         b"TAGS" if row.tags.is_some() => return false,
-        _ => named.note(name, value),
+        _ => known.note(name, value),
     }
     true
 }

@@ -1,7 +1,7 @@
-//! The end of one consume queue.
+//! Writes one consume queue.
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
-use super::unsynced::{HeldFile, Unsynced};
+use super::unsynced::{OpenFile, SyncList};
 use crate::Result;
 use crate::file::permission::create_directories;
 use crate::file::{AllocatedFile, AppendFile, Segments, disk, name, place};
@@ -10,29 +10,28 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 const UNIT: u64 = UNIT_SIZE as u64;
-/// The size in a unit is written last: without it, a unit is no message.
+/// The size in a unit, which is written last: without it a unit is not a message.
 const SIZE_WORD: Range<usize> = 8..12;
-/// Units that lead nowhere are written so many at a time.
-const FILLED: i64 = 1 << 16;
-/// More messages than this are not missing from a queue: its record's offset, which no checksum guards, is wrong.
+/// Blank units written at a time.
+const BLANKS: i64 = 1 << 16;
+/// Maximum number of missing messages. A larger gap means a damaged offset, which no checksum covers.
 pub const MAX_GAP: i64 = 1 << 20;
 
-/// Whether a queue whose next message would get `next` may go on with that of `offset`: those between may be missing.
+/// Whether a message with `offset` may follow in a queue that ends at `next`; those between may be missing.
 pub fn can_follow(next: i64, offset: i64) -> bool {
     (0..=i64::MAX >> 8).contains(&offset) && (next == 0 || offset.saturating_sub(next) <= MAX_GAP)
 }
 
-/// Writes units, which are gathered until [`write`](Self::write).
+/// Buffers units until [`write`](Self::write).
 #[derive(Debug)]
 pub struct QueueWriter {
     /// Number of its topic in the table.
     pub topic: usize,
-    /// Number within the topic.
     pub queue_id: i32,
     directory: PathBuf,
     file_size: u64,
     next_offset: i64,
-    /// Up to here the disk has room for units.
+    /// The end of the allocated blocks.
     allocated_to: u64,
     planned: u64,
     pending: Vec<u8>,
@@ -44,7 +43,7 @@ pub struct QueueWriter {
 }
 
 impl QueueWriter {
-    /// A queue whose next message gets `next_offset`; a process may have only so many that stay open.
+    /// With `stays_open` the file is kept open between writes; a process cannot have too many of these.
     pub fn new(
         topic: usize,
         queue_id: i32,
@@ -53,15 +52,15 @@ impl QueueWriter {
         next_offset: i64,
         stays_open: bool,
     ) -> Self {
-        let written = next_offset as u64 * UNIT;
+        let end = next_offset as u64 * UNIT;
         Self {
             topic,
             queue_id,
             directory,
             file_size,
             next_offset,
-            // more may have blocks: the first unit asks
-            allocated_to: written,
+            // More may be allocated: the first unit checks.
+            allocated_to: end,
             planned: 0,
             pending: Vec::new(),
             open: None,
@@ -72,25 +71,24 @@ impl QueueWriter {
         }
     }
 
-    /// Counts a message that is about to come. Returns the offset that it will have.
+    /// Plans a message. Returns its offset.
     #[inline]
     pub fn plan(&mut self) -> i64 {
         self.planned += 1;
-        self.planned_offset() - 1
+        self.next_planned() - 1
     }
 
-    /// The offset that the next planned message would have.
+    /// The offset of the next planned message.
     #[inline]
-    pub fn planned_offset(&self) -> i64 {
+    pub fn next_planned(&self) -> i64 {
         self.next_offset + self.planned as i64
     }
 
-    /// Forgets what was planned.
     pub fn forget(&mut self) {
         self.planned = 0;
     }
 
-    /// Finds room for the planned messages. What stays unused is all zero, which means empty.
+    /// Allocates blocks for the planned messages. Unused units are zero, which means unwritten.
     pub fn reserve(&mut self) -> Result<()> {
         let needed = (self.next_offset as u64 + std::mem::take(&mut self.planned)) * UNIT;
         while self.allocated_to < needed {
@@ -101,7 +99,7 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Finds room in the file that begins at `base`. One that was created for messages that did not come is empty still.
+    /// Allocates blocks in the file at `base`, and creates it if necessary.
     fn grow(&mut self, base: u64, missing: Range<u64>) -> Result<u64> {
         if let Some((_, file)) = self.open.as_ref().filter(|(open, _)| *open == base) {
             return file.file().grow(missing, self.file_size);
@@ -119,12 +117,11 @@ impl QueueWriter {
         Ok(end)
     }
 
-    /// Offset of the next message.
     pub fn next_offset(&self) -> i64 {
         self.next_offset
     }
 
-    /// Adds the unit of the next message. Returns whether it is the first one since [`write`](Self::write).
+    /// Buffers the unit of the next message. Returns whether it is the first one since [`write`](Self::write).
     #[inline]
     pub fn push(&mut self, unit: Unit) -> bool {
         self.next_offset += 1;
@@ -132,13 +129,13 @@ impl QueueWriter {
         self.pending.len() == UNIT_SIZE
     }
 
-    /// Forgets the units from `offset` on: zeroes are behind what remains, later files are removed.
+    /// Cuts the queue at `offset`: sets later units to zero and removes later files.
     pub fn cut(&mut self, offset: i64) -> Result<()> {
         self.write()?;
         self.close_file();
         let at = u64::try_from(offset).unwrap_or(0).saturating_mul(UNIT);
         let segments = Segments::list(std::slice::from_ref(&self.directory))?;
-        // the last file first: a cut that is ended leaves no hole
+        // The last file first, so that an interrupted cut leaves no hole.
         for file in segments.files().iter().rev() {
             if file.base > at {
                 disk::remove_file(&file.path)?;
@@ -148,30 +145,27 @@ impl QueueWriter {
                 self.unsynced.push(file.path.clone());
             }
         }
-        // one that cannot be looked at stays: to wait for it fails
+        // A path that cannot be examined stays: flushing it will fail.
         self.unsynced.retain(|path| place::exists(path).unwrap_or(true));
-        let is_left = segments.files().iter().any(|file| file.base <= at && at <= file.end());
-        // without a file, a start would take the queue for empty
-        self.next_offset = if is_left { offset } else { 0 };
+        let has_file = segments.files().iter().any(|file| file.base <= at && at <= file.end());
+        // Without a file, the next start would take the queue for empty.
+        self.next_offset = if has_file { offset } else { 0 };
         self.allocated_to = self.next_offset as u64 * UNIT;
         Ok(())
     }
 
     /// Whether messages may be missing before the one at `offset`.
     pub fn can_fill(&self, offset: i64) -> bool {
-        // those that are planned count: the first of a new queue may be among them
-        can_follow(self.planned_offset(), offset)
+        // PlannedRow messages count: the first of a new queue may be among them.
+        can_follow(self.next_planned(), offset)
     }
 
-    /// Goes to `offset` over messages that are gone: units that lead nowhere fill the files up to it. The next message stands
-    /// in the file of the log that begins at `log_file`.
-    ///
-    /// A broker removes a file of a queue by what its last unit says, so that one must not lead before the log.
+    /// Skips missing messages up to `offset` with blank units. The next message is in the log file that begins at `log_file`.
     pub fn fill(&mut self, offset: i64, log_file: i64) -> Result<()> {
         self.fill_up(offset, log_file, None)
     }
 
-    /// As [`fill`](Self::fill), where the messages before `offset` are the queue's last ones: `tail` is the last unit.
+    /// Skips lost messages at the end of the queue; `tail` is the last unit.
     pub fn leave_out(&mut self, offset: i64, log_file: i64, tail: Unit) -> Result<()> {
         self.fill_up(offset, log_file, Some(tail))
     }
@@ -179,17 +173,18 @@ impl QueueWriter {
     fn fill_up(&mut self, offset: i64, log_file: i64, tail: Option<Unit>) -> Result<()> {
         let is_start = self.next_offset == 0;
         if is_start {
-            // without a file, a start would take the queue for empty
+            // Without a file, the next start would take the queue for empty.
             let first = if tail.is_some() { offset.saturating_sub(1) } else { offset };
             self.start_in(first as u64 * UNIT / self.file_size * self.file_size)?;
         }
         let units_per_file = (self.file_size / UNIT) as i64;
         while self.next_offset < offset {
-            self.planned = (offset - self.next_offset).min(FILLED) as u64;
+            self.planned = (offset - self.next_offset).min(BLANKS) as u64;
             let end = self.next_offset + self.planned as i64;
             self.reserve()?;
             while self.next_offset < end {
-                // a broker removes a queue's file by what its last unit leads to
+                // A broker removes a queue's file when the log has lost the record of its last unit, so that one must not
+                // point to before the log.
                 let is_last = (self.next_offset + 1) % units_per_file == 0;
                 self.push(match tail.filter(|_| self.next_offset + 1 == offset) {
                     Some(tail) => tail,
@@ -202,7 +197,7 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Starts an empty queue in the file of that name.
+    /// Starts an empty queue in the file at `base`.
     fn start_in(&mut self, base: u64) -> Result<()> {
         let segments = Segments::list(std::slice::from_ref(&self.directory))?;
         for file in segments.files().iter().filter(|file| file.end() <= base) {
@@ -213,10 +208,7 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Hands the units to the operating system.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; then part of them may be in the file.
+    /// Writes the buffered units. After an error part of them may be written.
     pub fn write(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let mut rest = pending.as_slice();
@@ -227,7 +219,7 @@ impl QueueWriter {
             let len = self.file_size;
             let file = self.file(base)?;
             file.write(part, at - base, SIZE_WORD)?;
-            // no look at its length: a queue that lost units is built again from the log
+            // Its length is not checked: a queue that has lost units is rebuilt from the log.
             file.check_lost(len)?;
             self.dirty = true;
             (rest, at) = (behind, at + part.len() as u64);
@@ -262,19 +254,18 @@ impl QueueWriter {
         self.directory.join(name::of_offset(base))
     }
 
-    /// The file that stays open, if one does.
-    pub fn held(&self) -> Option<HeldFile> {
-        self.open.as_ref().map(|(_, file)| HeldFile { file: file.file().clone(), len: self.file_size })
+    pub fn open_file(&self) -> Option<OpenFile> {
+        self.open.as_ref().map(|(_, file)| OpenFile { file: file.file().clone(), len: self.file_size })
     }
 
-    /// Hands over what was written since the last call.
-    pub fn unsynced(&mut self, out: &mut Unsynced) {
+    /// Adds the files written since the last call to `out`.
+    pub fn take_unsynced(&mut self, out: &mut SyncList) {
         self.unsynced.drain(..).for_each(|path| out.path(path));
         if let Some((_, file)) = self.open.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
             out.file(file.file().clone());
         }
         if std::mem::take(&mut self.created) {
-            // the queue's files, its topic's queues, the topics
+            // The directories of the queue, of its topic, and of all topics.
             self.directory.ancestors().take(3).for_each(|directory| out.directory(directory.to_path_buf()));
         }
     }
@@ -287,8 +278,8 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     fn sync(queue: &mut QueueWriter) {
-        let mut unsynced = Unsynced::default();
-        queue.unsynced(&mut unsynced);
+        let mut unsynced = SyncList::default();
+        queue.take_unsynced(&mut unsynced);
         unsynced.sync().expect("synced");
     }
 

@@ -1,6 +1,6 @@
-//! The appender of a copy: it takes a master's log as it is, in place of messages, then lists what came.
+//! The appender of a copy: copies a master's log in place of messages, then lists the records.
 //!
-//! Records keep their places, their queue offsets and their times, so that log, queues and index are what the master has.
+//! Records keep their physical offsets, queue offsets and times, so that log, queues and index equal the master's.
 //!
 //! Source: `DefaultMessageStore.appendToCommitLog`, `ReputMessageService.doReput`.
 use super::appender::Appender;
@@ -17,29 +17,23 @@ use crate::store::retain::clock::now_ms;
 use crate::{Error, Result};
 
 impl Appender {
-    /// Offset of the master's log at which the copy goes on.
-    ///
-    /// # Errors
-    /// [`Error::NotWritable`] where the store is closed, or a write has failed.
+    /// Offset of the master's log at which the copy ends.
     pub fn log_end(&self) -> Result<u64> {
         self.store.with(|open| Ok(open.writers.log.position()))
     }
 
-    /// Where to compare the copy with its log from, up to `end`: at a record, so that two logs differ in the first bytes if they
-    /// differ before it; `most` bytes at most, unless the record is longer.
+    /// The start of a comparison with the master's log up to `end`: a record, whose offset differs if the logs differ before it; at most
+    /// `most` bytes, unless the record is longer.
     pub fn compare_from(&self, end: u64, most: u64) -> Result<u64> {
         let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
         last_records(&log, end, most).map(|from| from.max(log.min_offset().min(end)))
     }
 
-    /// Where the copy's last record ends: before the blank, if one ends its file and nothing came since.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::NotWritable`] as for [`log_end`](Self::log_end).
+    /// End of the copy's last record, before a blank at the end of its file.
     pub fn last_record_end(&self) -> Result<u64> {
         let (end, file_size) =
             self.store.with(|open| Ok((open.writers.log.position(), open.writers.log.file_size())))?;
-        // no record ends a file: the last one leaves room for a blank
+        // A record never ends at the end of a file, since it leaves room for a blank.
         if !end.is_multiple_of(file_size) {
             return Ok(end);
         }
@@ -48,51 +42,40 @@ impl Appender {
         if is_empty { Ok(end) } else { record_end(&log.into(), end - 1) }
     }
 
-    /// How long the store's delay levels wait.
     pub fn delay_levels(&self) -> DelayLevels {
         self.store.options.delay_levels
     }
 
-    /// Appends whole records, which stand at `start` of the master's log and within one of its files; `last` is the offset of the
-    /// last one. The blank that ends the file may stand behind them, as whole as they. They are not listed yet.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] where the copy does not end at `start`; [`Error::Io`], [`Error::NoRoom`] where a file cannot be created or
-    /// written; [`Error::NotWritable`] as for [`append`](Self::append).
+    /// Appends complete records at `start` of the master's log, within one file; `last` is the offset of the last one. A complete blank at the
+    /// end of the file may follow. Does not list them. [`Error::Invalid`] if the copy does not end at `start`.
     pub fn copy_log(&self, start: u64, bytes: &[u8], last: Option<u64>) -> Result<()> {
         let store = &self.store;
         store.retention.check_writable()?;
-        let wants_file = store.with_log(|open| {
+        let needs_file = store.with_log(|open| {
             open.check_place(start, bytes.len() as u64)?;
             let log = &mut open.writers.log;
-            // a full disk leaves the copy as it was
+            // First, so that a full disk leaves the copy unchanged.
             log.reserve_copy(bytes.len() as u64)?;
-            log.copy(bytes, last).inspect_err(|error| store.failed(error))?;
-            Ok(log.wanted().is_some())
+            log.copy(bytes, last).inspect_err(|error| store.on_write_error(error))?;
+            Ok(log.next_needed().is_some())
         })?;
-        store.live.growth().tell();
-        if wants_file {
+        store.live.growth().notify();
+        if needs_file {
             store.work.create();
         }
         Ok(())
     }
 
-    /// Lists the records that `dispatch` has read. Blocks are listed in the order in which they were copied.
-    ///
-    /// # Errors
-    /// [`Error::Io`], after which nothing is written any more; [`Error::NotWritable`] as for [`append`](Self::append).
+    /// Lists the records parsed by `dispatch`. Blocks must come in the order of the log. After an error nothing is written any more.
     pub fn list(&self, dispatch: &mut Dispatch) -> Result<()> {
         let store = &self.store;
         let local_ms = now_ms() + store.options.zone_offset_ms;
-        store.with_log(|open| open.writers.list_all(dispatch, local_ms, |error| store.failed(error)))
+        store.with_log(|open| open.writers.list_all(dispatch, local_ms, |error| store.on_write_error(error)))
     }
-}
 
-impl Appender {
-    /// Removes queues that the master has no more, each with the offset that its next message would have: one that went on is left.
-    /// Returns them.
-    pub fn remove_ended_queues(&self, ended: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
-        self.store.remove_ended(ended)
+    /// Removes queues that the master no longer has, with their next offsets; one that has continued since stays. Returns the removed ones.
+    pub fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
+        self.store.remove_queues(ends)
     }
 }
 
@@ -110,20 +93,21 @@ impl Open {
     }
 }
 
+/// The item behind the records of [`whole_records`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// The bytes did, or the file.
+    /// The end of the bytes, or of the file.
     Nothing,
-    /// What stands there is whole with so many bytes.
+    /// An item that needs this many bytes.
     Needs(usize),
-    /// No sound record stands there, and why.
+    /// Not a sound record.
     Broken(String),
 }
 
-/// Collects the whole, sound records that `bytes` begin with, which stand at `start` of a log with files of `file_size` bytes.
-/// Returns how many bytes they take, with the blank behind them where it ends the file, and what stands there.
+/// Collects the complete, sound records at the start of `bytes`, which are at `start` of a log with files of `file_size` bytes. Returns
+/// their length, including a blank at the end of the file, and the item behind them.
 ///
-/// Sound is what tells its own place, whose lengths agree, and whose body has its CRC.
+/// A sound record has its own offset, consistent lengths, and a body with the right CRC.
 pub fn whole_records(bytes: &[u8], start: u64, file_size: u64, records: &mut Vec<RecordAt>) -> (usize, Rest) {
     let file_end = (start / file_size + 1) * file_size;
     let bytes = &bytes[..bytes.len().min((file_end - start) as usize)];
@@ -138,7 +122,7 @@ pub fn whole_records(bytes: &[u8], start: u64, file_size: u64, records: &mut Vec
         Stop::Blank(size) if size != room => (at, to_the_end("blank size", size)),
         Stop::Blank(size) if bytes.len() - at < size => (at, Rest::Needs(size)),
         Stop::Blank(size) => (at + size, Rest::Nothing),
-        // the first bytes of a size are zero, too
+        // The first bytes of a size are zero, too.
         Stop::Unwritten if bytes.len() - at < MIN_BLANK_LEN => (at, Rest::Needs(MIN_BLANK_LEN)),
         Stop::Unwritten => (at, Rest::Broken("expected a record, got bytes that were never written".to_owned())),
         Stop::Broken(reason) => (at, Rest::Broken(reason)),

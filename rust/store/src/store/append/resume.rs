@@ -1,10 +1,10 @@
-//! Opens an existing store for an appender: behind its last record, if its queues and its index agree with its log.
+//! Opens an existing store for appends at its end, if its queues and its index agree with its log.
 //!
-//! Nothing is repaired. RocketMQ's own recovery looks at the last files only, as this does.
+//! It repairs nothing, and like RocketMQ's own recovery it reads only the last files.
 //!
 //! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `recoverTopicQueueTable`.
 use super::index_writer::{Geometry, IndexWriter};
-use super::log_writer::{LogWriter, MAX_FULL, WantedFile};
+use super::log_writer::{LogWriter, MAX_FULL, NextFile};
 use super::options::{AppendOptions, Flush};
 use super::queue_table::QueueTable;
 use super::queue_writer::can_follow;
@@ -28,9 +28,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Directories of a store.
 pub const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
-/// What tells a store that is kept in other files, too, which this would leave behind.
+/// Signs of a store with other files, which appends would not update.
 const OTHER_KINDS: [(&str, &str); 5] = [
     ("consumequeue_ext", "consume-queue extensions (enableConsumeQueueExt=true)"),
     ("timerwheel", TIMERS),
@@ -38,16 +37,12 @@ const OTHER_KINDS: [(&str, &str); 5] = [
     ("batchconsumequeue", "batch consume queues of RocketMQ 5.x"),
     ("rocksdbstore", "a RocksDB database of RocketMQ 5.x"),
 ];
-/// RocketMQ 5.x has it unless told otherwise, also where no message was ever timed.
+/// RocketMQ 5.x creates them by default, even without a timed message.
 const TIMERS: &str = "timers of RocketMQ 5.x (timerWheelEnable=true, its default; those that wait fire in no export)";
 
-/// Next queue offsets, by topic and queue.
 type Offsets = HashMap<String, HashMap<i32, i64>>;
 
-/// Makes the directory of a new store. One that holds other things is left alone.
-///
-/// # Errors
-/// [`Error::Unsupported`] for a directory that is neither empty nor a store, [`Error::Io`].
+/// Creates the directory of a new store. Refuses one that is neither empty nor a store.
 pub fn create_root(root: &Path) -> Result<()> {
     create_directories(root)?;
     let paths = place::list(root)?;
@@ -61,13 +56,13 @@ pub fn create_root(root: &Path) -> Result<()> {
     Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() })
 }
 
-/// Opens the files of the store below `root`, which this process has locked.
+/// Opens the files of a store that this process has locked.
 pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     for name in DIRECTORIES {
         create_directories(&root.join(name))?;
     }
-    // of a process that died while it created the next file
-    WantedFile::remove_left_over(root);
+    // Of a process killed while it created the next file.
+    NextFile::remove_left_over(root);
     sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
@@ -84,28 +79,28 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     })
 }
 
-/// Refuses a store that is kept in files, too, that would be left behind, before a byte of it is written.
+/// Refuses a store with other files, before anything is written.
 pub fn refuse_other_kinds(root: &Path) -> Result<()> {
     if place::is_file(&root.join("consumequeue").join("CURRENT"))? {
-        return Err(unsupported(
+        return Err(refusal(
             &root.join("consumequeue"),
             "consume queues in RocksDB (RocketMQ 5.x, storeType=defaultRocksDB)",
         ));
     }
     for (name, what) in OTHER_KINDS {
         if place::exists(&root.join(name))? {
-            return Err(unsupported(&root.join(name), what));
+            return Err(refusal(&root.join(name), what));
         }
     }
     let topics = root.join("config").join("topics.json");
     let text = place::read(&topics, MAX_LEN as u64)?;
     if text.is_some_and(|text| memchr::memmem::find(&text, b"BatchCQ").is_some()) {
-        return Err(unsupported(&topics, "batch consume queues of RocketMQ 5.x (queue.type=BatchCQ)"));
+        return Err(refusal(&topics, "batch consume queues of RocketMQ 5.x (queue.type=BatchCQ)"));
     }
     Ok(())
 }
 
-fn unsupported(path: &Path, what: &str) -> Error {
+fn refusal(path: &Path, what: &str) -> Error {
     let reason = format!(
         "{what}, which this package does not write; read the store with mode \"r\", or have its messages in a new one \
          that can be changed: `rmqfast store export DIR OUT`, MessageStore.export"
@@ -127,7 +122,7 @@ fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
     Ok(offsets)
 }
 
-/// No queue gives an offset again that a message had which is gone.
+/// Checks that no queue would assign the offset of a lost message again.
 fn check_lost(root: &Path, offsets: &Offsets) -> Result<()> {
     let removed = RemovedTopics::load(root)?;
     for (topic, queue, end) in LostMessages::load(root)?.ends(&removed) {
@@ -140,8 +135,8 @@ fn check_lost(root: &Path, offsets: &Offsets) -> Result<()> {
     Ok(())
 }
 
-/// Walks the last file, and what no queue lists, to the end of the log, if there is one; every record on the way must be in its queue, unless its
-/// topic was removed.
+/// Finds the end of the log, if there is one, by a walk over the last file and the unlisted records. Every record must be in its queue,
+/// unless its topic was removed.
 fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<Option<u64>> {
     let files = store.log().segments().files();
     let Some(last) = files.last() else { return Ok(None) };
@@ -179,7 +174,7 @@ fn topic_of<'a>(message: &Message<'a>) -> &'a str {
 fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<()> {
     let topic = topic_of(message);
     let next = offsets.get(topic).and_then(|queues| queues.get(&message.queue_id())).copied().unwrap_or(0);
-    // what no checksum guards may say anything: recovery does not list such a message either
+    // Fields without a checksum may be damaged: recovery does not list such a message either.
     let has_place = is_directory_name(topic) && message.queue_id() >= 0 && can_follow(next, message.queue_offset());
     if message.queue_offset() < next || !has_place {
         return Ok(());
@@ -193,17 +188,17 @@ fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQu
     Err(corrupt(store.root(), message.physical_offset() as u64, reason))
 }
 
-/// Whether a queue has messages behind one whose offset it has not reached: it was removed with its topic, and began again, or the message
-/// says a wrong offset.
+/// Whether a queue has messages behind one whose offset it has not reached: it was removed with its topic and restarted, or the message's
+/// offset is damaged.
 fn lists_behind(queue: &ConsumeQueue, message: &Message<'_>) -> Result<bool> {
     Ok(queue.last_message()?.is_some_and(|(_, last)| last.physical_offset > message.physical_offset()))
 }
 
-/// The last unit must lead to its own message: a stale one would be followed by others at wrong places.
+/// Checks that the last unit points to its message: units behind a stale one would be at wrong offsets.
 fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Result<()> {
     let offset = queue.max_offset()? - 1;
     let unit = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message);
-    // where retention has removed its message, there is nothing to compare
+    // If retention has removed its message, there is nothing to compare.
     let Some(unit) = unit.filter(|unit| unit.physical_offset as u64 >= store.log().min_offset()) else { return Ok(()) };
     let at = offset as u64 * UNIT_SIZE as u64;
     let fits = unit.physical_offset as u64 + unit.size as u64 <= end;
@@ -221,7 +216,7 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     if let Some(file) = segments.files().first().filter(|_| size < expected) {
         return Err(corrupt(&file.path, file.len, format!("expected a file of {expected} bytes, got one of {size}")));
     }
-    // the file that holds the end, if it is not full: else the first record begins a new one
+    // The file with the end, unless it is full and the next record begins a new one.
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, AllocatedFile::open(&file.path)?))).transpose()?;
     let next = current.as_ref().map_or(end, |(base, _)| base + size);
@@ -229,11 +224,11 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     if place::is_directory(&path)? {
         return Err(corrupt(&path, 0, "expected nothing where the log's next file is to be, got a directory"));
     }
-    // of a copy, many records are written with one call, which is cheaper than a fault for each new page of a map
+    // A copy writes many records in one call, which is cheaper than a fault for each new page of a map.
     let is_mapped = options.flush == Flush::Async && options.replica_from.is_none();
     let mut log = LogWriter::new(store.root().join("commitlog"), size, end, current, is_mapped)?;
     log.live().begin_at(if segments.files().is_empty() { end } else { segments.start() });
-    // held open, so that one that another process removes can be written back
+    // Kept open, so that one that another process removes can be restored.
     for file in segments.files().iter().filter(|file| file.end() <= end).rev().take(MAX_FULL) {
         log.hold(file.base, AllocatedFile::open(&file.path)?.into());
     }
@@ -258,7 +253,7 @@ fn queue_table(
                 format!("expected files of {size} bytes, as other queues, got {own}"),
             ));
         }
-        // one that was cut off tells no size
+        // A truncated file tells no size.
         if let Some(own) = own.filter(|own| *own == 0 || !own.is_multiple_of(UNIT_SIZE as u64)) {
             let expected = format!("expected files of whole units of {UNIT_SIZE} bytes, got one of {own}");
             return Err(corrupt(queue.directory(), own, expected));
@@ -272,12 +267,12 @@ fn queue_table(
     let mut table = QueueTable::new(store.root().join("consumequeue"), size.unwrap_or(options.queue_file_size));
     for queue in queues {
         let number = table.add(queue.topic(), queue.queue_id(), offsets[queue.topic()][&queue.queue_id()]);
-        table.shown(number).begin_in(queue, store.log().min_offset())?;
+        table.live_queue(number).begin_in(queue, store.log().min_offset())?;
     }
     Ok(table)
 }
 
-/// The size of all files; RocketMQ does not open a store whose files differ.
+/// The size of all files. RocketMQ does not open a store with files of different sizes.
 fn one_size(segments: &Segments) -> Result<Option<u64>> {
     let size = segments.files().first().map(|file| file.len);
     match segments.files().iter().find(|file| Some(file.len) != size) {
@@ -309,8 +304,8 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
     IndexWriter::new(directory, geometry, Some((name, file)))
 }
 
-/// A file of the usual size need not be looked into. Another one is read, not mapped: it has holes, and those of a file in memory take
-/// room when they are read through a map.
+/// The geometry, without reading a file of the default size. Another one is read, not mapped: reading holes of a file in a tmpfs through a
+/// map would allocate memory.
 fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     let len = path.metadata().map_err(|e| Error::io(path, e))?.len();
     let guessed = match guess_geometry(len, &[]) {
@@ -321,7 +316,7 @@ fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     Ok(guessed.or(Some(configured)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len))
 }
 
-/// Names that are no numbers are passed over, as RocketMQ does.
+/// Like RocketMQ it skips names that are not numbers.
 fn newest_index(directory: &Path) -> Result<Option<PathBuf>> {
     let names = place::names(directory)?.into_iter();
     let newest = names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).max();

@@ -1,4 +1,4 @@
-//! Checks the values of a row, and says in an error which one is wrong.
+//! Checks the values of a row; errors name the wrong one.
 //!
 //! Source: `DefaultMessageStore.checkMessage`, `TopicValidator.validateTopic`, `HookUtils.checkBeforePutMessage` (5.x).
 use super::delay::{DELAY_TOPIC, Delay};
@@ -14,12 +14,11 @@ use crate::store::multi_dispatch;
 
 /// The longest topic of 5.x, for retries.
 const MAX_RETRY_TOPIC: usize = 255;
-/// What an error of properties that only in bytes are too many is about.
+/// The subject of the error for properties that are too long in bytes only.
 pub const PROPERTIES_SIZE: &str = "properties size";
-/// What an error of too many queues is about.
+/// The subject of the error for too many queues.
 pub const TOO_MANY_QUEUES: &str = "INNER_MULTI_DISPATCH";
 
-/// What is wrong with a row.
 #[derive(Debug)]
 pub struct Fault {
     what: &'static str,
@@ -27,20 +26,18 @@ pub struct Fault {
     got: String,
 }
 
-/// Says what is wrong.
 pub fn fault(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Fault {
     Fault { what, expected: expected.into(), got: got.to_string() }
 }
 
 impl Fault {
-    /// The error of the row of that number.
+    /// The error for a row.
     pub fn of_row(self, row: usize, is_only: bool) -> Error {
         let expected = if is_only { self.expected } else { format!("in row {row} {}", self.expected) };
         Error::Invalid { what: self.what, expected, got: self.got }
     }
 }
 
-/// The topic, if it can be one.
 #[inline]
 pub fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> {
     let topic = row.topic.ok_or_else(|| fault("topic", TOPIC_EXPECTED, "null"))?;
@@ -59,7 +56,7 @@ pub fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> 
 
 const TOPIC_EXPECTED: &str = "1 to 127 characters of %|a-zA-Z0-9_-";
 
-/// Refuses what can be no further queue.
+/// Checks the name of an additional queue.
 pub fn check_queue_name(name: &str) -> Result<(), Fault> {
     if is_directory_name(name) && name != DELAY_TOPIC {
         return Ok(());
@@ -67,13 +64,12 @@ pub fn check_queue_name(name: &str) -> Result<(), Fault> {
     Err(fault(multi_dispatch::PROPERTY, "names of queues, with commas between", format!("{name:?}")))
 }
 
-/// Whether a message of this sysFlag has a place in a queue.
+/// Whether a message with this system flag has a place in a queue.
 #[inline]
 pub fn is_dispatched(sys_flag: i32) -> bool {
     !matches!(sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
 }
 
-/// Refuses numbers that a record cannot hold.
 #[inline]
 pub fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
     number_of("flag", row.flag, i32::MIN.into())?;
@@ -81,17 +77,17 @@ pub fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
     number_of("reconsume_times", row.reconsume_times, 0).map(drop)
 }
 
-/// The value as the record holds it.
+/// The value as a record stores it.
 #[inline]
 pub fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Fault> {
     let number = i32::try_from(value).ok().filter(|number| i64::from(*number) >= least);
     number.ok_or_else(|| fault(what, format!("{least} to {}", i32::MAX), value))
 }
 
-/// All properties at once: text, with exactly the separators between and within them.
+/// Checks all properties at once: they must be text, with exactly the separators between and within them.
 #[inline]
 pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
-    // one pass for the usual case; which pair is wrong is looked for only once one is
+    // One pass for the usual case; the wrong pair is only searched if there is one.
     let separators = encoded.iter().filter(|b| matches!(**b, NAME_END | PROPERTY_END)).count();
     let parsed = crate::format::properties::iter(encoded).count();
     if separators == (2 * count).saturating_sub(1) && parsed == count && std::str::from_utf8(encoded).is_ok() {
@@ -108,10 +104,10 @@ pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count:
     Err(fault("properties", expected, format!("{:?}={:?}", text(bad.0), text(bad.1))))
 }
 
-/// The delay that a property asks for.
+/// The delay in the property `DELAY`.
 #[inline]
-pub fn delay_of(named: KnownProperties<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
-    let Some(value) = named.delay else { return Ok(None) };
+pub fn delay_of(known: KnownProperties<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
+    let Some(value) = known.delay else { return Ok(None) };
     let text = || format!("{:?}", String::from_utf8_lossy(value));
     let expected = || format!("a delay level as a number, 0 to {}", levels.max());
     Delay::parse(value, levels).map_err(|_| fault("property DELAY", expected(), text()))

@@ -1,12 +1,10 @@
-//! RocketMQ's `PutMessageStatus` for each way in which an append can fail.
+//! RocketMQ's `PutMessageStatus` for the errors of an append, without the values that only replicas give.
 //!
 //! Source: `PutMessageStatus`, `DefaultMessageStore.checkStoreStatus`, `checkMessage`, `checkMessages`.
 use super::row_check::{PROPERTIES_SIZE, TOO_MANY_QUEUES};
 use crate::Error;
 
-/// `PutMessageStatus`, as far as a store without replicas can give one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are RocketMQ's")]
 pub enum PutMessageStatus {
     PutOk,
     FlushDiskTimeout,
@@ -20,7 +18,6 @@ pub enum PutMessageStatus {
 }
 
 impl PutMessageStatus {
-    /// The status of an append that failed.
     pub fn of(error: &Error) -> Self {
         match error {
             Error::FlushTimeout { .. } => Self::FlushDiskTimeout,
@@ -32,11 +29,6 @@ impl PutMessageStatus {
             Error::Invalid { .. } => Self::MessageIllegal,
             _ => Self::UnknownError,
         }
-    }
-
-    /// Whether the message is in the log: to send it again would store it twice.
-    pub fn is_stored(self) -> bool {
-        matches!(self, Self::PutOk | Self::FlushDiskTimeout)
     }
 
     pub fn name(self) -> &'static str {

@@ -1,5 +1,5 @@
-//! The threads of a store that is appended to: one flushes and removes what is old, one prepares what the next records need,
-//! and looks whether other processes leave the files alone.
+//! The threads of an appender: one flushes and runs retention; the other prepares pages and files for the next records, and checks for
+//! changes by other processes.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use super::cleaning::InThread;
@@ -11,10 +11,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often queues and index are flushed, too, and the checkpoint is written.
+/// Interval of flushes of queues and index, and of writing the checkpoint.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
-/// They run until this is dropped.
 #[derive(Debug)]
 pub struct Threads {
     _ahead: Timer,
@@ -22,10 +21,6 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts them for `store`.
-    ///
-    /// # Errors
-    /// What the operating system says where it has no thread left.
     pub(super) fn start(store: &Arc<OwnedStore>, watch: &Arc<Mutex<FileWatch>>) -> io::Result<Self> {
         let prepare = preparing(store.clone(), watch.clone());
         let _ahead = Timer::start("rmqfast-ahead", file_watch::INTERVAL, store.work.signal.clone(), prepare)?;
@@ -34,23 +29,23 @@ impl Threads {
     }
 }
 
-/// Without the append lock: a page fault may wait for the disk, and whoever appends goes on meanwhile.
+/// Works without the append lock, since a page fault may wait for the disk.
 fn preparing(store: Arc<OwnedStore>, watch: Arc<Mutex<FileWatch>>) -> impl FnMut(bool) + Send {
     move |_| {
         while let Some((pages, range)) = store.work.next_pages() {
             pages.touch(range);
         }
-        // a full disk is the error of the append that needs the file
+        // A full disk is the error of the append that needs the file.
         let _ = store.create_ahead();
         watch.lock().unwrap_or_else(PoisonError::into_inner).look(&store);
     }
 }
 
-/// A failure shows at the next append.
+/// Ignores failures, which show at the next append.
 fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
     let mut ticks = 0;
     move |is_time| {
-        // what fails now is tried again with the next run
+        // The next run tries again.
         let _ = store.retention.tick(&InThread(&store), Clock::now());
         if !is_time {
             return;

@@ -1,15 +1,14 @@
-//! A thread behind an appender: one flushes every so often; one creates the log's next file, finds memory for the pages
-//! that come next, before an append needs them, and looks after the files.
+//! A background thread that runs a callback at an interval, or as soon as it is called.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the thread that flushes wakes by itself (`flushIntervalCommitLog`).
+/// Interval of the flushing thread (`flushIntervalCommitLog`).
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// A thread that runs until it is dropped.
+/// The thread, until this is dropped.
 #[derive(Debug)]
 pub struct Timer {
     signal: Arc<Signal>,
@@ -17,7 +16,7 @@ pub struct Timer {
     process: u32,
 }
 
-/// What wakes the thread of a timer; it may be there before the thread is.
+/// Wakes the thread of a timer. It may exist before the thread.
 #[derive(Debug, Default)]
 pub struct Signal {
     state: Mutex<State>,
@@ -31,10 +30,7 @@ struct State {
 }
 
 impl Timer {
-    /// Calls `tick` every `interval` with true, and as soon as `signal` was [called](Signal::call) with false.
-    ///
-    /// # Errors
-    /// What the operating system says where it has no thread left.
+    /// Calls `tick(true)` every `interval`, and `tick(false)` as soon as `signal` is [called](Signal::call).
     pub fn start(
         name: &str,
         interval: Duration,
@@ -59,12 +55,12 @@ impl Signal {
         }
     }
 
-    /// Waits; whether the interval is over, or `None` once the timer is dropped.
+    /// Waits; returns whether the interval is over, or `None` when the timer is dropped.
     fn wait(&self, interval: Duration) -> Option<bool> {
         let idle = |state: &mut State| !state.is_called && !state.is_over;
-        let waited = self.changed.wait_timeout_while(self.lock(), interval, idle);
-        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        // before the work: a call that comes during it leads to one more round
+        let result = self.changed.wait_timeout_while(self.lock(), interval, idle);
+        let (mut state, timeout) = result.unwrap_or_else(PoisonError::into_inner);
+        // Before the work, so that a call during it leads to one more round.
         state.is_called = false;
         (!state.is_over).then_some(timeout.timed_out())
     }
@@ -78,7 +74,7 @@ impl Drop for Timer {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.process != std::process::id() {
-            return std::mem::forget(thread); // a fork has no such thread to wait for
+            return std::mem::forget(thread); // A fork has no such thread to wait for.
         }
         self.signal.lock().is_over = true;
         self.signal.changed.notify_one();

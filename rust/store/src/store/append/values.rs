@@ -1,4 +1,4 @@
-//! Values of Arrow columns, however wide their offsets and numbers are.
+//! Values of Arrow columns, of any width of offsets and numbers.
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Text and bytes are read as bytes: whoever made a text column may have filled it with anything.
+/// A column of text or bytes. Text is read as bytes, since its producer may not have checked it.
 #[derive(Clone, Debug)]
 pub enum Bytes {
     /// Offsets of 32 bits.
@@ -19,22 +19,16 @@ pub enum Bytes {
     /// Offsets of 64 bits.
     Large(LargeBinaryArray),
     View(BinaryViewArray),
-    /// All of one length.
     Fixed(FixedSizeBinaryArray),
-    /// Values of a dictionary, as categories are, by the number that a row has.
+    /// Dictionary values, as of categories.
     Dictionary {
-        /// The number of each row.
         keys: Int64Array,
-        /// What the numbers stand for.
         values: Box<Bytes>,
     },
 }
 
 impl Bytes {
-    /// The values of a column, whose name is for errors.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`]: it is neither text nor bytes.
+    /// `name` is used in errors.
     pub fn new(name: &'static str, array: &dyn Array) -> Result<Self> {
         Ok(match array.data_type() {
             DataType::Utf8 => Self::Small(array.as_string::<i32>().clone().into()),
@@ -44,7 +38,7 @@ impl Bytes {
             DataType::LargeBinary => Self::Large(array.as_binary::<i64>().clone()),
             DataType::BinaryView => Self::View(array.as_binary_view().clone()),
             DataType::FixedSizeBinary(_) => Self::Fixed(array.as_fixed_size_binary().clone()),
-            // of a list, or a dictionary, that is empty in all rows
+            // The items of lists, or of a dictionary, that are empty in all rows.
             DataType::Null => Self::Small(BinaryArray::new_null(array.len())),
             DataType::Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
@@ -55,7 +49,6 @@ impl Bytes {
         })
     }
 
-    /// One of them; `None` for null.
     #[inline]
     pub fn value(&self, index: usize) -> Option<&[u8]> {
         match self {
@@ -70,34 +63,32 @@ impl Bytes {
     }
 }
 
-/// Integers of any width, also as floats, decimals or in a dictionary; timestamps and dates as milliseconds, rounded down.
-///
-/// # Errors
-/// [`Error::Invalid`]: a column of another type, or a number that is no integer of 64 bits.
+/// Integers of any width, also as floats, decimals or in a dictionary; timestamps and dates as milliseconds, rounded down. Refuses other
+/// types, and numbers that are not integers of 64 bits.
 pub fn integers(name: &'static str, array: &dyn Array) -> Result<Int64Array> {
     Ok(match array.data_type() {
-        DataType::Int8 => converted::<Int8Type>(array, i64::from),
-        DataType::Int16 => converted::<Int16Type>(array, i64::from),
-        DataType::Int32 => converted::<Int32Type>(array, i64::from),
-        DataType::Int64 => converted::<Int64Type>(array, |v| v),
-        DataType::UInt8 => converted::<UInt8Type>(array, i64::from),
-        DataType::UInt16 => converted::<UInt16Type>(array, i64::from),
-        DataType::UInt32 => converted::<UInt32Type>(array, i64::from),
-        DataType::UInt64 => checked::<UInt64Type>(name, array, |v| i64::try_from(v).ok())?,
-        // pandas makes floats of a column of integers in which one is missing
-        DataType::Float32 => checked::<Float32Type>(name, array, |v| whole(v.into()))?,
-        DataType::Float64 => checked::<Float64Type>(name, array, whole)?,
-        // sums of DuckDB
-        DataType::Decimal128(_, 0) => checked::<Decimal128Type>(name, array, |v| i64::try_from(v).ok())?,
-        DataType::Date32 => converted::<Date32Type>(array, |days| i64::from(days) * DAY_MS),
-        DataType::Date64 => converted::<Date64Type>(array, |v| v),
-        DataType::Timestamp(TimeUnit::Second, _) => converted::<TimestampSecondType>(array, |v| v.saturating_mul(1000)),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => converted::<TimestampMillisecondType>(array, |v| v),
+        DataType::Int8 => convert::<Int8Type>(array, i64::from),
+        DataType::Int16 => convert::<Int16Type>(array, i64::from),
+        DataType::Int32 => convert::<Int32Type>(array, i64::from),
+        DataType::Int64 => convert::<Int64Type>(array, |v| v),
+        DataType::UInt8 => convert::<UInt8Type>(array, i64::from),
+        DataType::UInt16 => convert::<UInt16Type>(array, i64::from),
+        DataType::UInt32 => convert::<UInt32Type>(array, i64::from),
+        DataType::UInt64 => try_convert::<UInt64Type>(name, array, |v| i64::try_from(v).ok())?,
+        // pandas makes floats of a column of integers with a missing value.
+        DataType::Float32 => try_convert::<Float32Type>(name, array, |v| whole(v.into()))?,
+        DataType::Float64 => try_convert::<Float64Type>(name, array, whole)?,
+        // Sums of DuckDB.
+        DataType::Decimal128(_, 0) => try_convert::<Decimal128Type>(name, array, |v| i64::try_from(v).ok())?,
+        DataType::Date32 => convert::<Date32Type>(array, |days| i64::from(days) * DAY_MS),
+        DataType::Date64 => convert::<Date64Type>(array, |v| v),
+        DataType::Timestamp(TimeUnit::Second, _) => convert::<TimestampSecondType>(array, |v| v.saturating_mul(1000)),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => convert::<TimestampMillisecondType>(array, |v| v),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            converted::<TimestampMicrosecondType>(array, |v| v.div_euclid(1000))
+            convert::<TimestampMicrosecondType>(array, |v| v.div_euclid(1000))
         }
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            converted::<TimestampNanosecondType>(array, |v| v.div_euclid(1_000_000))
+            convert::<TimestampNanosecondType>(array, |v| v.div_euclid(1_000_000))
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
@@ -109,11 +100,11 @@ pub fn integers(name: &'static str, array: &dyn Array) -> Result<Int64Array> {
     })
 }
 
-fn converted<T: ArrowPrimitiveType>(array: &dyn Array, to_i64: impl Fn(T::Native) -> i64) -> Int64Array {
+fn convert<T: ArrowPrimitiveType>(array: &dyn Array, to_i64: impl Fn(T::Native) -> i64) -> Int64Array {
     array.as_primitive::<T>().unary(to_i64)
 }
 
-fn checked<T: ArrowPrimitiveType>(
+fn try_convert<T: ArrowPrimitiveType>(
     name: &'static str,
     array: &dyn Array,
     to_i64: impl Fn(T::Native) -> Option<i64>,
@@ -122,7 +113,7 @@ fn checked<T: ArrowPrimitiveType>(
     numbers.try_unary(|v| to_i64(v).ok_or_else(|| Error::invalid(name, "integers of 64 bits", format!("{v:?}"))))
 }
 
-/// A float without a fraction; all of those that a file could have made of an integer.
+/// A float without a fraction, if it can represent every integer of its size.
 fn whole(value: f64) -> Option<i64> {
     let fits = value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0;
     fits.then_some(value as i64)

@@ -1,35 +1,32 @@
-//! Commit log, consume queues and index together: a checked batch goes through them piece by piece.
+//! Writes checked batches to commit log, consume queues and index.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `DefaultMessageStore.doDispatch`, `DefaultMessageStore.shutdown` for the order of flushes.
 use super::batch::Batch;
 use super::index_writer::IndexWriter;
 use super::log_writer::{BUFFER_LEN, LogWriter};
 use super::options::AppendOptions;
-use super::plan::{Parts, Plan, Planned};
+use super::plan::{Parts, Plan, PlannedRow};
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
-use super::unsynced::{HeldFile, Unsynced};
+use super::unsynced::{OpenFile, SyncList};
 use crate::Result;
 use crate::format::checkpoint::FlushedEnd;
 use crate::format::consume_queue::Unit;
 use crate::format::message::NewMessage;
 use crate::store::serve::Live;
-use crate::store::serve::arrival::Arrived;
+use crate::store::serve::arrival::ArrivalBatch;
 use crate::store::serve::key_query::LiveIndex;
 use std::path::Path;
 
-/// Where a message was put.
+/// The place of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Queue of the topic; of the delay topic for a delayed message.
+    /// For a delayed message a queue of the delay topic.
     pub queue_id: i32,
-    /// Its number in the queue.
     pub queue_offset: i64,
-    /// Byte offset of its record in the commit log.
     pub physical_offset: i64,
 }
 
-/// All that is written to.
 #[derive(Debug)]
 pub struct Writers {
     pub log: LogWriter,
@@ -40,49 +37,43 @@ pub struct Writers {
 }
 
 impl Writers {
-    /// Checks a batch and creates the files that it will need. After an error everything is as it was before.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] for a row, [`crate::Error::Io`] where files cannot be created, as for a full disk.
+    /// Checks a batch and creates its files. After an error everything is as before.
     pub fn prepare<R: Rows>(&mut self, plan: &mut Plan, rows: &R, batch: &Batch<'_>) -> Result<()> {
         let options = AppendOptions { file_size: self.log.file_size(), ..*batch.options };
-        let prepared = plan.fill(rows, &options, &mut self.queues, batch.store_ms, batch.first_row).and_then(|()| {
+        let result = plan.fill(rows, &options, &mut self.queues, batch.store_ms, batch.first_row).and_then(|()| {
             batch.check(rows, plan, &self.queues, options.file_size)?;
-            // all files before the first byte: a full disk refuses the batch as a whole
+            // All files before the first byte, so that a full disk refuses the batch as a whole.
             self.log.reserve(plan.rows.iter().map(|row| row.size), batch.is_whole)?;
             self.queues.reserve()?;
             self.index.reserve(plan.keys(), batch.local_ms())
         });
-        if prepared.is_err() {
-            // nothing was written, so offsets that were given out are free again
+        if result.is_err() {
+            // Nothing was written, so the planned offsets are free again.
             self.queues.forget();
             self.log.release();
             self.index.release();
         }
-        prepared
+        result
     }
 
-    /// Writes a batch that was prepared; `placed` is called with the place of each message.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`]; then any part of the batch may have been written.
+    /// Writes a prepared batch and calls `on_place` for each message. After an error any part of the batch may be written.
     pub fn write<R: Rows>(
         &mut self,
         plan: &Plan,
         rows: &R,
         batch: &Batch<'_>,
-        mut placed: impl FnMut(Place),
+        mut on_place: impl FnMut(Place),
     ) -> Result<()> {
-        // Java adds up the sizes of a batch, and moves all of it to the next file
+        // Like Java it moves all of a batch to the next file if it does not fit.
         if batch.is_whole {
             self.log.begin(plan.size())?;
         }
         for (index, planned) in plan.rows.iter().enumerate() {
-            // a large batch is written in parts, so that the buffer stays small
-            if self.log.buffered() + planned.size as usize > BUFFER_LEN {
+            // A large batch is written in parts, so that the buffer stays small.
+            if self.log.buffer_len() + planned.size as usize > BUFFER_LEN {
                 self.drain(batch)?;
             }
-            placed(self.put(&rows.row(index), planned, plan.parts(index), batch)?);
+            on_place(self.put(&rows.row(index), planned, plan.parts(index), batch)?);
         }
         self.drain(batch)?;
         self.last_store_ms = self.last_store_ms.max(batch.store_ms);
@@ -90,7 +81,7 @@ impl Writers {
     }
 
     #[inline]
-    fn put(&mut self, row: &Row<'_>, planned: &Planned, parts: Parts<'_>, batch: &Batch<'_>) -> Result<Place> {
+    fn put(&mut self, row: &Row<'_>, planned: &PlannedRow, parts: Parts<'_>, batch: &Batch<'_>) -> Result<Place> {
         let queue_id = self.queues.queue(planned.queue).queue_id;
         let (physical_offset, buffer) = self.log.place(planned.size)?;
         let physical_offset = physical_offset as i64;
@@ -110,7 +101,7 @@ impl Writers {
             topic: &self.queues.topic(planned.queue).name,
             properties: parts.properties,
         };
-        // lengths were checked with the plan
+        // Lengths were checked by the plan.
         let encoded = message.encode(buffer);
         debug_assert_eq!((encoded, message.encoded_len()), (Ok(()), planned.size as usize));
         let unit = Unit { physical_offset, size: planned.size as i32, tags_code: planned.tags_code };
@@ -118,9 +109,9 @@ impl Writers {
         Ok(Place { queue_id, queue_offset: planned.queue_offset, physical_offset })
     }
 
-    /// Adds what leads to a record: keys, and its units in one queue or several.
+    /// Adds a record's index entries, and its units in one or several queues.
     #[inline]
-    fn list(&mut self, planned: &Planned, parts: Parts<'_>, unit: Unit) {
+    fn list(&mut self, planned: &PlannedRow, parts: Parts<'_>, unit: Unit) {
         parts.keys.iter().for_each(|hash| self.index.push(*hash, unit.physical_offset));
         if parts.keys.is_empty() {
             self.index.push_none();
@@ -128,62 +119,62 @@ impl Writers {
         if planned.is_dispatched {
             self.queues.push(planned.queue, unit);
         }
-        // further queues list the same record: the body stands in the log once
-        parts.further.iter().for_each(|number| self.queues.push(*number, unit));
+        // Additional queues list the same record: the body is in the log once.
+        parts.extra_queues.iter().for_each(|number| self.queues.push(*number, unit));
     }
 
-    /// What a batch that was written brought to each queue.
-    pub fn arrived(&self, plan: &Plan, batch: &Batch<'_>) -> Arrived {
-        let mut arrived = Arrived::at(batch.store_ms);
+    /// The new messages in each queue of a written batch.
+    pub fn collect_arrivals(&self, plan: &Plan, batch: &Batch<'_>) -> ArrivalBatch {
+        let mut arrivals = ArrivalBatch::new(batch.store_ms);
         for (index, row) in plan.rows.iter().enumerate().filter(|(_, row)| row.is_dispatched) {
             let parts = plan.parts(index);
-            let own = (self.queues.shown(row.queue), row.queue_offset + 1);
-            let further = parts.further.iter().map(|n| (self.queues.shown(*n), self.queues.queue(*n).next_offset()));
-            arrived.push(std::iter::once(own).chain(further), row.tags_code, parts.properties);
+            let own = (self.queues.live_queue(row.queue), row.queue_offset + 1);
+            let extra = parts.extra_queues.iter();
+            let extra = extra.map(|n| (self.queues.live_queue(*n), self.queues.queue(*n).next_offset()));
+            arrivals.push(std::iter::once(own).chain(extra), row.tags_code, parts.properties);
         }
-        arrived
+        arrivals
     }
 
-    /// Those who read while this writes.
+    /// The store for concurrent readers.
     pub fn live(&self, root: &Path) -> Live {
         let geometry = self.index.geometry();
         let index = LiveIndex::new(root.join("index"), geometry.slots, geometry.entries);
         Live::new(self.log.live().clone(), self.queues.live().clone(), index)
     }
 
-    /// Hands all that is gathered to the operating system: first the log, then what points into it.
+    /// Writes all buffers, the log first.
     fn drain(&mut self, batch: &Batch<'_>) -> Result<()> {
-        // the order of Java's dispatch: a unit that leads nowhere yet would be read as damage
+        // In the order of Java's dispatch: a unit before its record would be read as damage.
         self.log.write()?;
         self.queues.write()?;
         self.index.write(batch.store_ms, batch.local_ms())
     }
 
-    /// All files that are held open.
-    pub fn held(&mut self) -> Vec<HeldFile> {
-        self.log.held().chain(self.queues.held()).chain(self.index.held()).collect()
+    pub fn open_files(&mut self) -> Vec<OpenFile> {
+        self.log.open_files().chain(self.queues.open_files()).chain(self.index.open_files()).collect()
     }
 
-    /// Hands over what was written since the last call: the log, then what points into it.
-    pub fn unsynced(&mut self) -> Written {
-        let (mut log, mut lists) = (Unsynced::default(), Unsynced::default());
-        let position = self.log.unsynced(&mut log);
-        self.queues.unsynced(&mut lists);
-        let indexed_until = self.index.unsynced(&mut lists);
-        // of a log that has no file yet nothing can be missing
+    /// The files written since the last call.
+    pub fn take_unsynced(&mut self) -> UnsyncedFiles {
+        let (mut log, mut lists) = (SyncList::default(), SyncList::default());
+        let position = self.log.take_unsynced(&mut log);
+        self.queues.take_unsynced(&mut lists);
+        let indexed_until = self.index.take_unsynced(&mut lists);
+        // A log without a file cannot miss anything.
         let end = Some(self.log.flushed_end(position)).filter(|_| self.log.has_files());
-        Written { log, lists, position, end, stored_until: self.last_store_ms, indexed_until }
+        UnsyncedFiles { log, lists, position, end, stored_until: self.last_store_ms, indexed_until }
     }
 }
 
-/// What was written, and what may be said of it once it is on the disk.
+/// Files to flush, and the values of the checkpoint afterwards.
 #[derive(Debug)]
-pub struct Written {
+pub struct UnsyncedFiles {
     /// Files of the log.
-    pub log: Unsynced,
+    pub log: SyncList,
     /// Files of queues and index.
-    pub lists: Unsynced,
-    /// Offset up to which the log was written.
+    pub lists: SyncList,
+    /// Offset up to which the log is written.
     pub position: u64,
     /// The same for the checkpoint.
     pub end: Option<FlushedEnd>,

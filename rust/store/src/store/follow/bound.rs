@@ -1,4 +1,4 @@
-//! How far the consume queues vouch for the log.
+//! The offset up to which consume queues confirm that the log is complete.
 use crate::file::Io;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
@@ -13,10 +13,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Queues whose files stay listed.
+/// Maximum number of queues whose listing is cached.
 const LISTED: usize = 4096;
 
-/// An offset that the log surely reaches: every record before it is whole.
+/// An offset before which every record is complete.
 #[derive(Debug)]
 pub struct Bound {
     to: u64,
@@ -26,7 +26,6 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Nothing is vouched for yet.
     pub fn new(store: &MessageStore) -> Self {
         Self { to: 0, by_queues: false, consume_queue_dir: store.consume_queue_dir(), queues: HashMap::new() }
     }
@@ -35,33 +34,32 @@ impl Bound {
         self.to
     }
 
-    /// Whether there are queues to ask: then nothing else vouches for a record.
+    /// Whether the store has consume queues; then only they confirm records.
     pub fn by_queues(&self) -> bool {
         self.by_queues
     }
 
-    /// Asks all queues of the store: behind the record that any of them lists last. Where there are no queues, a file is
-    /// whole once the next one has begun.
+    /// Raises the bound to the end of the last record in any queue. Without queues a file is complete once the next one has begun.
     pub fn refresh(&mut self, store: &MessageStore) -> Result<()> {
-        let store = store.reopened(Io::Pread)?;
+        let store = store.reopen(Io::Pread)?;
         self.by_queues = store.queue_kind() == QueueKind::Files;
         if !self.by_queues {
-            self.to = self.to.max(last_begun(store.log())?);
+            self.to = self.to.max(last_file_with_record(store.log())?);
             return Ok(());
         }
         let mut ends = Vec::new();
         for queue in store.all_queues()? {
-            if let Some(last) = of_removed(queue.last_message())?.flatten() {
+            if let Some(last) = if_present(queue.last_message())?.flatten() {
                 ends.push((last, queue));
             }
         }
-        // the furthest first: one that proves itself vouches for all before it
+        // The furthest first: a valid one confirms all records before it.
         ends.sort_by_key(|((_, unit), _)| Reverse(end_of(*unit)));
         for ((offset, unit), queue) in ends {
             if end_of(unit) <= self.to {
                 break;
             }
-            // read twice: a unit in the making may show a part of itself first
+            // Read twice, since a unit may be half written.
             let again = UnitReader::new(&queue).unit(offset)?;
             if again == Some(unit) && queue.is_own(store.log(), offset, unit)? {
                 self.to = end_of(unit);
@@ -71,14 +69,14 @@ impl Bound {
         Ok(())
     }
 
-    /// Asks the queues of `records`, the first of which stands at `start`: those before one that its queue lists are whole.
+    /// Raises the bound to the last of `records`, which begin at `start`, that its queue lists.
     pub fn raise(&mut self, bytes: &[u8], records: &[RecordAt], start: u64) -> Result<()> {
         let end = |record: &RecordAt| start + u64::from(record.at) + u64::from(record.layout.total);
         let to = self.to;
         let listable: Vec<_> = records.iter().filter(|r| end(r) > to && r.layout.is_dispatched()).collect();
         let (mut low, mut high) = (0, listable.len());
         while low < high {
-            // The last one first: mostly it is listed already.
+            // The last one first: usually it is listed already.
             let middle = if high == listable.len() { high - 1 } else { low + (high - low) / 2 };
             let record = listable[middle];
             let message = bytes.get(record.at as usize..).and_then(|bytes| Message::new(bytes, record.layout));
@@ -92,27 +90,25 @@ impl Bound {
         Ok(())
     }
 
-    /// Whether the message's own unit leads to it.
     fn is_listed(&mut self, message: &Message<'_>) -> Result<bool> {
         let Some(topic) = std::str::from_utf8(message.topic()).ok().filter(|t| is_directory_name(t)) else {
             return Ok(false);
         };
         let key = (topic.to_owned(), message.queue_id());
-        let known = self.queues.get(&key).map_or(Ok(None), |queue| unit_at(queue, message))?;
-        let unit = match known {
+        let unit = match self.queues.get(&key).map_or(Ok(None), |queue| unit_at(queue, message))? {
             Some(unit) => Some(unit),
-            // no file reaches it, which one that was made since may
-            None => self.unit_of_listed_anew(key, message)?,
+            // A file created since the listing may have it.
+            None => self.list_again(key, message)?,
         };
         let size = message.layout().total as i32;
         Ok(unit.is_some_and(|unit| (unit.physical_offset, unit.size) == (message.physical_offset(), size)))
     }
 
-    fn unit_of_listed_anew(&mut self, key: (String, i32), message: &Message<'_>) -> Result<Option<Unit>> {
+    fn list_again(&mut self, key: (String, i32), message: &Message<'_>) -> Result<Option<Unit>> {
         let directory = self.consume_queue_dir.join(&key.0).join(key.1.to_string());
-        let Some(queue) = of_removed(ConsumeQueue::list(&key.0, key.1, &directory))? else { return Ok(None) };
+        let Some(queue) = if_present(ConsumeQueue::list(&key.0, key.1, &directory))? else { return Ok(None) };
         let unit = unit_at(&queue, message)?;
-        // all at once: those that are still in use are listed again soon
+        // All at once: those still in use are listed again soon.
         if self.queues.len() >= LISTED {
             self.queues.clear();
         }
@@ -121,27 +117,26 @@ impl Bound {
     }
 }
 
-/// `None` for what was just removed, and for a queue with a file that is a link which leads nowhere: it vouches for nothing.
-fn of_removed<T>(read: Result<T>) -> Result<Option<T>> {
+/// `None` if the file was just removed or is a dead link.
+fn if_present<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(None),
         read => read.map(Some),
     }
 }
 
-/// `None` where no file reaches it.
 fn unit_at(queue: &ConsumeQueue, message: &Message<'_>) -> Result<Option<Unit>> {
-    of_removed(UnitReader::new(queue).unit(message.queue_offset())).map(Option::flatten)
+    if_present(UnitReader::new(queue).unit(message.queue_offset())).map(Option::flatten)
 }
 
 fn end_of(unit: Unit) -> u64 {
     (unit.physical_offset as u64).saturating_add(unit.size as u64)
 }
 
-/// Where the last file starts that begins with a whole record.
-fn last_begun(log: &CommitLog) -> Result<u64> {
+/// Start of the last file that begins with a complete record.
+fn last_file_with_record(log: &CommitLog) -> Result<u64> {
     for (index, file) in log.segments().files().iter().enumerate().rev() {
-        let Some(segment) = of_removed(log.open(index))? else { continue };
+        let Some(segment) = if_present(log.open(index))? else { continue };
         if is_start(&segment, 0, file.base, file.len)? {
             return Ok(file.base);
         }

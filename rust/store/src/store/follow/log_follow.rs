@@ -1,6 +1,6 @@
-//! Follows a log for a tail: block by block as far as it is written, then what is added.
-use super::log_place::{LogPlace, Retained, Waits};
-use super::settled::{Settled, may_be_unwritten};
+//! Follows a log that another process writes to: reads it block by block to its end, then new records as they come.
+use super::log_place::{LogPlace, RemovedRange, Waits};
+use super::settling::{SettlingBytes, may_be_unwritten};
 
 use crate::Result;
 use crate::format::message::Message;
@@ -9,7 +9,7 @@ use crate::store::damage::DamageLog;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt, Stop, parse};
 use crate::store::message_store::MessageStore;
 
-/// The walk; [`advance`](Self::advance) then [`block`](Self::block).
+/// The walk: call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct LogFollow {
     place: LogPlace,
@@ -18,18 +18,18 @@ pub struct LogFollow {
     window: (u64, usize),
     records: Vec<RecordAt>,
     first_read: Vec<u8>,
-    settled: Settled,
+    settling: SettlingBytes,
     is_settling: bool,
     last_timestamp: i64,
 }
 
-/// What stands at the position.
-enum Found {
+/// The item at the position.
+enum ItemHere {
     Records,
-    /// Whole records, as far as one look can tell.
+    /// Records that look complete, but may still be written.
     Settling,
     Blank(usize),
-    /// In words, what instead of a record.
+    /// Something else, in words.
     Nothing(String),
 }
 
@@ -43,21 +43,21 @@ impl LogFollow {
             window: (0, 0),
             records: Vec::new(),
             first_read: Vec::new(),
-            settled: Settled::default(),
+            settling: SettlingBytes::default(),
             is_settling: false,
             last_timestamp: i64::MIN,
         })
     }
 
-    /// Starts at `position`, where a record begins, or will.
+    /// Starts at `position`, where a record begins or will begin.
     #[must_use]
     pub fn from(mut self, position: u64) -> Self {
         self.place.position = position;
-        self.place.begun = true;
+        self.place.has_read = true;
         self
     }
 
-    /// Starts behind the last whole record.
+    /// Starts behind the last complete record.
     pub fn from_end(mut self) -> Result<Self> {
         const LOOKS: usize = 3;
         self.place.position = self.place.position.max(self.place.bound.to());
@@ -69,12 +69,12 @@ impl LogFollow {
             }
             std::thread::sleep(self.place.waits.settle);
         }
-        // what was gone before it began was never its own
-        self.place.retained.clear();
+        // Ranges removed before the start do not count.
+        self.place.removed.clear();
         Ok(self)
     }
 
-    /// Gives no records that start at `end` or behind.
+    /// Sets the end: records that start at or behind it are left out.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.end = end;
@@ -87,12 +87,11 @@ impl LogFollow {
         self
     }
 
-    /// Where the next record is expected.
+    /// The offset of the next record.
     pub fn position(&self) -> u64 {
         self.place.position
     }
 
-    /// Whether all records before the end were given.
     pub fn is_over(&self) -> bool {
         self.place.position >= self.end
     }
@@ -101,17 +100,17 @@ impl LogFollow {
         self.end
     }
 
-    /// The log, as it was last listed.
+    /// The log, as of the last listing.
     pub fn log(&self) -> &CommitLog {
         &self.place.log
     }
 
-    /// What retention removed before it was read.
-    pub fn retained(&self) -> &[Retained] {
-        &self.place.retained
+    /// Ranges that retention removed before they were read.
+    pub fn removed_ranges(&self) -> &[RemovedRange] {
+        &self.place.removed
     }
 
-    /// Reads the next block; `false` where there is nothing new by now.
+    /// Reads the next block; `false` if there is nothing new.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.is_settling = false;
@@ -133,27 +132,27 @@ impl LogFollow {
         self.block_start
     }
 
-    /// One look; whether another one may bring something at once.
+    /// Reads once; returns whether the next step may succeed at once.
     fn step(&mut self, damage: &mut DamageLog) -> Result<bool> {
         if self.place.pass_missing_file(damage) {
             return Ok(true);
         }
-        let Some(at) = self.place.open_file()? else { return self.place.pass_retained() };
+        let Some(at) = self.place.open_file()? else { return self.place.pass_removed() };
         match self.read(at)? {
-            Found::Records => Ok(true),
-            Found::Settling => self.place.ask_queues(),
-            Found::Blank(size) => self.place.roll(at, size, damage),
-            Found::Nothing(why) => self.place.stand(why, damage),
+            ItemHere::Records => Ok(true),
+            ItemHere::Settling => self.place.ask_queues(),
+            ItemHere::Blank(size) => self.place.roll(at, size, damage),
+            ItemHere::Nothing(reason) => self.place.wait_or_skip(reason, damage),
         }
     }
 
-    fn read(&mut self, at: u64) -> Result<Found> {
-        let Some((_, segment)) = &mut self.place.open else { return Ok(Found::Settling) };
+    fn read(&mut self, at: u64) -> Result<ItemHere> {
+        let Some((_, segment)) = &mut self.place.open else { return Ok(ItemHere::Settling) };
         let word = segment.window(at, 8)?;
-        // an idle tail reads these eight bytes, and no block
+        // An idle tail reads only these eight bytes.
         if word.len() < 8 || word == [0; 8] {
             let what = if word.len() < 8 { "the end of the file" } else { "bytes that were never written" };
-            return Ok(Found::Nothing(format!("expected a record, got {what}")));
+            return Ok(ItemHere::Nothing(format!("expected a record, got {what}")));
         }
         let mut want = BLOCK_LEN;
         loop {
@@ -166,21 +165,21 @@ impl LogFollow {
                 return self.settle(len);
             }
             return Ok(match stop {
-                // Memory is spent on a length only where the record proves itself so far.
+                // Memory is reserved only if the record is valid so far.
                 Stop::Needs(_, size) if is_own && size > want && at + size as u64 <= segment.file_len()? => {
                     want = size;
                     continue;
                 }
-                Stop::Needs(_, size) => Found::Nothing(format!("expected {size} bytes of a record, got {got}")),
-                Stop::Blank(size) => Found::Blank(size),
-                Stop::Broken(reason) => Found::Nothing(reason),
-                Stop::Unwritten | Stop::Consumed => Found::Settling,
+                Stop::Needs(_, size) => ItemHere::Nothing(format!("expected {size} bytes of a record, got {got}")),
+                Stop::Blank(size) => ItemHere::Blank(size),
+                Stop::Broken(reason) => ItemHere::Nothing(reason),
+                Stop::Unwritten | Stop::Consumed => ItemHere::Settling,
             });
         }
     }
 
-    /// Leaves of the records, `len` bytes of them, those that are surely whole.
-    fn settle(&mut self, mut len: usize) -> Result<Found> {
+    /// Keeps those of the records, `len` bytes, that are surely complete.
+    fn settle(&mut self, mut len: usize) -> Result<ItemHere> {
         if self.place.position + len as u64 > self.place.bound.to() {
             self.read_again(len)?;
             let ripe = self.count_ripe();
@@ -191,23 +190,23 @@ impl LogFollow {
         }
         if len == 0 {
             self.is_settling = true;
-            return Ok(Found::Settling);
+            return Ok(ItemHere::Settling);
         }
         let block = self.block();
         let last = block.records.last().and_then(|r| Message::new(block.bytes.get(r.at as usize..)?, r.layout));
         self.last_timestamp = last.map_or(self.last_timestamp, |m| m.store_timestamp());
         self.block_start = self.place.position;
         self.place.pass(len);
-        Ok(Found::Records)
+        Ok(ItemHere::Records)
     }
 
-    /// The second read comes after the queues were asked: what they list is whole in it.
+    /// Reads a second time, after the queues: records that they list are complete in it.
     fn read_again(&mut self, len: usize) -> Result<()> {
         let Some((_, segment)) = &mut self.place.open else { return Ok(()) };
         let bytes = segment.last_window(self.window.0, self.window.1);
         self.place.bound.raise(bytes, &self.records, self.place.position)?;
         self.first_read.clear();
-        // With the word behind them: it tells whether somebody wrote on.
+        // With the word behind them, which tells whether the writer has continued.
         self.first_read.extend_from_slice(&bytes[..bytes.len().min(len + 8)]);
         self.records.clear();
         let bytes = segment.window(self.window.0, self.window.1)?;
@@ -216,7 +215,7 @@ impl LogFollow {
         Ok(())
     }
 
-    /// How many of the records can be taken.
+    /// Number of leading records that are complete.
     fn count_ripe(&self) -> usize {
         let block = self.block();
         let mut timestamp = self.last_timestamp;
@@ -232,9 +231,8 @@ impl LogFollow {
         block.records.iter().take_while(is_ripe).count()
     }
 
-    /// Whether a record that no queue vouches for was the same before. Where there are queues it gets a moment to be listed;
-    /// where there are none, one that something was written behind is whole. Time that runs back is that of what stood there
-    /// before the log was cut.
+    /// Whether a record that no queue lists is the same as in an earlier read. If there are queues, it gets some time to be listed; without
+    /// queues it is complete once something follows. A store time that goes back marks an old record behind a truncated log.
     fn is_settled(&self, message: &Message<'_>, record: RecordAt, is_late: bool) -> bool {
         let (at, bytes) = (record.at as usize, message.record());
         if self.first_read.get(at..at + bytes.len()) != Some(bytes) || (is_late && self.place.bound.by_queues()) {
@@ -247,18 +245,18 @@ impl LogFollow {
             true => return true,
             false => self.place.waits.settle,
         };
-        self.settled.age(self.place.position + record.at as u64, bytes).is_some_and(|age| age >= needed)
+        self.settling.age(self.place.position + record.at as u64, bytes).is_some_and(|age| age >= needed)
     }
 
-    /// Remembers what was not taken, unless it is remembered.
+    /// Remembers the bytes of the first record that is not complete.
     fn keep_settling(&mut self, ripe: usize) {
         let Some((_, segment)) = &self.place.open else { return };
         let bytes = segment.last_window(self.window.0, self.window.1);
         let Some(next) = self.records.get(ripe) else { return };
         let (at, len) = (next.at as usize, next.layout.total as usize);
         let offset = self.place.position + at as u64;
-        if self.settled.age(offset, &bytes[at..at + len]).is_none() {
-            self.settled.note(offset, &bytes[at..]);
+        if self.settling.age(offset, &bytes[at..at + len]).is_none() {
+            self.settling.note(offset, &bytes[at..]);
         }
     }
 }

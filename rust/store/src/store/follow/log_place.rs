@@ -1,5 +1,4 @@
-//! Where a follower of a log stands, and what it does where no record stands: wait, go to the next file, or pass what is damaged or
-//! gone.
+//! The position of a log's follower, and what it does without a record there: wait, go to the next file, or skip damaged or removed bytes.
 use super::bound::Bound;
 use crate::file::{Io, Segment};
 use crate::store::commit_log::CommitLog;
@@ -11,10 +10,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest time between two questions to all queues.
+/// The longest time between two reads of all queues.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Since when nothing came, and when to ask why.
+/// A position at which nothing came, and the time of the next read of all queues.
 #[derive(Debug)]
 struct Standstill {
     position: u64,
@@ -22,19 +21,19 @@ struct Standstill {
     wait: Duration,
 }
 
-/// Bytes of the log that retention removed before they were read.
+/// A range of the log that retention removed before it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retained {
+pub struct RemovedRange {
     pub offset: u64,
     pub length: u64,
 }
 
-/// How long is waited for what may still come.
+/// Waiting times for incomplete data.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// Between the two reads of the last record of the log, where no queue lists it.
+    /// Between the two reads of the last record, if no queue lists it.
     pub settle: Duration,
-    /// Until bytes that are no record are asked whether they are damage, and a record that may lack a part is taken.
+    /// Until invalid bytes count as damage, and a record with a possibly unwritten part as complete.
     pub patience: Duration,
 }
 
@@ -44,55 +43,52 @@ impl Default for Waits {
     }
 }
 
-/// A place in a log that grows, and what is known of the log there.
 #[derive(Debug)]
 pub struct LogPlace {
     store: MessageStore,
     pub(super) log: Arc<CommitLog>,
     pub(super) position: u64,
-    /// The file that holds the position, and where it starts.
+    /// The file of the position, with its base offset.
     pub(super) open: Option<(u64, Segment)>,
-    /// Whether a file was read: before, one that is gone was never to be read.
-    pub(super) begun: bool,
+    /// Whether a file was read. Until then a removed one does not count.
+    pub(super) has_read: bool,
     pub(super) bound: Bound,
     standstill: Option<Standstill>,
-    pub(super) retained: Vec<Retained>,
+    pub(super) removed: Vec<RemovedRange>,
     pub(super) waits: Waits,
 }
 
 impl LogPlace {
-    /// Before the first record of the log of `store`.
     pub(super) fn at_start_of(store: &MessageStore) -> Result<Self> {
-        let store = store.reopened(Io::Pread)?;
+        let store = store.reopen(Io::Pread)?;
         let mut bound = Bound::new(&store);
         bound.refresh(&store)?;
         Ok(Self {
             log: store.log().clone(),
             position: store.log().min_offset(),
             open: None,
-            begun: false,
+            has_read: false,
             bound,
             standstill: None,
-            retained: Vec::new(),
+            removed: Vec::new(),
             waits: Waits::default(),
             store,
         })
     }
 
-    /// Goes on behind `len` bytes of records.
     pub(super) fn pass(&mut self, len: usize) {
         self.position += len as u64;
         self.standstill = None;
     }
 
-    /// The position within its file, which is opened; `None` where no file starts before it.
+    /// Opens the file of the position and returns the position in it; `None` if there is none.
     pub(super) fn open_file(&mut self) -> Result<Option<u64>> {
         if self.open.is_none() {
             let files = self.log.segments().files();
             let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else {
                 return Ok(None);
             };
-            // behind a link that leads nowhere, which was passed, no file starts yet
+            // Behind a dead link, which was skipped, there is no file yet.
             if files[index].is_missing && self.position >= files[index].end() {
                 return Ok(None);
             }
@@ -101,59 +97,60 @@ impl LogPlace {
                 Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             }
-            self.begun = true;
+            self.has_read = true;
         }
         Ok(self.open.as_ref().map(|(base, _)| self.position - base))
     }
 
-    /// Passes a file that is a link which leads nowhere; whether it did.
+    /// Skips a file that is a dead link; returns whether it did.
     pub(super) fn pass_missing_file(&mut self, damage: &mut DamageLog) -> bool {
         let index = self.log.segments().find(self.position).filter(|_| self.open.is_none());
         let Some(file) = index.map(|index| &self.log.segments().files()[index]).filter(|file| file.is_missing) else {
             return false;
         };
         let end = file.end();
-        let reason = self.log.removed(index.unwrap_or_default());
+        let reason = self.log.reason_of_absence(index.unwrap_or_default());
         damage.push(self.log.damage(self.position, end - self.position, reason));
         self.go_to(end);
         true
     }
 
-    /// Goes to the next file, once there is one. Until then a broker that starts anew may write over the blank.
+    /// Goes to the next file once it exists. Until then a restarted broker may overwrite the blank.
     pub(super) fn roll(&mut self, at: u64, size: usize, damage: &mut DamageLog) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let (base, len) = (*base, segment.file_len()?);
-        // a blank reaches to the end of its file: another size is none, or one in the making
+        // A blank reaches to the end of its file. One with another size is invalid, or half written.
         if at + size as u64 != len {
-            return self.stand(format!("blank size at +0: expected {}, got {size}", len.saturating_sub(at)), damage);
+            let reason = format!("blank size at +0: expected {}, got {size}", len.saturating_sub(at));
+            return self.wait_or_skip(reason, damage);
         }
         self.log = self.store.log_now()?;
         if !self.log.segments().files().iter().any(|file| file.base >= base + len) {
-            return self.find_file_anew();
+            return self.find_file_again();
         }
         self.go_to(base + len);
         Ok(true)
     }
 
-    /// Waits for what is not written yet; what is damaged is noted and passed.
-    pub(super) fn stand(&mut self, why: String, damage: &mut DamageLog) -> Result<bool> {
-        if self.find_file_anew()? {
+    /// Waits for bytes not written yet; records and skips damage.
+    pub(super) fn wait_or_skip(&mut self, reason: String, damage: &mut DamageLog) -> Result<bool> {
+        if self.find_file_again()? {
             return Ok(true);
         }
         if !self.is_time_to_ask() || !self.is_passed_by_bound()? {
             return Ok(false);
         }
-        let Some(next) = self.goes_on_at()? else { return Ok(false) };
-        // no queue vouches for what follows: it may be an old record, or one in the making
-        if self.bound.by_queues() && next >= self.bound.to() || self.is_whole_by_now()? {
+        let Some(next) = self.find_next()? else { return Ok(false) };
+        // No queue lists what follows: it may be an old record, or one being written.
+        if self.bound.by_queues() && next >= self.bound.to() || self.is_complete_now()? {
             return Ok(false);
         }
-        damage.push(self.log.damage(self.position, next - self.position, why));
+        damage.push(self.log.damage(self.position, next - self.position, reason));
         self.go_to(next);
         Ok(true)
     }
 
-    /// Whether a queue lists what stands behind a record that none lists itself.
+    /// Whether a queue lists a record behind the position.
     pub(super) fn ask_queues(&mut self) -> Result<bool> {
         if self.is_time_to_ask() {
             self.bound.refresh(&self.store)?;
@@ -162,16 +159,16 @@ impl LogPlace {
         Ok(false)
     }
 
-    /// Passes what retention removed; where nothing was read yet, the log simply begins later.
-    pub(super) fn pass_retained(&mut self) -> Result<bool> {
+    /// Skips files that retention removed. Before the first read the log simply begins later.
+    pub(super) fn pass_removed(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
         let first = match self.log.segments().files().first() {
             Some(file) if file.base > self.position => file.base,
             Some(_) => return Ok(self.open_file()?.is_some()),
             None => return Ok(false),
         };
-        if self.begun {
-            self.retained.push(Retained { offset: self.position, length: first - self.position });
+        if self.has_read {
+            self.removed.push(RemovedRange { offset: self.position, length: first - self.position });
         }
         self.go_to(first);
         Ok(true)
@@ -183,8 +180,8 @@ impl LogPlace {
         self.standstill = None;
     }
 
-    /// Lists the directory again where the open file is no longer the one that holds the position.
-    fn find_file_anew(&mut self) -> Result<bool> {
+    /// Lists the directory again if the open file no longer holds the position.
+    fn find_file_again(&mut self) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let is_replaced = segment.is_replaced();
         if !is_replaced && self.position < base + segment.file_len()? {
@@ -200,7 +197,7 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// All queues are asked at once for a place that was vouched for, else after a while, and then less and less often.
+    /// Whether to read all queues: at once at a position below the bound, else after a while, and then less and less often.
     fn is_time_to_ask(&mut self) -> bool {
         let (now, position) = (Instant::now(), self.position);
         let earlier = self.standstill.take().filter(|earlier| earlier.position == position);
@@ -210,7 +207,7 @@ impl LogPlace {
         });
         let is_time = now >= here.ask_at;
         if is_time {
-            // to ask all queues reads a file of each
+            // This reads a file of each queue.
             here.wait = (2 * here.wait).min(MAX_WAIT);
             here.ask_at = now + here.wait;
         }
@@ -218,7 +215,7 @@ impl LogPlace {
         is_time
     }
 
-    /// Whether the log surely goes on behind the position. Without queues nobody says; then only a whole record behind it does.
+    /// Whether the log surely continues behind the position. Without queues only a complete record behind it can tell.
     fn is_passed_by_bound(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
         if self.position >= self.bound.to() {
@@ -228,7 +225,7 @@ impl LogPlace {
     }
 
     /// The next sound record, or the next file if there is data behind.
-    fn goes_on_at(&self) -> Result<Option<u64>> {
+    fn find_next(&self) -> Result<Option<u64>> {
         let files = self.log.segments().files();
         let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else { return Ok(None) };
         let file = &files[index];
@@ -244,7 +241,7 @@ impl LogPlace {
         Ok(self.log.continues_behind(index)?.then(|| files[index + 1].base))
     }
 
-    fn is_whole_by_now(&self) -> Result<bool> {
+    fn is_complete_now(&self) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         is_start(segment, self.position - base, *base, segment.file_len()?)
     }

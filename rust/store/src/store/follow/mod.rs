@@ -1,23 +1,23 @@
-//! Reading a commit log that somebody else is writing.
+//! Reads a commit log that another process is writing.
 //!
-//! A record shows up in the page cache in any order of its bytes, so what stands at the end of the log is taken only when
-//! it is surely whole, and whatever is not is looked at again later:
+//! The bytes of a record appear in the page cache in any order, so a record at the end of the log is returned only when it is surely
+//! complete; others are read again later:
 //!
-//! - `bound.rs`: a broker lists a record in its consume queue only once it is whole, and lists them in the order of the log.
-//!   So what a queue lists vouches for all that stands before it.
-//! - `settled.rs`: what no queue vouches for must be the same in two reads.
-//! - `log_follow.rs`: the walk. It stays where it is at zeroes, at half a record, at a file that is not there yet.
-//! - `log_place.rs`: where it stands. A broken record is damage once the bound has passed it; files that retention removed are no damage.
+//! - `bound.rs`: a broker lists a record in its consume queue only when it is complete, and in the order of the log. So a listed record
+//!   confirms all before it.
+//! - `settling.rs`: a record that no queue confirms must be the same in two reads.
+//! - `log_follow.rs`: the walk. It waits at zeroes, at half a record, and at a file that does not exist yet.
+//! - `log_place.rs`: its position. An invalid record is damage once the bound is behind it; removed files are not damage.
 //!
-//! With `transientStorePoolEnable` a broker keeps messages in memory of its own for up to 200 ms, or until 16 KiB have come
-//! together: the files, and so who follows them, lag as much.
+//! With `transientStorePoolEnable` a broker keeps messages in its own memory for up to 200 ms or 16 KiB. Files and followers lag by as
+//! much.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `ReputMessageService.doReput`, `MappedFile.commit`,
 //! `MappedFileQueue.deleteExpiredFileByTime`.
 mod bound;
 mod log_follow;
 mod log_place;
-mod settled;
+mod settling;
 
 pub use log_follow::LogFollow;
-pub use log_place::{Retained, Waits};
+pub use log_place::{RemovedRange, Waits};

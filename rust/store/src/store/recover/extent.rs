@@ -1,10 +1,9 @@
-//! How far back a recovery has to begin.
+//! The part of the log that a recovery reads.
 
-/// How much of the log is compared with what lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// What the checkpoint does not vouch for: after a crash.
+    /// From the checkpoint on, after a crash.
     Checkpoint,
-    /// All of it: where something disagrees that should not.
+    /// The whole log, after an unexpected disagreement.
     Whole,
 }

@@ -1,6 +1,6 @@
-//! The index in recovery: full files that the checkpoint says were flushed stay, the others are built again from the log.
+//! Recovers the index: keeps full files that were flushed by the checkpoint, and rebuilds the others from the log.
 //!
-//! Source: `IndexService.load`, which deletes the others and indexes only what recovery dispatches; `IndexService.buildIndex`.
+//! Source: `IndexService.load`, which deletes the others and indexes only records that recovery dispatches; `IndexService.buildIndex`.
 use super::extent::Extent;
 use crate::file::disk::{self, sync_directory};
 use crate::file::permission::create_directories;
@@ -11,7 +11,7 @@ use crate::format::properties::KnownProperties;
 use crate::format::tag::java_hash;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
 use crate::store::append::options::AppendOptions;
-use crate::store::append::unsynced::Unsynced;
+use crate::store::append::unsynced::SyncList;
 use crate::store::index_files::IndexFile;
 use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
@@ -19,12 +19,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// Where new files stand until they take the places of the old ones, below the store's directory.
+/// The directory of new files until they replace the old ones.
 const REBUILT: &str = "index.rebuilt";
-/// The keys of one message are no more than this.
+/// Maximum number of keys of one message.
 const MAX_KEYS: u32 = 1 << 14;
 
-/// The end of the index, built again.
 #[derive(Debug)]
 pub struct IndexRepair {
     writer: IndexWriter,
@@ -32,7 +31,7 @@ pub struct IndexRepair {
     rebuilt: PathBuf,
     replaced: Vec<PathBuf>,
     from: u64,
-    /// Keys of the record at `from` that a full file holds already.
+    /// Keys of the record at `from` that a full file has already.
     skip: usize,
     topic: (Vec<u8>, i32),
     store_ms: i64,
@@ -41,17 +40,16 @@ pub struct IndexRepair {
 }
 
 impl IndexRepair {
-    /// Keeps the files that were flushed, unless all is to be made anew; the new ones are named after `local_ms`, and take the
-    /// places of the others at the end.
+    /// Keeps the flushed files, unless everything is to be rebuilt. New files are named after `local_ms` and replace the others at the end.
     pub fn open(store: &MessageStore, options: &AppendOptions, extent: Extent, local_ms: i64) -> Result<Self> {
         let (directory, rebuilt) = (store.root().join("index"), store.root().join(REBUILT));
-        let _ = fs::remove_dir_all(&rebuilt); // of a recovery that was ended
+        let _ = fs::remove_dir_all(&rebuilt); // of an interrupted recovery
         for path in [&directory, &rebuilt] {
             create_directories(path)?;
         }
         let mut files = IndexFile::list(&directory)?;
         let (slots, entries) = geometry_of(&files, (options.index_slots, options.index_entries));
-        let replaced = files.drain(kept(store, &files, extent)?..).map(|file| file.path).collect();
+        let replaced = files.drain(count_flushed(store, &files, extent)?..).map(|file| file.path).collect();
         let last = files.last();
         let (from, skip) = match last {
             Some(file) => (file.header.end_phy_offset as u64, keys_of_last(file)?),
@@ -63,30 +61,28 @@ impl IndexRepair {
         Ok(Self { writer, directory, rebuilt, replaced, from, skip, topic, store_ms: 0, local_ms, written: 0 })
     }
 
-    /// Offset of the first record that may miss entries.
+    /// Offset of the first record whose entries may be missing.
     pub fn from(&self) -> u64 {
         self.from
     }
 
-    /// Entries that were written.
-    pub fn written(&self) -> u64 {
+    pub fn entries_written(&self) -> u64 {
         self.written
     }
 
-    /// Puts the keys of a record.
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let offset = message.physical_offset();
-        // a broker indexes half messages, but none that were rolled back
+        // A broker indexes half messages, but not rolled back ones.
         let is_rolled_back = message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK;
         if (offset as u64) < self.from || is_rolled_back {
             return Ok(());
         }
-        // entries are written with one store time at a time
+        // Entries are written with one store time at a time.
         if message.store_timestamp() != self.store_ms {
             self.write()?;
             self.store_ms = message.store_timestamp();
         }
-        // the keys of one record may stand in two files
+        // The keys of one record may be in two files.
         let skip = if offset as u64 == self.from { std::mem::take(&mut self.skip) } else { 0 };
         let topic_hash = self.topic_hash(message.topic());
         let keys = KnownProperties::of(message.properties()).index_keys();
@@ -111,18 +107,18 @@ impl IndexRepair {
         self.topic.1
     }
 
-    /// Puts what was gathered into the file.
+    /// Writes the buffered entries.
     pub fn write(&mut self) -> Result<()> {
         self.writer.write(self.store_ms, self.local_ms)
     }
 
-    /// Waits until all is on the disk, and puts the new files in place. Returns the store time up to which full files hold it.
+    /// Flushes the new files and moves them in place. Returns the store time up to which full files hold the keys.
     pub fn finish(&mut self) -> Result<i64> {
         self.write()?;
-        let mut unsynced = Unsynced::default();
-        let indexed_until = self.writer.unsynced(&mut unsynced);
+        let mut unsynced = SyncList::default();
+        let indexed_until = self.writer.take_unsynced(&mut unsynced);
         unsynced.sync()?;
-        // only now: a recovery that ends before this leaves the old files
+        // Only now: a recovery interrupted before leaves the old files.
         for path in self.replaced.drain(..) {
             disk::remove_file(&path)?;
         }
@@ -136,14 +132,14 @@ impl IndexRepair {
     }
 }
 
-/// Gives the room of files that are built again back before they are: where the disk has none for both.
-pub fn give_back(store: &MessageStore, extent: Extent) -> Result<()> {
+/// Removes the files that will be rebuilt, if the disk has no room for both.
+pub fn remove_replaced(store: &MessageStore, extent: Extent) -> Result<()> {
     let _ = fs::remove_dir_all(store.root().join(REBUILT));
     let files = IndexFile::list(&store.root().join("index"))?;
-    files[kept(store, &files, extent)?..].iter().try_for_each(|file| disk::remove_file(&file.path))
+    files[count_flushed(store, &files, extent)?..].iter().try_for_each(|file| disk::remove_file(&file.path))
 }
 
-/// Slots and entries of most of the files: the length of a damaged one says anything.
+/// Slots and entries of most files, since a damaged one may have any length.
 fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
     let mut counts = BTreeMap::new();
     for geometry in files.iter().filter_map(|file| file.geometry) {
@@ -153,12 +149,12 @@ fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
     most.map_or(fallback, |(geometry, _)| geometry)
 }
 
-/// How many files, from the oldest, stay: those that are full and were flushed, unless all is made anew.
-fn kept(store: &MessageStore, files: &[IndexFile], extent: Extent) -> Result<usize> {
+/// The number of leading files that are full and flushed; 0 if everything is to be rebuilt.
+fn count_flushed(store: &MessageStore, files: &[IndexFile], extent: Extent) -> Result<usize> {
     if extent == Extent::Whole {
         return Ok(0);
     }
-    // a broker writes this time only when a file is full
+    // A broker writes this time only when a file is full.
     let until = store.checkpoint()?.map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
     let (start, end) = (store.log().min_offset(), store.log().segments().end());
     let mut last = -1;
@@ -172,7 +168,7 @@ fn kept(store: &MessageStore, files: &[IndexFile], extent: Extent) -> Result<usi
     Ok(files.iter().take_while(is_kept).count())
 }
 
-/// How many entries at the end of a full file belong to the record of the last one.
+/// The number of entries at the end of a full file that belong to the same record.
 fn keys_of_last(file: &IndexFile) -> Result<usize> {
     let Some(mut reader) = file.open()? else { return Ok(0) };
     let mut count = 0;

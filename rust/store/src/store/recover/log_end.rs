@@ -1,26 +1,26 @@
-//! Finds where the log ends, and cuts what stands behind: half a record after a crash, or pages of later ones.
+//! Finds the end of the log and cuts everything behind it: half a record after a crash, or pages of later records.
 //!
-//! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end as they are.
+//! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end.
 use crate::file::disk::{self, sync_directory};
 use crate::file::{AllocatedFile, Place, name, place};
 use crate::format::message::{MIN_BLANK_LEN, Message, encode_blank};
 use crate::store::commit_log::CommitLog;
 use crate::store::damage::{Damage, DamageLog};
 use crate::store::log_walk::LogWalk;
-use crate::store::resync::record_behind as record_behind_place;
+use crate::store::resync::record_behind;
 use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A record that stands behind a damaged place, or `None` where the log ends in damage.
-pub fn record_behind(walk: &LogWalk) -> Option<Message<'_>> {
+/// The first record of the walk's block.
+pub fn first_record(walk: &LogWalk) -> Option<Message<'_>> {
     let block = walk.block();
     let first = block.records.first()?;
     Message::new(block.bytes.get(first.at as usize..)?, first.layout)
 }
 
-/// What is said of a log that was damaged where it had been flushed.
-pub fn damaged(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
+/// The error for a log with damage before flushed messages.
+pub fn damage_error(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
     let base = log.segments().find(damage.offset).map_or(0, |index| log.segments().files()[index].base);
     let reason = format!(
         "{}; behind it, at {}, the log goes on with messages that had been flushed, so nothing is cut: \
@@ -32,7 +32,7 @@ pub fn damaged(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
     Error::Corrupt { path: damage.file.clone(), offset: damage.offset - base, reason }
 }
 
-/// Where the last record ends that ends at `at` or before; the start of the file that holds `at` where none does.
+/// End of the last record that ends at or before `at`; without one, the start of the file with `at`.
 pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
     let Some(index) = log.segments().find(at.min(log.segments().end().saturating_sub(1))) else { return Ok(at) };
     let base = log.segments().files()[index].base;
@@ -47,15 +47,15 @@ pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
     Ok(end)
 }
 
-/// Where a record begins that stands before `end` of a log: the first one of the last `most` bytes, or the last one if it is longer;
-/// where there is none in its file, or these reach over that, the start of a file.
+/// Start of the first record in the last `most` bytes before `end`, or of the last record if that is longer. Without one in the file of
+/// `end`, or if `most` reaches beyond it, the start of a file.
 pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     let files = log.segments().files();
     let Some(index) = end.checked_sub(1).and_then(|last| log.segments().find(last)) else { return Ok(end) };
     let (base, mut back) = (files[index].base, most.max(1));
     while end.saturating_sub(back) > base {
-        match record_behind_place(log, index, end - back)? {
-            // a blank would prove nothing
+        match record_behind(log, index, end - back)? {
+            // A blank would prove nothing.
             Some(at) if at < end && log.record_at(at).is_ok() => return Ok(at),
             _ => back = back.saturating_mul(4),
         }
@@ -64,22 +64,22 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     Ok(files[holder].base.min(base))
 }
 
-/// Has the log go on in a file behind its first one, whose end RocketMQ takes for the place of what is lost; `end` is where it ends, and its
-/// files have `size` bytes. Blank records fill what stands between. Returns where it goes on.
+/// Continues a log that ends in its first file at a later one, with blank records between, since RocketMQ takes the end of the first file
+/// for the place of lost messages. `size` is the size of its files. Returns the new end.
 pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     if end > size {
         return Ok(end);
     }
     for (base, from) in [(0, end), (size, 0)] {
         let file = open_or_create(&directory.join(name::of_offset(base)), size)?;
-        let left = u32::try_from(size - from).unwrap_or(u32::MAX);
-        // no record comes nearer to the end of its file
-        if left as usize >= MIN_BLANK_LEN {
-            file.write(&encode_blank(left), from)?;
+        let rest = u32::try_from(size - from).unwrap_or(u32::MAX);
+        // No record comes nearer to the end of its file.
+        if rest as usize >= MIN_BLANK_LEN {
+            file.write(&encode_blank(rest), from)?;
         }
         file.sync()?;
     }
-    // RocketMQ takes a blank for the end of its file only where another one follows (`CommitLog.recoverNormally`)
+    // RocketMQ takes a blank for the end of its file only if another file follows (`CommitLog.recoverNormally`).
     open_or_create(&directory.join(name::of_offset(2 * size)), size)?.sync()?;
     sync_directory(directory)?;
     Ok(2 * size)
@@ -90,15 +90,12 @@ fn open_or_create(path: &Path, size: u64) -> Result<AllocatedFile> {
         return AllocatedFile::create_sparse(path, size);
     }
     let file = AllocatedFile::open(path)?;
-    // a file of another length would end elsewhere than its blank
+    // A file of another length would not end with its blank.
     file.set_len(size)?;
     Ok(file)
 }
 
-/// Removes links that lead nowhere and empty directories, where files of the log from `end` on are to be.
-///
-/// # Errors
-/// [`Error::Io`], also for a directory that is not empty.
+/// Removes dead links and empty directories with names of log files from `end` on. Fails for a directory that is not empty.
 pub fn remove_in_place_of_files(directory: &Path, end: u64) -> Result<()> {
     for path in place::list(directory)? {
         let base = path.file_name().and_then(|name| name.to_str()).and_then(name::offset);
@@ -114,7 +111,7 @@ pub fn remove_in_place_of_files(directory: &Path, end: u64) -> Result<()> {
     sync_directory(directory)
 }
 
-/// Makes `end` the end of the log: zeroes behind it, later files removed. Returns how many bytes had been written there.
+/// Cuts the log at `end`: zeroes its file behind it and removes later files. Returns the number of bytes cut.
 pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
     let files = log.segments().files();
     let mut cut = 0;
@@ -132,11 +129,11 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
     }
     let size = log.segments().file_size().unwrap_or(u64::MAX);
     for file in files.iter().filter(|file| file.len > size) {
-        // one that was removed above
+        // Removed above.
         if !place::exists(&file.path)? {
             continue;
         }
-        // what stands behind the size of a file is of no log
+        // Bytes behind the size of a file are not part of the log.
         if file.base.saturating_add(size) >= end || files.last() != Some(file) {
             AllocatedFile::open(&file.path)?.set_len(size)?;
         }

@@ -1,8 +1,8 @@
-//! A log that ends before what was flushed of it: its last file was emptied, cut off, removed, or is not mounted.
+//! Detects a log that ends before its flushed end: its last file was emptied, truncated or removed, or is not mounted.
 //!
-//! The log alone cannot tell. Its checkpoint says up to which offset it was flushed. A broker of RocketMQ leaves no such offset: where it
-//! was closed, its queues, its index and the times of its checkpoint tell; where it was not, the times alone, as pages of queues may reach
-//! the disk before those of the log.
+//! The log alone cannot tell. Our checkpoint has the flushed offset. A RocketMQ broker leaves no such offset: after a clean stop its queues,
+//! its index and the times of its checkpoint tell. After a crash only the times do, since pages of queues may reach the disk before
+//! those of the log.
 use super::log_end;
 use super::marker::is_begun;
 use crate::file::{name, place};
@@ -19,51 +19,48 @@ use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes before the flushed end in which a record is looked for.
+/// Bytes before the flushed end that are searched for a record.
 const LOOK_BACK: u64 = 64 << 10;
 const NO_FILE: &str = "no file";
 const UNWRITTEN: &str = "bytes that were never written";
 const BLANK: &str = "the blank that ends a file";
 
-/// An end of the log that is missing.
+/// A missing end of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingEnd {
     pub root: PathBuf,
-    /// Where the log ends.
     pub log_end: u64,
-    /// Where it ended, or behind.
+    /// The least possible flushed end.
     pub expected: u64,
+    /// The source that tells the flushed end.
     pub witness: String,
-    /// The file that ends too early, or should be there.
+    /// The file that ends too early, or is missing.
     pub file: PathBuf,
     pub position: u64,
     pub got: String,
 }
 
 impl MissingEnd {
-    /// Looks for one in a store that nobody has open; `queues` are all there are.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::Corrupt`] where the log goes on behind damage.
+    /// Checks a store that nobody has open; `queues` are all its queues. [`Error::Corrupt`] if the log continues behind damage.
     pub fn find(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
         let log = store.log();
         if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
             if !reaches(log, flushed)? {
                 let ending = Ending::of(store, &HashSet::new(), 0)?;
                 let missing = Self::new(store, &ending, flushed, checkpoint_of(store))?;
-                return ending.goes_on.map_or(Ok(Some(missing)), Err);
+                return ending.continuation.map_or(Ok(Some(missing)), Err);
             }
             if store.has_abort()? || ends_at(log, flushed)? {
                 return Ok(None);
             }
         }
-        // a recovery that did not end may have changed them
+        // An interrupted recovery may have changed the queues.
         if is_begun(store.root())? {
             return Ok(None);
         }
         let lists = Lists::of(store, queues, !store.has_abort()?)?;
-        // damage, which a recovery tells from what was never flushed
-        if lists.ending.goes_on.is_some() {
+        // Damage. Recovery can tell it from bytes that were never flushed.
+        if lists.ending.continuation.is_some() {
             return Ok(None);
         }
         let expected = match lists.listed_behind(store, lists.ending.end)? {
@@ -90,8 +87,8 @@ impl MissingEnd {
         Ok(Self { root: store.root().to_path_buf(), log_end, expected, witness, file, position, got })
     }
 
-    /// The error of whoever would append to such a log.
-    pub fn refused(&self) -> Error {
+    /// The error that refuses appends to such a log.
+    pub fn to_error(&self) -> Error {
         let reason = format!(
             "{self}; nothing was changed. Bring the file back, or see what is lost, and how to go on without it: `rmqfast store repair {}`",
             self.root.display()
@@ -111,29 +108,30 @@ impl Display for MissingEnd {
 }
 
 impl MessageStore {
-    /// Has whoever walks the log hear of an end that was flushed and is not there. Looks once.
-    pub fn look_at_end(&self) -> Result<()> {
+    /// Checks once for a missing end, so that walks over the log report it.
+    pub fn check_end(&self) -> Result<()> {
         if self.log().lost_end().is_some() {
             return Ok(());
         }
-        let lost = match flushed_behind(self)? {
-            // what a writer has added since the files were listed
+        let lost_end = match flushed_behind(self)? {
+            // A writer has appended since the files were listed.
             Some((end, _)) if reaches(&self.log_now()?, end)? => None,
-            lost => lost,
+            lost_end => lost_end,
         };
-        self.log().note_lost_end(lost.map(|(end, witness)| LostEnd { end, witness }));
+        self.log().note_lost_end(lost_end.map(|(end, witness)| LostEnd { end, witness }));
         Ok(())
     }
 
-    /// As [`pinned_behind`](Self::pinned_behind), with the queues of an end that is lost.
-    pub fn pinned(self) -> Result<Self> {
-        self.look_at_end()?;
-        let lost = self.log().lost_end().flatten().map_or(0, |lost| lost.end);
-        self.pinned_behind(lost)
+    /// Restricts the store to its present content: records appended later are not read. Includes the queues of a lost end. Retention
+    /// may remove messages nevertheless.
+    pub fn snapshot(self) -> Result<Self> {
+        self.check_end()?;
+        let lost_end = self.log().lost_end().flatten().map_or(0, |lost| lost.end);
+        self.restrict(lost_end)
     }
 }
 
-/// Up to where a log was flushed that ends before, and what says so. Whoever reads it meets by himself where it ends.
+/// The flushed end of a log that ends before it, and the source that tells it.
 fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
     let log = store.log();
     if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
@@ -144,22 +142,22 @@ fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
             return Ok(None);
         }
     }
-    // who writes to it adds to the lists and to the log, one after the other
+    // A writer appends to the queues after the log, so they may disagree for a moment.
     if log.has_writer() || is_begun(store.root())? {
         return Ok(None);
     }
     let queues = store.all_queues()?;
-    // nobody tells, and the log need not be read
+    // There is no source, and the log need not be read.
     if queues.is_empty() && store.index_files()?.is_empty() && store.checkpoint()?.is_none() {
         return Ok(None);
     }
-    // who reads a store that crashed, and has no log at all, is told; a recovery goes on, as the name of the only file may be
-    // what a loss of power took
+    // A crashed store without any log is reported to readers. A recovery continues, since a power loss may have removed
+    // the name of the only file.
     let has_log = !log.segments().files().is_empty();
     let lists = Lists::of(store, &queues, !has_log || !store.has_abort()?)?;
     let end = lists.ending.position;
     let listed = lists.listed_behind(store, end)?;
-    // times may be damaged, and where queues are whole these tell
+    // Times may be damaged; complete queues are the better source.
     if listed.is_some() || (lists.is_closed && !queues.is_empty()) {
         Ok(listed)
     } else {
@@ -167,44 +165,44 @@ fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
     }
 }
 
-/// What lists the log, the times of the checkpoint, and the log's last records.
+/// The last messages in queues, and the log's last records.
 struct Lists {
     is_closed: bool,
-    listed: Vec<Listed>,
+    tails: Vec<QueueTail>,
     ending: Ending,
 }
 
 impl Lists {
     fn of(store: &MessageStore, queues: &[ConsumeQueue], is_closed: bool) -> Result<Self> {
-        let mut listed = listed_of(queues)?;
+        let mut tails = tails_of(queues)?;
         let mut from = 0;
-        if let Some(end) = listed.iter().map(|listed| listed.end).max()
+        if let Some(end) = tails.iter().map(|tail| tail.end).max()
             && reaches(store.log(), end)?
         {
-            // nothing that they list is missing
+            // No listed message is missing.
             from = log_end::last_records(store.log(), end, LOOK_BACK)?;
-            listed.clear();
+            tails.clear();
         }
         if !is_closed {
-            listed.clear();
+            tails.clear();
         }
-        let mut ending = Ending::of(store, &listed.iter().map(Listed::key).collect(), from)?;
-        // one whose record stands in an older file is damaged itself
-        let doubted: HashSet<Key> = listed.iter().filter(|l| ending.misses(l, ending.end)).map(Listed::key).collect();
-        if !doubted.is_empty() {
+        let mut ending = Ending::of(store, &tails.iter().map(QueueTail::key).collect(), from)?;
+        // A unit whose record is in an older file is damaged itself.
+        let missing: HashSet<Key> = tails.iter().filter(|t| ending.misses(t, ending.end)).map(QueueTail::key).collect();
+        if !missing.is_empty() {
             let mut walk = LogWalk::new(store.log().clone(), 0, ending.end, 0).without_waiting();
             while walk.advance(&mut DamageLog::default())? {
-                ending.meet(walk.block(), &doubted);
+                ending.read(walk.block(), &missing);
             }
         }
-        Ok(Self { is_closed, listed, ending })
+        Ok(Self { is_closed, tails, ending })
     }
 
-    /// Up to where queues and index list a log that ends at `end`, and which of them; `None` where none knows more.
+    /// The end by queues or index, if they list more than a log that ends at `end`, and their name.
     fn listed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let ending = &self.ending;
-        if let Some(listed) = self.listed.iter().filter(|l| ending.misses(l, end)).max_by_key(|listed| listed.end) {
-            return Ok(Some((listed.end, listed.to_string())));
+        if let Some(tail) = self.tails.iter().filter(|tail| ending.misses(tail, end)).max_by_key(|tail| tail.end) {
+            return Ok(Some((tail.end, tail.to_string())));
         }
         if self.is_closed
             && let Some(file) = store.index_files()?.last()
@@ -217,10 +215,10 @@ impl Lists {
         Ok(None)
     }
 
-    /// That the times of the checkpoint are those of messages which stood behind `end`.
+    /// The end by the checkpoint, if its times are those of messages behind `end`.
     fn flushed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let flushed_ms = store.checkpoint()?.map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
-        // a time to come is damage of the checkpoint
+        // A time in the future is damage of the checkpoint.
         let is_later = flushed_ms > self.ending.last_ms && flushed_ms <= now_ms();
         if is_later && flushed_ms > last_time(store.log(), store.log().min_offset())? {
             let witness = format!("{}, of messages stored until {flushed_ms},", checkpoint_of(store));
@@ -230,19 +228,19 @@ impl Lists {
     }
 }
 
-/// Where the sound part of a log ends.
+/// The end of the sound part of a log.
 struct Ending {
     end: u64,
-    /// Where a walk ends that goes on behind damage.
+    /// The end of a walk that continues behind damage.
     position: u64,
     reason: String,
-    /// Where the blank begins that ends the newest file: nothing that was flushed ends in it.
+    /// Start of the blank at the end of the newest file. The flushed end is never in it.
     blank: Option<u64>,
-    /// That records follow, behind damage.
-    goes_on: Option<Error>,
-    /// The greatest store time of its last records.
+    /// The error if records follow behind damage.
+    continuation: Option<Error>,
+    /// The greatest store time of the last records.
     last_ms: i64,
-    /// Which of the places that were asked for have records there.
+    /// The keys in question that have records here.
     records: HashSet<Key>,
 }
 
@@ -250,7 +248,7 @@ struct Ending {
 type Key = (Vec<u8>, i32, i64);
 
 impl Ending {
-    /// Reads the last files, back to one that has a record, or back to `from`.
+    /// Reads the last files, back to one with a record, or to `from`.
     fn of(store: &MessageStore, places: &HashSet<Key>, from: u64) -> Result<Self> {
         let log = store.log();
         let size = store.log_file_size()?.unwrap_or(0);
@@ -259,14 +257,14 @@ impl Ending {
             position: log.min_offset(),
             reason: NO_FILE.to_owned(),
             blank: None,
-            goes_on: None,
+            continuation: None,
             last_ms: 0,
             records: HashSet::new(),
         };
         let mut behind = None;
         for file in log.segments().files().iter().rev() {
             let file_end = file.base + size.max(file.len);
-            // what stands behind a file that is missing is no part of the log
+            // Files behind a missing one are not part of the log.
             if behind != Some(file_end) {
                 (ending.end, ending.reason) = (file_end, NO_FILE.to_owned());
             }
@@ -277,14 +275,15 @@ impl Ending {
             let mut has_records = false;
             while walk.advance(&mut damage)? {
                 has_records = true;
-                if let Some(first) = damage.entries().first().filter(|_| ending.goes_on.is_none()) {
-                    ending.goes_on = log_end::record_behind(&walk).map(|next| log_end::damaged(log, first, &next));
+                if let Some(first) = damage.entries().first().filter(|_| ending.continuation.is_none()) {
+                    ending.continuation =
+                        log_end::first_record(&walk).map(|next| log_end::damage_error(log, first, &next));
                 }
-                records_end = ending.meet(walk.block(), places).unwrap_or(records_end);
+                records_end = ending.read(walk.block(), places).unwrap_or(records_end);
             }
             let is_blank = damage.entries().is_empty() && records_end < walk.position() && walk.position() >= file_end;
             ending.blank = ending.blank.or(Some(records_end).filter(|_| is_newest && is_blank));
-            // the log does not go on to a file in which nothing was written
+            // The log does not continue into an unwritten file.
             if has_records || is_blank || !damage.is_empty() {
                 ending.position = ending.position.max(walk.position());
             }
@@ -302,7 +301,7 @@ impl Ending {
         Ok(ending)
     }
 
-    /// Where a log ends that reached to `expected`, and what stands there.
+    /// The end of a log that should reach `expected`, and the item there.
     fn before(&self, expected: u64) -> (u64, &str) {
         match self.blank.filter(|_| expected < self.end) {
             Some(blank) => (blank, BLANK),
@@ -310,13 +309,13 @@ impl Ending {
         }
     }
 
-    /// Whether no record of that place is in a log that ends at `end`: else the unit alone is damaged.
-    fn misses(&self, listed: &Listed, end: u64) -> bool {
-        listed.end > self.blank.unwrap_or(end) && !self.records.contains(&listed.key())
+    /// Whether a log that ends at `end` does not have the record. If it has, only the unit is damaged.
+    fn misses(&self, tail: &QueueTail, end: u64) -> bool {
+        tail.end > self.blank.unwrap_or(end) && !self.records.contains(&tail.key())
     }
 
-    /// Looks at records; returns where the last one ends.
-    fn meet(&mut self, block: Block<'_>, places: &HashSet<Key>) -> Option<u64> {
+    /// Reads records; returns the end of the last one.
+    fn read(&mut self, block: Block<'_>, places: &HashSet<Key>) -> Option<u64> {
         let mut end = None;
         for record in block.records {
             let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
@@ -330,41 +329,41 @@ impl Ending {
     }
 }
 
-/// The last message that a queue lists.
-struct Listed {
+/// The last message in a queue.
+struct QueueTail {
     topic: String,
     queue_id: i32,
     offset: i64,
     end: u64,
 }
 
-impl Listed {
+impl QueueTail {
     fn key(&self) -> Key {
         (self.topic.as_bytes().to_vec(), self.queue_id, self.offset)
     }
 }
 
-impl Display for Listed {
+impl Display for QueueTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue {} of topic {}, which lists message {},", self.queue_id, self.topic, self.offset)
     }
 }
 
-fn listed_of(queues: &[ConsumeQueue]) -> Result<Vec<Listed>> {
-    let mut listed = Vec::new();
+fn tails_of(queues: &[ConsumeQueue]) -> Result<Vec<QueueTail>> {
+    let mut tails = Vec::new();
     for queue in queues {
         let last = queue.last_message()?;
-        listed.extend(last.map(|(offset, unit)| Listed {
+        tails.extend(last.map(|(offset, unit)| QueueTail {
             topic: queue.topic().to_owned(),
             queue_id: queue.queue_id(),
             offset,
             end: unit.end(),
         }));
     }
-    Ok(listed)
+    Ok(tails)
 }
 
-/// Whether a sound record, or the blank behind one, ends at `end` of the log.
+/// Whether a sound record, or a blank behind one, ends at `end`.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
     if log.segments().find(last).is_none() {
@@ -375,11 +374,11 @@ fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let mut damage = DamageLog::default();
     while walk.advance(&mut damage)? {}
     let is_sound = damage.entries().iter().all(|damage| damage.offset.saturating_add(damage.length) < end);
-    // none reaches over what was flushed
+    // No record extends beyond the flushed end.
     Ok(is_sound && walk.position() == end)
 }
 
-/// Whether nothing follows that is whole.
+/// Whether no complete record follows.
 fn ends_at(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let mut walk = LogWalk::new(log.clone(), end, u64::MAX, u64::MAX).without_waiting();
     Ok(!walk.advance(&mut DamageLog::default())?)

@@ -1,17 +1,17 @@
-//! Recovery: what a process that was killed or a machine that lost its power left of a store becomes whole again.
+//! Recovery of a store after a killed process or a power loss.
 //!
-//! The commit log is the truth; what the queues, the index and the checkpoint say is compared with it or made anew.
+//! The commit log is authoritative; queues, index and checkpoint are compared with it or rebuilt.
 //!
 //! ```text
-//! recovery     the façade: one walk from where the checkpoint says that everything before is on the disk
-//! missing_end  whether the log reaches as far as was flushed
-//! log_end      where the log ends, and whether what stands behind may be cut
-//! queues       every record of the walk has its unit, and nothing else has one
-//! index        full files that were flushed stay, the others are built again
+//! recovery     the façade: one walk over the log, from the point up to which the checkpoint says everything is flushed
+//! missing_end  detects a log that ends before its flushed end
+//! log_end      the end of the log, and cutting behind it
+//! queues       gives every record of the walk its unit, and removes all others
+//! index        keeps full, flushed files and rebuilds the others
 //! ```
 //!
-//! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`; without what they lose: bytes
-//! behind the new end are made zero, a queue that lags is listed again, and so is the index.
+//! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`. Unlike these it loses nothing: bytes
+//! behind the new end are set to zero, and a queue that lags is listed again, as is the index.
 pub mod extent;
 pub mod index;
 pub mod log_end;
@@ -23,4 +23,4 @@ pub mod recovery;
 pub use extent::Extent;
 pub use marker::{begin, is_begun};
 pub use missing_end::MissingEnd;
-pub use recovery::{Recovered, recover};
+pub use recovery::{RecoveryReport, recover};

@@ -1,7 +1,7 @@
-//! The consume queues in recovery: every record of the walk has its unit, and nothing else has one.
+//! Recovers the consume queues: afterwards every record of the walk has its unit, and there are no other units.
 //!
-//! A unit that is missing at the end of its queue is appended; one that leads astray is cut off with all behind it, which the
-//! walk then meets. A queue that misses units before the walk's start lags: it is listed again from the log's first byte.
+//! A unit missing at the end of its queue is appended. A wrong one is cut off with all behind it, whose records come later in the walk. A
+//! queue that misses units before the walk's start lags, and is listed again from the begin of the log.
 //!
 //! Source: `ConsumeQueue.recover`, `ConsumeQueue.truncateDirtyLogicFiles`, `ConsumeQueue.putMessagePositionInfo`.
 use super::log_end;
@@ -10,14 +10,14 @@ use crate::file::disk;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
 use crate::store::append::queue_table::QueueTable;
-use crate::store::append::unsynced::Unsynced;
+use crate::store::append::unsynced::SyncList;
 use crate::store::commit_log::{CommitLog, RecordReader};
 use crate::store::consume_queue::ConsumeQueue;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::damage::DamageLog;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::log_walk::LogWalk;
-use crate::store::multi_dispatch::listed_in;
+use crate::store::multi_dispatch::extra_queues;
 use crate::store::removed_topics::RemovedTopics;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 use std::cmp::Ordering;
@@ -25,15 +25,14 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Units that are read at a time to be compared.
+/// Units read at a time.
 const WINDOW: usize = 1024;
-/// Bytes before a place in which a record is looked for.
+/// Bytes before an offset that are searched for a record.
 const LOOK_BACK: u64 = 64 << 10;
 
-/// A queue, by topic and number.
+/// Topic and queue id.
 pub type QueueName = (String, i32);
 
-/// The queues, compared with a walk over the log.
 #[derive(Debug)]
 pub struct QueueRepair {
     log: Arc<CommitLog>,
@@ -47,23 +46,22 @@ pub struct QueueRepair {
     ends: Vec<(QueueName, i64)>,
 }
 
-/// What is known of one queue.
+/// The state of one queue.
 #[derive(Debug, Default)]
 struct State {
-    /// Its files, as they were before the recovery.
+    /// Its files before the recovery.
     queue: Option<ConsumeQueue>,
     window: (i64, Vec<u8>),
-    /// From this queue offset on units are of this recovery.
+    /// Units from this queue offset on were written by this recovery.
     written_from: Option<i64>,
     last: Option<Unit>,
     /// Behind the last record of the walk that has its unit.
-    met_to: Option<i64>,
+    matched_to: Option<i64>,
     lags: bool,
 }
 
 impl QueueRepair {
-    /// Compares `queues`, all there are; `table` is empty and knows where they belong. A queue whose files are not of
-    /// `file_size` lags.
+    /// Repairs all `queues`, through an empty `table`. A queue with files of another size than `file_size` lags.
     pub fn new(log: Arc<CommitLog>, mut table: QueueTable, queues: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
         let mut states = Vec::with_capacity(queues.len());
         for queue in queues {
@@ -80,8 +78,13 @@ impl QueueRepair {
         Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0, ends: Vec::new() })
     }
 
-    /// Lists `lagging` queues anew, and no other; their files are removed. The walk must begin with the log.
-    pub fn anew(log: Arc<CommitLog>, table: QueueTable, directory: &Path, lagging: HashSet<QueueName>) -> Result<Self> {
+    /// Removes the files of `lagging` queues and lists only these again. The walk must start at the begin of the log.
+    pub fn list_again(
+        log: Arc<CommitLog>,
+        table: QueueTable,
+        directory: &Path,
+        lagging: HashSet<QueueName>,
+    ) -> Result<Self> {
         for (topic, queue_id) in &lagging {
             let path = directory.join(topic).join(queue_id.to_string());
             for file in crate::file::Segments::list(&[path])?.files() {
@@ -102,27 +105,26 @@ impl QueueRepair {
         })
     }
 
-    /// The same for a store whose broker has delay levels of its own.
+    /// Sets the broker's delay levels.
     pub fn with_delay_levels(self, delay_levels: DelayLevels) -> Self {
         Self { delay_levels, ..self }
     }
 
-    /// The same without the messages of topics that were removed.
+    /// Leaves out messages of removed topics.
     pub fn without(self, removed: Arc<RemovedTopics>) -> Self {
         Self { removed, ..self }
     }
 
-    /// Units that were written.
-    pub fn written(&self) -> u64 {
+    pub fn units_written(&self) -> u64 {
         self.written
     }
 
-    /// Records that have no unit, as others have their offsets.
-    pub fn unlisted(&self) -> u64 {
+    /// Records without a unit, since others have their offsets.
+    pub fn unlisted_records(&self) -> u64 {
         self.unlisted
     }
 
-    /// Whether a record may be of its queue: its unit leads to it, or is none yet. A half message is in none.
+    /// Whether a record may belong to its queue: its unit points to it, or does not exist yet. Half messages belong to none.
     pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
         if !message.layout().is_dispatched() {
             return Ok(true);
@@ -137,10 +139,10 @@ impl QueueRepair {
         Ok(!is_written && state.unit(offset)?.physical_offset == message.physical_offset())
     }
 
-    /// Compares the record's unit with what is there, and lists it in the further queues that it names.
+    /// Compares the record's unit with the one on disk, and lists the record in its additional queues.
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let Some(topic) = topic_with_place(message) else {
-            // one bit of a number that no checksum guards makes it negative
+            // One flipped bit makes a number negative: no checksum covers it.
             self.unlisted += u64::from(self.only.is_none() && message.layout().is_dispatched());
             return Ok(());
         };
@@ -150,28 +152,28 @@ impl QueueRepair {
             tags_code: code_of(message, topic, &self.delay_levels),
         };
         let is_removed = self.removed.has(topic, message);
-        if let Some(number) = self.wanted(topic, message.queue_id()).filter(|_| !is_removed) {
+        if let Some(number) = self.number_to_repair(topic, message.queue_id()).filter(|_| !is_removed) {
             if message.queue_offset() < self.table.queue(number).next_offset() {
                 self.compare(number, message, unit)?;
             } else {
                 self.append(number, message.queue_offset(), unit)?;
             }
         }
-        for (name, queue_id, offset) in listed_in(message) {
-            self.list_further(name, queue_id, offset, unit)?;
+        for (name, queue_id, offset) in extra_queues(message) {
+            self.list_extra(name, queue_id, offset, unit)?;
         }
         Ok(())
     }
 
-    /// A unit of a further queue: what is there is left as it is, as a broker of 4.9.4 gives offsets twice there.
-    fn list_further(&mut self, name: &str, queue_id: i32, offset: i64, unit: Unit) -> Result<()> {
+    /// Appends a unit to an additional queue. Existing units stay, since a 4.9.4 broker assigns offsets twice there.
+    fn list_extra(&mut self, name: &str, queue_id: i32, offset: i64, unit: Unit) -> Result<()> {
         let name = Some(name).filter(|name| is_directory_name(name) && queue_id >= 0 && offset >= 0);
-        let Some(number) = name.and_then(|name| self.wanted(name, queue_id)) else { return Ok(()) };
+        let Some(number) = name.and_then(|name| self.number_to_repair(name, queue_id)) else { return Ok(()) };
         if offset < self.table.queue(number).next_offset() { Ok(()) } else { self.append(number, offset, unit) }
     }
 
-    /// The number of a queue that is to be listed.
-    fn wanted(&mut self, topic: &str, queue_id: i32) -> Option<u32> {
+    /// The number of a queue, unless it is not to be repaired now.
+    fn number_to_repair(&mut self, topic: &str, queue_id: i32) -> Option<u32> {
         if self.only.as_ref().is_some_and(|only| !only.contains(&(topic.to_owned(), queue_id))) {
             return None;
         }
@@ -187,39 +189,40 @@ impl QueueRepair {
         number
     }
 
-    /// A record whose unit should be there.
+    /// Compares a record with its existing unit.
     fn compare(&mut self, number: u32, message: &Message<'_>, unit: Unit) -> Result<()> {
         let offset = message.queue_offset();
         let state = &mut self.states[number as usize];
-        // the queue lists it elsewhere: it says another offset since, which no checksum guards
-        if state.lists_next(unit)? && state.met_to != Some(offset) {
+        // The queue lists it at the next offset, so the offset in the record is damaged: no checksum covers it.
+        if state.lists_next(unit)? && state.matched_to != Some(offset) {
             self.unlisted += 1;
             return Ok(());
         }
         if state.written_from.is_some_and(|from| offset >= from) {
             return self.restart(number, offset, unit);
         }
-        let mut there = state.unit(offset)?;
-        // A broker may have other delays than those that it ships with.
-        if there.tags_code >= message.store_timestamp() && message.topic() == DELAY_TOPIC.as_bytes() {
-            there.tags_code = unit.tags_code;
+        let mut existing = state.unit(offset)?;
+        // The broker may have other delay levels than the defaults.
+        if existing.tags_code >= message.store_timestamp() && message.topic() == DELAY_TOPIC.as_bytes() {
+            existing.tags_code = unit.tags_code;
         }
-        match there.physical_offset.cmp(&unit.physical_offset) {
-            _ if there == unit => {
-                state.met_to = Some(offset + 1);
+        match existing.physical_offset.cmp(&unit.physical_offset) {
+            _ if existing == unit => {
+                state.matched_to = Some(offset + 1);
                 Ok(())
             }
-            // What it leads to was not met yet, and may be stale: only a walk from the beginning tells.
-            Ordering::Greater if there.is_message() => {
+            // Its record comes later or is stale: only a walk from the begin can tell.
+            Ordering::Greater if existing.is_message() => {
                 state.lags = true;
                 Ok(())
             }
-            Ordering::Less if state.is_own(&self.log, offset, there)? => self.restart(number, offset, unit),
+            Ordering::Less if state.is_own(&self.log, offset, existing)? => self.restart(number, offset, unit),
             _ => self.replace(number, offset, unit),
         }
     }
 
-    /// A record whose offset another one has that stands before it: the first of a topic that was made again, else nothing.
+    /// An earlier record has the same offset. At offset 0 the topic was created again and the queue restarts; otherwise the record stays
+    /// unlisted.
     fn restart(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
         if offset == 0 {
             return self.replace(number, offset, unit);
@@ -240,17 +243,17 @@ impl QueueRepair {
         self.append(number, offset, unit)
     }
 
-    /// A record whose unit is missing at the end of its queue.
+    /// Appends a missing unit.
     fn append(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
         let next = self.table.queue(number).next_offset();
         let state = &mut self.states[number as usize];
-        // units of a queue lead ever further: this one would lead back
+        // Physical offsets must increase within a queue.
         if state.last.is_some_and(|last| last.is_message() && last.physical_offset >= unit.physical_offset) {
             state.lags = true;
             return Ok(());
         }
         if offset > next {
-            // units before the walk are missing: only a walk from the log's first byte has their messages
+            // Units before it are missing: only a walk from the begin of the log has their messages.
             if self.only.is_none() {
                 state.lags = true;
                 return Ok(());
@@ -261,39 +264,39 @@ impl QueueRepair {
             }
             let segments = self.log.segments();
             let log_file = segments.find(unit.physical_offset as u64).map_or(0, |index| segments.files()[index].base);
-            // the messages between are gone from the log; offsets stay as consumers know them
+            // The messages between are removed from the log; blank units keep the offsets as consumers know them.
             self.table.fill(number, offset, log_file as i64)?;
         }
         let state = &mut self.states[number as usize];
         state.written_from = Some(state.written_from.map_or(offset, |from| from.min(offset)));
-        (state.last, state.met_to) = (Some(unit), Some(offset + 1));
+        (state.last, state.matched_to) = (Some(unit), Some(offset + 1));
         self.written += 1;
         self.table.append(number, unit)
     }
 
-    /// Queues of which the last unit leads to a message that may say another place by now, and where they ended: that offset was given.
+    /// Queues that may end earlier than before, although their last offset was assigned, and their former ends.
     pub fn ends(&self) -> &[(QueueName, i64)] {
         &self.ends
     }
 
-    /// Notes where a queue ended that may end before from now on, if a message had the place of its last unit.
+    /// Records the former end of a queue that may end earlier from now on, if a message had its last offset.
     fn note_end(&mut self, number: u32, keep: i64, end: u64) -> Result<()> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(()) };
         if let Some((offset, unit)) =
             queue.last_message()?.filter(|(offset, unit)| *offset >= keep && unit.end() <= end)
-            && was_given(&self.log, unit)?
+            && was_assigned(&self.log, unit)?
         {
             self.ends.push(((queue.topic().to_owned(), queue.queue_id()), offset.saturating_add(1)));
         }
         Ok(())
     }
 
-    /// How many of the units up to `next` are left without those at the end that lead astray or were never on the disk.
-    fn own(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
+    /// The end of a queue without wrong or unwritten units before `next`.
+    fn valid_end(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(next) };
         let mut reader = UnitReader::new(queue);
         while next > first {
-            // where a file is missing there is none
+            // In a missing file there is no unit.
             let unit = reader.unit(next - 1)?.unwrap_or_default();
             if unit.is_message() && !self.is_astray(queue, next - 1, unit, end)? {
                 break;
@@ -303,19 +306,18 @@ impl QueueRepair {
         Ok(next)
     }
 
-    /// What leads to before the log's first byte tells nothing.
+    /// Whether a unit points to a wrong place. One that points to before the log is not wrong.
     fn is_astray(&self, queue: &ConsumeQueue, offset: i64, unit: Unit, end: u64) -> Result<bool> {
         let reaches_over = unit.physical_offset.saturating_add(unit.size.into()) as u64 > end;
         let is_gone = unit.physical_offset < self.log.min_offset() as i64;
         Ok(!is_gone && (reaches_over || !queue.is_own(&self.log, offset, unit)?))
     }
 
-    /// Hands what was written to the operating system.
     pub fn write(&mut self) -> Result<()> {
         self.table.write()
     }
 
-    /// Cuts units that lead behind `end` of the log, and waits until all is on the disk. Returns the queues that lag.
+    /// Cuts units that point behind `end` of the log, and flushes. Returns the queues that lag.
     pub fn finish(&mut self, end: u64) -> Result<HashSet<QueueName>> {
         self.table.write()?;
         let mut lagging = HashSet::new();
@@ -329,18 +331,18 @@ impl QueueRepair {
             let state = &self.states[number as usize];
             if let Some(queue) = &state.queue {
                 let next = self.table.queue(number).next_offset();
-                let keep = match state.met_to {
-                    Some(met_to) => met_to,
-                    None => kept(&self.log, queue, next, end)?,
+                let keep = match state.matched_to {
+                    Some(matched_to) => matched_to,
+                    None => end_before(&self.log, queue, next, end)?,
                 };
-                // a unit before the walk leads astray: the log has the message, or nobody has
-                if state.met_to.is_none() && self.own(number, queue.first_offset(), keep, end)? < keep {
+                // A unit before the walk is wrong: its message may be in the log.
+                if state.matched_to.is_none() && self.valid_end(number, queue.first_offset(), keep, end)? < keep {
                     self.note_end(number, 0, end)?;
                     lagging.insert((topic, queue_id));
                     continue;
                 }
                 let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
-                // stale units behind the end would be taken for messages once the queue grows up to them
+                // Stale units behind the end would count as messages once the queue grows up to them.
                 let is_stale = now.written_behind(next)?.is_some();
                 if keep < next || is_stale {
                     self.note_end(number, keep, end)?;
@@ -348,36 +350,36 @@ impl QueueRepair {
                 }
             }
         }
-        let mut unsynced = Unsynced::default();
-        self.table.unsynced(&mut unsynced);
-        // before the caller notes that the recovery is done
+        let mut unsynced = SyncList::default();
+        self.table.take_unsynced(&mut unsynced);
+        // Before the caller records that the recovery is complete.
         unsynced.sync()?;
         Ok(lagging)
     }
 }
 
 impl State {
-    /// Whether units that the disk never took stand before `offset`: a queue would be taken to end there.
+    /// Whether an unwritten unit is before `offset`, at which a reader would see the end of the queue.
     fn is_hole_before(&mut self, offset: i64) -> Result<bool> {
         let is_first = self.queue.as_ref().is_none_or(|queue| offset <= queue.first_offset());
         let is_written = self.written_from.is_some_and(|from| offset > from);
         Ok(!is_first && !is_written && !self.unit(offset - 1)?.is_message())
     }
 
-    /// Whether the unit behind the last that was met leads to the same record as this one.
+    /// Whether the unit behind the last matched one points to the same record as `unit`.
     fn lists_next(&mut self, unit: Unit) -> Result<bool> {
-        let Some(next) = self.met_to.filter(|next| self.written_from.is_none_or(|from| *next < from)) else {
+        let Some(next) = self.matched_to.filter(|next| self.written_from.is_none_or(|from| *next < from)) else {
             return Ok(false);
         };
-        let there = self.unit(next)?;
-        Ok((there.physical_offset, there.size) == (unit.physical_offset, unit.size))
+        let existing = self.unit(next)?;
+        Ok((existing.physical_offset, existing.size) == (unit.physical_offset, unit.size))
     }
 
     fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
         self.queue.as_ref().map_or(Ok(false), |queue| queue.is_own(log, offset, unit))
     }
 
-    /// The unit that was found at `offset`; zero where none was.
+    /// The unit on disk at `offset`, or zeroes.
     fn unit(&mut self, offset: i64) -> Result<Unit> {
         let Some(queue) = &self.queue else { return Ok(Unit::default()) };
         let (first, units) = &mut self.window;
@@ -390,9 +392,8 @@ impl State {
     }
 }
 
-/// Whether a message had the place of a unit: a whole one stands where it leads to, whatever that says by now, or damage, or retention has
-/// removed it.
-fn was_given(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
+/// Whether a message had the offset of a unit: the unit points to a complete record, whatever its fields, or to damage or a removed record.
+fn was_assigned(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     let Ok(at) = u64::try_from(unit.physical_offset) else { return Ok(false) };
     if unit.end() <= log.min_offset() {
         return Ok(true);
@@ -400,7 +401,7 @@ fn was_given(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     if let Ok(record) = RecordReader::new(log).try_record(at)? {
         return Ok(Message::decode(&record).is_some_and(|message| message.layout().total.cast_signed() == unit.size));
     }
-    // in the middle of a whole record the unit alone is damaged
+    // If it points into the middle of a record, the unit itself is damaged.
     let from = log_end::last_records(log, at.saturating_add(1), LOOK_BACK)?;
     let (mut walk, mut damage) =
         (LogWalk::new(log.clone(), from, at.saturating_add(1), 0).without_waiting(), DamageLog::default());
@@ -408,17 +409,17 @@ fn was_given(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     Ok(damage.entries().iter().any(|damage| (damage.offset..damage.offset.saturating_add(damage.length)).contains(&at)))
 }
 
-/// How many units of a queue that nothing was appended to lead to records before `end`.
-fn kept(log: &CommitLog, queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
+/// The end of the units that point to records before `end`, in a queue without appended units.
+fn end_before(log: &CommitLog, queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
     let bound = queue.lower_bound(end, next)?;
     let last = UnitReader::new(queue).unit(bound - 1)?.filter(Unit::is_message);
     let Some(last) = last.filter(|last| last.end() > end) else { return Ok(bound) };
-    // a record that was cut in two; where it is whole the size in the unit is damaged
+    // The record was cut in two. If it is complete, the size in the unit is damaged.
     let is_cut = RecordReader::new(log).try_record(last.physical_offset as u64)?.is_err();
     Ok(if is_cut { bound - 1 } else { bound })
 }
 
-/// The topic of a message that can have a place in a queue: no checksum guards its name and its numbers.
+/// The topic of a message that can be in a queue. No checksum covers topic, queue id and offset.
 fn topic_with_place<'a>(message: &Message<'a>) -> Option<&'a str> {
     let has_place = message.layout().is_dispatched() && message.queue_id() >= 0 && message.queue_offset() >= 0;
     std::str::from_utf8(message.topic()).ok().filter(|name| has_place && is_directory_name(name))

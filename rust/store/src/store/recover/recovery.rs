@@ -1,4 +1,4 @@
-//! Recovers a store in one walk, from where the checkpoint says that everything before is on the disk.
+//! Recovers a store in one walk over the log, from the point up to which the checkpoint says everything is flushed.
 use super::extent::Extent;
 use super::index::{self, IndexRepair};
 use super::log_end;
@@ -9,11 +9,11 @@ use crate::file::{AllocatedFile, Segments, permission};
 use crate::format::checkpoint::FlushedEnd;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
-use crate::store::append::checkpoint::{CheckpointWriter, Flushed};
+use crate::store::append::checkpoint::{CheckpointWriter, FlushState};
 use crate::store::append::options::AppendOptions;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::queue_writer::{MAX_GAP, can_follow};
-use crate::store::append::unsynced::Unsynced;
+use crate::store::append::unsynced::SyncList;
 use crate::store::consume_queue::{ConsumeQueue, is_directory_name};
 use crate::store::damage::{Damage, DamageLog};
 use crate::store::delay_levels::DelayLevels;
@@ -28,60 +28,55 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Messages of one queue that a loss can have: more units are not written for them.
+/// Maximum number of lost messages of a queue, for which blank units are written.
 const MAX_LEFT_OUT: i64 = 1 << 26;
-/// Bytes that are read at a time.
 const BLOCK_LEN: usize = 1 << 20;
 
-/// What was found and done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// Offset behind the last whole record of the log.
+pub struct RecoveryReport {
+    /// Offset behind the last complete record of the log.
     pub log_end: u64,
-    /// Bytes that stood behind it and are gone.
+    /// Bytes cut off behind it.
     pub cut_bytes: u64,
-    /// Records that were looked at.
     pub records: u64,
-    /// Units of consume queues that were written.
     pub units: u64,
-    /// Records that no queue lists, as others have their offsets.
+    /// Records without a unit, since others have their offsets.
     pub unlisted: u64,
-    /// Index entries that were written.
     pub index_entries: u64,
-    /// Queue offsets of messages that are gone, and are not given again.
+    /// Queue offsets of lost messages, which are not assigned again.
     pub left_out: u64,
 }
 
-/// Recovers the store below `root`, which this process has locked. Ended in the middle, it can be begun again.
+/// Recovers a store that this process has locked. An interrupted recovery can be repeated.
 ///
-/// A log that ends before what was flushed is cut there if `cut_at` is its end; the queues go on behind what they listed. One of a copy is
-/// cut in any case: its master has the rest.
+/// A log that ends before its flushed end is cut there only if `cut_at` is its end; its queues then continue behind the lost messages.
+/// The log of a copy is always cut, since its master has the rest.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a log that is damaged where it had been flushed, or that ends before: nothing was changed then.
-/// [`Error::Invalid`] for another end than that of `cut_at`. [`Error::Io`]; what `watch` returns.
+/// [`Error::Corrupt`] for a log that is damaged before flushed messages, or ends before its flushed end; nothing is changed then.
+/// [`Error::Invalid`] for a wrong `cut_at`.
 pub fn recover(
     root: &Path,
     options: &AppendOptions,
     extent: Extent,
     cut_at: Option<u64>,
     watch: Watch<'_>,
-) -> Result<Recovered> {
-    let vouched = accept_missing_end(root, options, cut_at)?;
+) -> Result<RecoveryReport> {
+    let copy_flushed = accept_missing_end(root, options, cut_at)?;
     let extent = if cut_at.is_some() { Extent::Whole } else { extent };
-    match recover_once(root, options, extent, vouched, watch) {
-        // the old index stays beside the new one till the end, if there is room for both
+    match recover_once(root, options, extent, copy_flushed, watch) {
+        // The old index stays beside the new one until the end, if there is room for both.
         Err(error) if error.is_disk_full() => {
             let extent = if is_begun(root)? { Extent::Whole } else { extent };
-            index::give_back(&MessageStore::open(root, &OpenOptions::default())?, extent)?;
-            recover_once(root, options, extent, vouched, watch)
+            index::remove_replaced(&MessageStore::open(root, &OpenOptions::default())?, extent)?;
+            recover_once(root, options, extent, copy_flushed, watch)
         }
-        done => done,
+        result => result,
     }
 }
 
-/// Refuses a log that ends before what was flushed, unless its end is `cut_at`, or it is a copy's: then up to where it was flushed is returned.
-/// What the queues listed is noted before anything is cut.
+/// Refuses a log that ends before its flushed end, unless its end is `cut_at`, or it is a copy's: then returns the flushed end. Saves the
+/// lost messages of the queues before anything is cut.
 fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>) -> Result<Option<u64>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
@@ -94,40 +89,40 @@ fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>)
             let directory = root.join("commitlog");
             permission::create_directories(&directory)?;
             log_end::remove_in_place_of_files(&directory, at)?;
-            note_lost(&store, &queues, at)?;
-            // what is cut from here on was decided, also where this ends in the middle
+            save_losses(&store, &queues, at)?;
+            // The cut is decided now, even if the recovery is interrupted.
             begin(root)?;
             CheckpointWriter::open(root)?.lower_end(at)?;
             Ok(None)
         }
-        (Some(missing), None) => Err(missing.refused()),
+        (Some(missing), None) => Err(missing.to_error()),
         (Some(missing), Some(at)) => Err(Error::invalid("cut_at", format!("the log's end, {}", missing.log_end), at)),
         (None, Some(at)) => Err(Error::invalid("cut_at", "none, as the log has all that was flushed", at)),
     }
 }
 
-/// Notes what is lost of each queue with the log from `log_end` on.
-fn note_lost(store: &MessageStore, queues: &[ConsumeQueue], log_end: u64) -> Result<()> {
-    let mut lost = LostMessages::load(store.root())?;
+/// Saves the messages of each queue that are lost with the log from `log_end` on.
+fn save_losses(store: &MessageStore, queues: &[ConsumeQueue], log_end: u64) -> Result<()> {
+    let mut losses = LostMessages::load(store.root())?;
     let at_ms = now_ms();
     for queue in queues {
         let max = queue.max_offset()?;
         let begin = queue.lower_bound(log_end, max)?;
-        // a file far behind the others is none of the queue
+        // A file far behind the others does not belong to the queue.
         let units = queue.segments().files().iter().map(|file| file.len / UNIT_SIZE as u64).sum::<u64>();
         let end = max.min(begin.saturating_add_unsigned(units).saturating_add(MAX_GAP));
-        lost.add(queue.topic(), queue.queue_id(), Loss { begin, end, at_ms });
+        losses.add(queue.topic(), queue.queue_id(), Loss { begin, end, at_ms });
     }
-    lost.save(store.root())
+    losses.save(store.root())
 }
 
 fn recover_once(
     root: &Path,
     options: &AppendOptions,
     extent: Extent,
-    vouched: Option<u64>,
+    copy_flushed: Option<u64>,
     watch: Watch<'_>,
-) -> Result<Recovered> {
+) -> Result<RecoveryReport> {
     let extent = if is_begun(root)? { Extent::Whole } else { extent };
     complete_files(&MessageStore::open(root, &OpenOptions::default())?, options)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
@@ -137,22 +132,21 @@ fn recover_once(
         begin(root)?;
     }
     let mut recovery = Recovery::new(&store, options, queues, extent)?;
-    recovery.vouched = vouched;
+    recovery.copy_flushed = copy_flushed;
     let end = recovery.walk(watch)?;
-    // messages are gone that the checkpoint speaks of, so it tells nothing of the queues either
-    if extent == Extent::Checkpoint && recovery.was_vouched_for_more()? {
+    // Messages before the checkpoint are gone, so its time for the queues cannot be trusted either.
+    if extent == Extent::Checkpoint && recovery.lacks_flushed_messages()? {
         drop(recovery);
-        return recover_once(root, options, Extent::Whole, vouched, watch);
+        return recover_once(root, options, Extent::Whole, copy_flushed, watch);
     }
-    // before the queues are finished: no unit may lead to bytes that are about to be zero
-    recovery.done.cut_bytes = log_end::cut(store.log(), end)?;
+    // Before the queues are finished: no unit may point to bytes that are about to be cut.
+    recovery.report.cut_bytes = log_end::cut(store.log(), end)?;
     log_end::remove_in_place_of_files(&root.join("commitlog"), end)?;
     recovery.list_lagging(end, watch)?;
-    recovery.done.log_end = recovery.pass_lost(end)?;
+    recovery.report.log_end = recovery.skip_lost(end)?;
     recovery.finish()
 }
 
-/// A recovery that runs.
 struct Recovery<'a> {
     store: &'a MessageStore,
     queue_file_size: u64,
@@ -162,21 +156,22 @@ struct Recovery<'a> {
     removed: Arc<RemovedTopics>,
     queues: QueueRepair,
     index: IndexRepair,
-    /// Records before this were flushed, and listed.
+    /// Records before this are flushed and listed.
     checked_from: u64,
-    /// Messages stored until then had been flushed.
+    /// Messages stored until then are flushed.
     flushed_until: i64,
-    /// Up to here the log had been flushed.
+    /// The flushed end of the log.
     flushed_end: u64,
-    /// Up to here a copy had been flushed that ends before.
-    vouched: Option<u64>,
+    /// The flushed end of a copy that ends before it.
+    copy_flushed: Option<u64>,
     last_store_ms: i64,
-    /// When the last two records were stored: no checksum guards the time of one.
+    /// Store times of the last two records. Two, since no checksum covers a time.
     recent_ms: [Option<i64>; 2],
     /// Behind the last record that counts.
     end: u64,
-    held: Option<Vec<u8>>,
-    done: Recovered,
+    /// A record that may be torn, until another one follows.
+    pending: Option<Vec<u8>>,
+    report: RecoveryReport,
 }
 
 impl<'a> Recovery<'a> {
@@ -205,19 +200,19 @@ impl<'a> Recovery<'a> {
             },
             flushed_until: flushed_until(store)?,
             flushed_end: store.flushed_end()?.map_or(0, |end| end.offset),
-            vouched: None,
+            copy_flushed: None,
             last_store_ms: 0,
             recent_ms: [None, None],
             end: 0,
-            held: None,
-            done: Recovered::default(),
+            pending: None,
+            report: RecoveryReport::default(),
         })
     }
 
-    /// Compares record by record; returns where the log ends.
+    /// Compares record by record; returns the end of the log.
     fn walk(&mut self, watch: Watch<'_>) -> Result<u64> {
         let log = self.store.log();
-        // the index may have to begin earlier than the queues
+        // The index may have to begin earlier than the queues.
         let from = self.checked_from.min(self.index.from());
         let walk = LogWalk::new(log.clone(), from, u64::MAX, self.checked_from);
         let mut walk = walk.without_waiting().with_block_len(BLOCK_LEN);
@@ -226,38 +221,38 @@ impl<'a> Recovery<'a> {
         loop {
             let more = walk.advance(&mut damage)?;
             if let Some(first) = damage.entries().iter().find(|damage| damage.offset >= self.checked_from) {
-                // to cut here would lose messages that had been acknowledged as flushed: a person decides
+                // A cut here would lose messages that were acknowledged as flushed: a person has to decide.
                 let refusal = if more { self.flushed_behind(&mut walk, first, watch)? } else { None };
-                let end = self.held.as_ref().map_or(first.offset, |_| self.end);
+                let end = self.pending.as_ref().map_or(first.offset, |_| self.end);
                 return refusal.map_or(Ok(end), Err);
             }
             if !more {
-                // blanks that end files had been flushed with the log, and the next file goes on behind them
-                let is_whole = self.held.is_none() && walk.position() >= self.flushed_end;
-                return Ok(if is_whole { self.end.max(self.flushed_end) } else { self.end });
+                // The flushed end may be behind a blank at the end of a file.
+                let is_complete = self.pending.is_none() && walk.position() >= self.flushed_end;
+                return Ok(if is_complete { self.end.max(self.flushed_end) } else { self.end });
             }
             let block = walk.block();
             for record in block.records {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 let Some(message) = Message::new(bytes, record.layout) else { continue };
-                self.meet(&message)?;
+                self.read(&message)?;
             }
             self.queues.write()?;
             watch(walk.position() - from, log.segments().end().saturating_sub(from))?;
         }
     }
 
-    /// A record whose topic or properties end in zero may be torn: no checksum guards them, and they never end so. It counts
-    /// once another one stands behind it.
-    fn meet(&mut self, message: &Message<'_>) -> Result<()> {
-        if let Some(held) = self.held.take() {
-            Message::decode(&held).map_or(Ok(()), |held| self.dispatch(&held))?;
+    /// Dispatches a record. One whose topic or properties end in zero may be torn, since no checksum covers them and they never end so: it
+    /// counts only when another record follows.
+    fn read(&mut self, message: &Message<'_>) -> Result<()> {
+        if let Some(pending) = self.pending.take() {
+            Message::decode(&pending).map_or(Ok(()), |pending| self.dispatch(&pending))?;
         }
         let end = message.physical_offset() as u64 + u64::from(message.layout().total);
         let is_behind = message.physical_offset() as u64 >= self.checked_from && end > self.flushed_end;
         let last = if message.properties().is_empty() { message.topic().last() } else { message.properties().last() };
         if is_behind && last == Some(&0) {
-            self.held = Some(message.record().to_vec());
+            self.pending = Some(message.record().to_vec());
             return Ok(());
         }
         self.end = end;
@@ -265,7 +260,7 @@ impl<'a> Recovery<'a> {
     }
 
     fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
-        self.done.records += 1;
+        self.report.records += 1;
         self.last_store_ms = self.last_store_ms.max(message.store_timestamp());
         self.recent_ms = [self.recent_ms[1], Some(message.store_timestamp())];
         self.index.dispatch(message)?;
@@ -275,8 +270,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// The error that tells of a record which was on the disk before the crash, if one stands in the block that was read behind damage, or
-    /// behind that.
+    /// An error if a record in the block behind damage, or further behind, was flushed before the crash.
     fn flushed_behind(&mut self, walk: &mut LogWalk, damage: &Damage, watch: Watch<'_>) -> Result<Option<Error>> {
         let log = self.store.log();
         loop {
@@ -285,7 +279,7 @@ impl<'a> Recovery<'a> {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 let Some(next) = Message::new(bytes, record.layout) else { continue };
                 if self.was_flushed(&next)? {
-                    return Ok(Some(log_end::damaged(log, damage, &next)));
+                    return Ok(Some(log_end::damage_error(log, damage, &next)));
                 }
             }
             watch(walk.position() - log.min_offset(), log.segments().end() - log.min_offset())?;
@@ -295,7 +289,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Whether a record behind damage was on the disk before the crash: an old one, whose place was given anew, was not.
+    /// Whether a record behind damage was flushed before the crash, and is not an old one whose place was used again.
     fn was_flushed(&mut self, next: &Message<'_>) -> Result<bool> {
         let end = next.physical_offset().cast_unsigned() + u64::from(next.layout().total);
         let since = self.recent_ms.into_iter().flatten().min().unwrap_or(0);
@@ -303,22 +297,23 @@ impl<'a> Recovery<'a> {
         Ok((end <= self.flushed_end || is_in_time) && self.queues.has_place(next)?)
     }
 
-    /// Whether the checkpoint speaks of later messages than the log has: then nobody knows what was on the disk.
-    fn was_vouched_for_more(&self) -> Result<bool> {
+    /// Whether the checkpoint's time is later than the last message, so that flushed messages are missing.
+    fn lacks_flushed_messages(&self) -> Result<bool> {
         Ok(self.store.checkpoint()?.is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms))
     }
 
-    /// Ends the queues; those that lag are listed again from the log's first byte.
+    /// Finishes the queues, and lists those that lag again from the begin of the log.
     fn list_lagging(&mut self, end: u64, watch: Watch<'_>) -> Result<()> {
         let lagging = self.queues.finish(end)?;
-        (self.done.units, self.done.unlisted) = (self.queues.written(), self.queues.unlisted());
+        (self.report.units, self.report.unlisted) = (self.queues.units_written(), self.queues.unlisted_records());
         if lagging.is_empty() {
             return Ok(());
         }
-        // a file of the queues goes before its units are listed again: ended here, only a whole recovery helps
+        // Files of queues are removed before they are written again: if interrupted here, only a whole recovery helps.
         begin(self.store.root())?;
         let (log, directory) = (self.store.log(), self.store.consume_queue_dir());
-        let mut queues = QueueRepair::anew(log.clone(), table(self.store, self.queue_file_size), &directory, lagging)?
+        let table = table(self.store, self.queue_file_size);
+        let mut queues = QueueRepair::list_again(log.clone(), table, &directory, lagging)?
             .with_delay_levels(self.delay_levels)
             .without(self.removed.clone());
         let walk = LogWalk::new(log.clone(), log.min_offset(), end, u64::MAX);
@@ -333,56 +328,56 @@ impl<'a> Recovery<'a> {
             watch(walk.position() - log.min_offset(), end - log.min_offset())?;
         }
         queues.finish(end)?;
-        self.done.units += queues.written();
-        self.done.unlisted += queues.unlisted();
+        self.report.units += queues.units_written();
+        self.report.unlisted += queues.unlisted_records();
         Ok(())
     }
 
-    /// Has queues go on behind the offsets that they gave to messages which are gone. Returns where the log goes on, which ends at `end`.
-    fn pass_lost(&mut self, end: u64) -> Result<u64> {
-        let lost = self.lost()?;
+    /// Continues queues behind the offsets of their lost messages. Returns the new end of the log.
+    fn skip_lost(&mut self, end: u64) -> Result<u64> {
+        let losses = self.find_losses()?;
         let mut table = table(self.store, self.queue_file_size);
         let mut short = Vec::new();
-        for (topic, queue_id, next) in lost.ends(&self.removed).filter(|(topic, ..)| is_directory_name(topic)) {
-            let there = self.next_offset(topic, queue_id)?;
-            if there < next {
-                check_left_out(self.store.root(), (topic, queue_id), there, next)?;
-                short.push((table.add(topic, queue_id, there), there, next));
+        for (topic, queue_id, next) in losses.ends(&self.removed).filter(|(topic, ..)| is_directory_name(topic)) {
+            let present_end = self.next_offset(topic, queue_id)?;
+            if present_end < next {
+                check_left_out(self.store.root(), (topic, queue_id), present_end, next)?;
+                short.push((table.add(topic, queue_id, present_end), present_end, next));
             }
         }
         if short.is_empty() {
             return Ok(end);
         }
-        // before they are written: until then the queues tell
-        lost.save(self.store.root())?;
+        // Before the queues are written, which tell the losses until then.
+        losses.save(self.store.root())?;
         let end = log_end::pass_first_file(&self.store.root().join("commitlog"), end, self.file_size)?;
         let log_file = ((end - 1) / self.file_size * self.file_size) as i64;
         let tail = Unit::last_left_out(log_file, i32::try_from(self.file_size).unwrap_or(i32::MAX));
-        for (number, there, next) in short {
+        for (number, present_end, next) in short {
             table.leave_out(number, next, log_file, tail)?;
-            self.done.left_out += next.abs_diff(there);
+            self.report.left_out += next.abs_diff(present_end);
         }
-        let mut unsynced = Unsynced::default();
-        table.unsynced(&mut unsynced);
+        let mut unsynced = SyncList::default();
+        table.take_unsynced(&mut unsynced);
         unsynced.sync().map(|()| end)
     }
 
-    /// What is noted, what queues gave to messages that say another place by now, and what they gave before their files were lost. A copy has
-    /// what its master says.
-    fn lost(&self) -> Result<LostMessages> {
-        let mut lost = LostMessages::load(self.store.root())?;
+    /// Losses saved before, losses at the ends of queues in this recovery, and ends of queues that have lost their files. A copy has only the
+    /// first, from its master.
+    fn find_losses(&self) -> Result<LostMessages> {
+        let mut losses = LostMessages::load(self.store.root())?;
         for ((topic, queue_id), end) in self.queues.ends().iter().filter(|_| !self.is_copy) {
             let begin = self.next_offset(topic, *queue_id)?;
-            lost.add(topic, *queue_id, Loss { begin, end: *end, at_ms: now_ms() });
+            losses.add(topic, *queue_id, Loss { begin, end: *end, at_ms: now_ms() });
         }
         if !self.is_copy {
             let ends = QueueEnds::load(self.store.root())?;
             for (topic, queue_id, end) in ends.iter(&self.removed) {
                 let begin = self.next_offset(topic, queue_id)?;
-                lost.add(topic, queue_id, Loss { begin, end, at_ms: now_ms() });
+                losses.add(topic, queue_id, Loss { begin, end, at_ms: now_ms() });
             }
         }
-        Ok(lost)
+        Ok(losses)
     }
 
     fn next_offset(&self, topic: &str, queue_id: i32) -> Result<i64> {
@@ -390,29 +385,30 @@ impl<'a> Recovery<'a> {
         ConsumeQueue::list(topic, queue_id, &directory)?.max_offset()
     }
 
-    fn finish(mut self) -> Result<Recovered> {
+    fn finish(mut self) -> Result<RecoveryReport> {
         let indexed_until = self.index.finish()?;
-        self.done.index_entries = self.index.written();
-        // before the checkpoint, which vouches for all of it
+        self.report.index_entries = self.index.entries_written();
+        // Before the checkpoint, which states that all of it is flushed.
         self.sync_all()?;
         let root = self.store.root();
-        // whatever it said: the log may end earlier now
-        let offset = Some(self.done.log_end).filter(|end| *end > self.store.log().min_offset()).max(self.vouched);
+        // Replaces the former value, since the log may end earlier now.
+        let log_end = Some(self.report.log_end).filter(|end| *end > self.store.log().min_offset());
+        let offset = log_end.max(self.copy_flushed);
         let file_size = u32::try_from(self.file_size).unwrap_or(u32::MAX);
         let end = offset.map(|offset| FlushedEnd { offset, file_size });
-        CheckpointWriter::open(root)?.reset(Flushed { stored_until: self.last_store_ms, end, indexed_until })?;
-        let mut ends = QueueEnds::new(self.done.log_end, now_ms());
+        CheckpointWriter::open(root)?.reset(FlushState { stored_until: self.last_store_ms, end, indexed_until })?;
+        let mut ends = QueueEnds::new(self.report.log_end, now_ms());
         for queue in MessageStore::open(root, &OpenOptions::default())?.all_queues()? {
             ends.add(queue.topic(), queue.queue_id(), queue.max_offset()?);
         }
         ends.save(root)?;
         marker::remove(root)?;
-        Ok(self.done)
+        Ok(self.report)
     }
 
-    /// Waits for what the last owner wrote and did not wait for: the checkpoint is going to vouch for it.
+    /// Flushes also what the last owner wrote but did not flush, since the checkpoint will state that everything is flushed.
     fn sync_all(&self) -> Result<()> {
-        let mut unsynced = Unsynced::default();
+        let mut unsynced = SyncList::default();
         let log = Segments::list(&[self.store.root().join("commitlog")])?;
         for file in log.files().iter().filter(|file| file.end() > self.checked_from) {
             unsynced.path(file.path.clone());
@@ -426,22 +422,23 @@ impl<'a> Recovery<'a> {
     }
 }
 
-/// Messages stored before then were on the disk when the last owner left.
+/// The store time before which messages were flushed when the last owner left.
 fn flushed_until(store: &MessageStore) -> Result<i64> {
     if !store.has_abort()? {
         return Ok(i64::MAX);
     }
-    // the time of the log alone: that of the queues says nothing of records
+    // Only the log's time: that of the queues does not tell about records.
     Ok(store.checkpoint()?.map_or(0, |checkpoint| checkpoint.physic_msg_timestamp))
 }
 
-/// Refuses to leave out more offsets than any loss can have: somebody has changed the note.
-fn check_left_out(root: &Path, (topic, queue_id): (&str, i32), there: i64, next: i64) -> Result<()> {
-    if can_follow(0, next) && (there == 0 || next - there <= MAX_LEFT_OUT) {
+/// Refuses more lost offsets than a loss can have: somebody has changed the file.
+fn check_left_out(root: &Path, (topic, queue_id): (&str, i32), present_end: i64, next: i64) -> Result<()> {
+    if can_follow(0, next) && (present_end == 0 || next - present_end <= MAX_LEFT_OUT) {
         return Ok(());
     }
-    let reason =
-        format!("queue {queue_id} of topic {topic} ends at {there}: expected the end of a loss there, got {next}");
+    let reason = format!(
+        "queue {queue_id} of topic {topic} ends at {present_end}: expected the end of a loss there, got {next}"
+    );
     Err(Error::Corrupt { path: LostMessages::path(root), offset: 0, reason })
 }
 
@@ -449,14 +446,13 @@ fn table(store: &MessageStore, file_size: u64) -> QueueTable {
     QueueTable::new(store.consume_queue_dir(), file_size)
 }
 
-/// Files of the log that were created and not waited for are short after a loss of power.
+/// Log files that were created but not flushed are short after a power loss: sets their length.
 fn complete_files(store: &MessageStore, options: &AppendOptions) -> Result<()> {
     let size = store.log_file_size()?.unwrap_or(options.file_size);
     let mut short = store.log().segments().files().iter().filter(|file| file.len < size && !file.is_missing);
     short.try_for_each(|file| AllocatedFile::open(&file.path)?.set_len(size))
 }
 
-/// The size that most queue files have.
 fn file_size_of(queues: &[ConsumeQueue]) -> Option<u64> {
     let mut counts = std::collections::BTreeMap::new();
     for file in queues.iter().flat_map(|queue| queue.segments().files()) {

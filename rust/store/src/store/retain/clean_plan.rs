@@ -1,7 +1,7 @@
-//! The files that go: the log's by the decision, then those of queues and index that list only messages that are gone.
+//! Plans the files to remove: those of the log by the decision, then those of queues and index that list only removed messages.
 //!
 //! Source: `MappedFileQueue.deleteExpiredFileByTime`, `MappedFileQueue.deleteExpiredFileByOffset`, `IndexService.deleteExpiredFile`.
-use super::decision::{self, Decision, Situation};
+use super::decision::{self, Situation};
 use super::disk_usage;
 use super::options::RetainOptions;
 use crate::file::{Io, Place, Segment, SegmentFile, Segments, place};
@@ -13,48 +13,44 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Units that are read at a time.
+/// Units read at a time.
 const WINDOW: u64 = 1024;
 
-/// A file that goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removable {
     pub path: PathBuf,
     pub bytes: u64,
 }
 
-/// All files that go; each list is in the order in which they do.
+/// The files to remove; each list is in the order of removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanPlan {
-    /// Files of the commit log.
     pub log: Vec<Removable>,
-    /// Files of consume queues.
     pub queues: Vec<Removable>,
-    /// Files of the index.
     pub index: Vec<Removable>,
-    /// Where the log begins once they are gone.
+    /// The begin of the log afterwards.
     pub min_offset: u64,
 }
 
-/// What is written to, and stays.
+/// The files being written, which stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
-    /// Offset of the next record: the file before it stays, and all behind.
+    /// Offset of the next record. The file of the byte before it stays, and so do all later ones.
     pub position: u64,
-    /// The index file that is written to, by name.
+    /// Name of the index file being written.
     pub index_file: Option<String>,
 }
 
 impl CleanPlan {
-    /// Plans a run over the store below `root`, with so many files of the log at most. What lists them is looked at where the
-    /// log begins behind `cleaned_to` then.
-    pub fn new(root: &Path, in_use: &InUse, cleaned_to: u64, mut log: impl FnMut(&[i64]) -> usize) -> Result<Self> {
+    /// Plans a run. `count` gets the modification times of the removable log files and returns the number to remove. Queues and index are
+    /// only examined if the log then begins behind `cleaned_to`.
+    pub fn new(root: &Path, in_use: &InUse, cleaned_to: u64, mut count: impl FnMut(&[i64]) -> usize) -> Result<Self> {
         let segments = Segments::list(&[root.join("commitlog")])?;
-        let written = segments.files().partition_point(|file| file.base < in_use.position);
-        // never the file that is written to
-        let candidates = &segments.files()[..written.saturating_sub(1)];
+        let written_files = segments.files().partition_point(|file| file.base < in_use.position);
+        // Never the file being written.
+        let candidates = &segments.files()[..written_files.saturating_sub(1)];
         let modified = candidates.iter().map(|file| modified_ms(&file.path)).collect::<Result<Vec<_>>>()?;
-        let count = log(&modified).min(candidates.len());
+        let count = count(&modified).min(candidates.len());
         let min_offset = segments.files().get(count).map_or(segments.start(), |file| file.base);
         let log = candidates[..count].iter().map(Removable::from).collect();
         let mut plan = Self { log, queues: Vec::new(), index: Vec::new(), min_offset };
@@ -69,35 +65,27 @@ impl CleanPlan {
         self.log.is_empty() && self.queues.is_empty() && self.index.is_empty()
     }
 
-    /// All files, in their order: the log first, so that a run that is ended leaves queues that list too much, never too little.
+    /// All files in the order of removal: the log first, so that an interrupted run leaves queues that list too much, never too little.
     pub fn files(&self) -> impl Iterator<Item = &Removable> {
         self.log.iter().chain(&self.queues).chain(&self.index)
     }
 }
 
-/// What a manual run would remove from a store that nobody needs to own, however many files; nothing is changed.
-///
-/// # Errors
-/// [`Error::Unsupported`] for a store of another kind, [`Error::Invalid`] for the options, [`Error::Io`].
+/// The files that manual runs would remove. Changes nothing, and does not need to own the store.
 pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<CleanPlan> {
-    let options = options.checked()?;
+    let options = options.check()?;
     place::require_directory(root)?;
     resume::refuse_other_kinds(root)?;
     let clock = super::clock::Clock { wall_ms: now_ms, steady_ms: 0 };
     let used_percent = disk_usage::used_percent(&[root]);
     let decision = decision::decide(&options, &Situation { clock, used_percent, manual: true }, 0, true);
     let segments = Segments::list(&[root.join("commitlog")])?;
-    // a byte behind its start: the last file that holds something counts as the one that is written to
+    // A byte behind its start: the last file with data counts as the one being written.
     let in_use = InUse { position: last_written(&segments)?.map_or(0, |file| file.base + 1), index_file: None };
-    CleanPlan::new(root, &in_use, 0, |modified| count_of(decision, modified, now_ms, &options))
+    CleanPlan::new(root, &in_use, 0, |modified| decision.count_expired(modified, now_ms, options.reserved_ms()))
 }
 
-/// How many of these files the decision lets go.
-pub fn count_of(decision: Decision, modified_ms: &[i64], now_ms: i64, options: &RetainOptions) -> usize {
-    decision::expired(decision, modified_ms, now_ms, options.reserved_ms())
-}
-
-/// The last file that holds something: those behind it were created ahead.
+/// The last file with data: later ones were created ahead.
 fn last_written(segments: &Segments) -> Result<Option<&SegmentFile>> {
     for file in segments.files().iter().rev() {
         if Segment::open(&file.path, Io::Pread)?.window(0, 8)?.iter().any(|byte| *byte != 0) {
@@ -116,8 +104,7 @@ fn modified_ms(path: &Path) -> Result<i64> {
     })
 }
 
-/// Leading files of each queue whose messages all stand before `min_offset`; the last file of a queue stays, as it tells the next
-/// offset.
+/// The leading files of each queue whose messages are all before `min_offset`, but never the last file, which tells the next offset.
 fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
     let mut removable = Vec::new();
     for topic in directory_names(directory)? {
@@ -134,8 +121,8 @@ fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
     Ok(removable)
 }
 
-/// Whether a queue's file is full of units of messages before `min_offset`. Those that fill a gap are none, and lead to offset 0:
-/// the last of a message decides. A file that is not full may still be written to.
+/// Whether a queue's file is full and lists only messages before `min_offset`. Its last unit of a message decides, since blank units
+/// point to offset 0. A file that is not full may still be written.
 fn is_gone(file: &SegmentFile, min_offset: u64) -> Result<bool> {
     let mut segment = Segment::open(&file.path, Io::Pread)?;
     let mut end = file.len / UNIT_SIZE as u64;
@@ -157,7 +144,7 @@ fn is_gone(file: &SegmentFile, min_offset: u64) -> Result<bool> {
     Ok(!is_last)
 }
 
-/// Leading files of the index whose last message stands before `min_offset`; never the last one, nor the one that is written to.
+/// The leading index files whose last message is before `min_offset`, but never the last one, nor the one being written.
 fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Result<Vec<Removable>> {
     let mut names = Vec::new();
     for name in place::names(directory)?.into_iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())) {
@@ -166,13 +153,13 @@ fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Resul
         }
     }
     names.sort_unstable();
-    // the newest stays, as in `IndexService.deleteExpiredFile`
+    // The newest stays, as in `IndexService.deleteExpiredFile`.
     names.pop();
     let mut removable = Vec::new();
     for name in names.iter().take_while(|name| in_use.is_none_or(|in_use| name.as_str() < in_use)) {
         let path = directory.join(name);
         let header = IndexHeader::decode(Segment::open(&path, Io::Pread)?.window(0, HEADER_SIZE)?);
-        // files behind it list later messages
+        // Files behind it list later messages.
         let end = header.and_then(|header| u64::try_from(header.end_phy_offset).ok());
         if end.is_none_or(|end| end >= min_offset) {
             break;

@@ -1,41 +1,39 @@
-//! The time of day, and whether it is to be believed: files go by age, and a clock that jumps would make all of them old.
+//! Decides whether the time of day can be trusted: files expire by age, and a clock that jumps would expire all of them.
 //!
-//! The rule: what the first run reads is trusted. A run whose time of day is off by more than a day, measured by the clock that
-//! only ever ticks, removes nothing by age. It ends as soon as the time is right again, when a day of runs has agreed with
-//! each other on the new time, or with a run that a person asked for.
+//! The time at the first run is trusted. While the time of day differs by more than a day from it, measured by the steady clock, nothing
+//! is removed by age. That ends as soon as the time is right again, when the runs of a day have agreed on the new time, or with a run
+//! that a person starts.
 use rmqfast_os::clock::steady_ms;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const HOUR_MS: i64 = 3_600_000;
-/// A clock may be off by so much.
 const TRUSTED_MS: i64 = 24 * HOUR_MS;
-/// Runs that are off agree with each other if they differ by no more than this.
+/// Runs agree on a new time if they differ by at most this.
 const AGREED_MS: i64 = HOUR_MS;
-/// For so long they must agree.
+/// The time for which they must agree.
 const AGREED_FOR_MS: i64 = 24 * HOUR_MS;
 
-/// Two clocks, read at once.
+/// Two clocks, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Milliseconds since 1970, which anybody may set.
     pub wall_ms: i64,
-    /// Milliseconds since some moment, the time that the machine slept included: nobody sets it.
+    /// Milliseconds of a clock that nobody sets, including the time that the machine slept.
     pub steady_ms: i64,
 }
 
 impl Clock {
-    /// What the system's clocks say.
     pub fn now() -> Self {
         Self { wall_ms: wall_ms(), steady_ms: steady_ms() }
     }
 }
 
-/// The time of day alone, in milliseconds since 1970: each append reads it.
+/// The time of day in milliseconds since 1970, which each append reads.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// As [`now_ms`], but for a clock that stands before 1970: that is a jump like any other, and no time to store.
+/// [`now_ms`], but negative before 1970: a jump like any other, though not a time to store.
 fn wall_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => since.as_millis() as i64,
@@ -43,36 +41,35 @@ fn wall_ms() -> i64 {
     }
 }
 
-/// What was learned about the time of day from run to run.
+/// The state from run to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClockWatch {
-    /// How far the time of day is ahead of the steady clock.
+    /// Difference of the two clocks.
     trusted: Option<i64>,
-    /// The same where it is off, and since when.
-    doubted: Option<(i64, i64)>,
+    /// A new difference, and the steady time since which runs have agreed on it.
+    candidate: Option<(i64, i64)>,
 }
 
 impl ClockWatch {
-    /// Looks at the clocks. Returns by how many milliseconds the time of day jumped; 0 where it is to be believed, as it is
-    /// when `confirmed` by a person.
+    /// The milliseconds by which the time of day has jumped; 0 if it is trusted, as it always is if `confirmed` by a person.
     pub fn jump(&mut self, clock: Clock, confirmed: bool) -> i64 {
         let ahead = clock.wall_ms.saturating_sub(clock.steady_ms);
         let Some(trusted) = self.trusted.filter(|_| !confirmed) else { return self.trust(ahead) };
         let jump = ahead.saturating_sub(trusted);
         if jump.unsigned_abs() <= TRUSTED_MS.unsigned_abs() {
-            self.doubted = None;
+            self.candidate = None;
             return 0;
         }
-        match self.doubted.filter(|(doubted, _)| doubted.abs_diff(ahead) <= AGREED_MS.unsigned_abs()) {
+        match self.candidate.filter(|(other, _)| other.abs_diff(ahead) <= AGREED_MS.unsigned_abs()) {
             Some((_, since)) if clock.steady_ms - since >= AGREED_FOR_MS => return self.trust(ahead),
             Some(_) => {}
-            None => self.doubted = Some((ahead, clock.steady_ms)),
+            None => self.candidate = Some((ahead, clock.steady_ms)),
         }
         jump
     }
 
     fn trust(&mut self, ahead: i64) -> i64 {
-        *self = Self { trusted: Some(ahead), doubted: None };
+        *self = Self { trusted: Some(ahead), candidate: None };
         0
     }
 }

@@ -1,53 +1,53 @@
-//! Whether files go, and which of the log's: values in, values out.
+//! Decides which log files to remove, from values alone.
 //!
 //! Source: `CleanCommitLogService.deleteExpiredFiles`, `isTimeToDelete`, `isSpaceToDelete`; `MappedFileQueue.deleteExpiredFileByTime`.
 use super::clock::Clock;
 use super::options::RetainOptions;
 
-/// Log files that go in one run, at most (`MappedFileQueue.DELETE_FILES_BATCH_MAX`).
+/// Maximum number of log files to remove in one run (`MappedFileQueue.DELETE_FILES_BATCH_MAX`).
 pub const MAX_FILES: usize = 10;
 
-/// What is around a run.
+/// The circumstances of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Situation {
     pub clock: Clock,
-    /// How full the disk is, in percent; `None` where nobody knows.
+    /// Used part of the disk in percent, if known.
     pub used_percent: Option<u8>,
-    /// Whether a person asked for the run: then files go by age at any hour, and the time of day is believed.
+    /// Whether a person started the run: files expire at any hour then, and the time of day is trusted.
     pub manual: bool,
 }
 
-/// What a run may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Files that are old enough go.
     pub by_age: bool,
-    /// The oldest go, however young.
+    /// Remove the oldest, however young.
     pub forced: bool,
 }
 
-/// Decides for a run; `is_time_trusted` is what the clocks' watch says.
+/// Decides for a run; `is_time_trusted` comes from the [`ClockWatch`](super::clock::ClockWatch).
 pub fn decide(options: &RetainOptions, situation: &Situation, zone_offset_ms: i64, is_time_trusted: bool) -> Decision {
     let used = situation.used_percent;
     let is_hour = options.delete_when.contains(situation.clock.wall_ms, zone_offset_ms);
-    // a disk that cannot be looked at counts as full enough to look for old files, and not as one to force
-    let is_space_wanted = used.is_none_or(|used| used > options.disk_max_used_percent);
-    // both ratios force, as in Java, where the higher one also refuses messages
+    // An unknown disk counts as full enough to remove expired files, but not to force removal.
+    let needs_space = used.is_none_or(|used| used > options.disk_max_used_percent);
+    // Both ratios force, as in Java, where the higher one also refuses messages.
     let is_forced = used.is_some_and(|used| used > options.force_percent.min(options.warning_percent));
-    let is_run = is_hour || is_space_wanted || situation.manual;
+    let is_run = is_hour || needs_space || situation.manual;
     Decision { by_age: is_run && is_time_trusted, forced: is_run && is_forced && options.clean_forcibly }
 }
 
-/// Whether a disk so full still takes messages.
+/// Whether a disk with this usage still takes messages.
 pub fn is_writable(options: &RetainOptions, used_percent: Option<u8>) -> bool {
     used_percent.is_none_or(|used| used <= options.warning_percent)
 }
 
-/// How many of the log's files go, oldest first: `modified_ms` is when each was last written, the last one left out.
-pub fn expired(decision: Decision, modified_ms: &[i64], now_ms: i64, reserved_ms: i64) -> usize {
-    let is_old = |modified: &i64| decision.by_age && now_ms >= modified.saturating_add(reserved_ms);
-    // the first file that stays ends it: a log has no holes
-    modified_ms.iter().take_while(|modified| decision.forced || is_old(modified)).count()
+impl Decision {
+    /// The number of log files to remove, oldest first; `modified_ms` are the files' modification times, without the last one.
+    pub fn count_expired(self, modified_ms: &[i64], now_ms: i64, reserved_ms: i64) -> usize {
+        let is_old = |modified: &i64| self.by_age && now_ms >= modified.saturating_add(reserved_ms);
+        // The first file that stays ends the count: a log has no holes.
+        modified_ms.iter().take_while(|modified| self.forced || is_old(modified)).count()
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
             (Decision::default(), vec![0, 0], 0),
             (aged, vec![], 0),
         ] {
-            assert_eq!(expired(decision, &modified, 120, 100), expected, "{decision:?} {modified:?}");
+            assert_eq!(decision.count_expired(&modified, 120, 100), expected, "{decision:?} {modified:?}");
         }
     }
 }

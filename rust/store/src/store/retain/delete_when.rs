@@ -1,12 +1,12 @@
-//! The hours of the day at which files go by age.
+//! The hours of the day at which expired files are removed.
 //!
-//! Source: `UtilAll.isItTimeToDo`, which leaves the whole run out where an hour is no number, and never meets one above 23.
+//! Source: `UtilAll.isItTimeToDo`, where an invalid number skips the whole run, and an hour above 23 never comes.
 use crate::{Error, Result};
 
 const HOUR_MS: i64 = 3_600_000;
 const HOURS: u32 = 24;
 
-/// A set of hours (`deleteWhen`).
+/// A set of hours (`deleteWhen`), as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeleteWhen(u32);
 
@@ -17,20 +17,17 @@ impl Default for DeleteWhen {
 }
 
 impl DeleteWhen {
-    /// Reads hours that `;` separates, as `04` or `04;16`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for what is no hour.
+    /// Parses hours separated by `;`, as `04` or `04;16`.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = || Error::invalid("delete_when", "hours from 00 to 23, with ';' between several", text);
-        // Java's `split` passes over an empty last part
+        // Java's `split` drops an empty last part.
         let hours = text.strip_suffix(';').unwrap_or(text).split(';');
         let bits = hours.map(|hour| hour.parse().ok().filter(|hour: &u32| *hour < HOURS).map(|hour| 1 << hour));
         let all = bits.collect::<Option<Vec<u32>>>().ok_or_else(refused)?;
         Ok(Self(all.into_iter().fold(0, |set, bit| set | bit)))
     }
 
-    /// Whether the local time is in one of the hours, from its first millisecond to its last.
+    /// Whether the local time is in one of the hours.
     pub fn contains(self, now_ms: i64, zone_offset_ms: i64) -> bool {
         let hour = now_ms.saturating_add(zone_offset_ms).div_euclid(HOUR_MS).rem_euclid(i64::from(HOURS));
         self.0 & (1 << hour) != 0

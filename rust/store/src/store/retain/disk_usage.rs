@@ -1,11 +1,10 @@
-//! How full the disk of a store is.
+//! The usage of a store's disk.
 //!
 //! Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
 use rmqfast_os::disk::space;
 use std::path::Path;
 
-/// The percentage that is used of the fullest of the disks that hold these directories, rounded up; `None` where one of them cannot
-/// be looked at.
+/// The usage in percent of the fullest disk of these directories, rounded up; `None` if one of them is unknown.
 pub fn used_percent(directories: &[&Path]) -> Option<u8> {
     let each: Option<Vec<u8>> = directories.iter().map(|directory| percent_of(directory)).collect();
     each?.into_iter().max()
@@ -13,11 +12,11 @@ pub fn used_percent(directories: &[&Path]) -> Option<u8> {
 
 fn percent_of(directory: &Path) -> Option<u8> {
     let space = space(directory).ok()?;
-    // as `df` counts
+    // As `df` counts.
     percent(space.total.saturating_sub(space.free), space.usable)
 }
 
-/// Of what can be used: what is kept for the system's owner does not count.
+/// Relative to the usable space, without that reserved for root.
 fn percent(used: u64, usable: u64) -> Option<u8> {
     let (used, all) = (u128::from(used), u128::from(used) + u128::from(usable));
     (all > 0).then(|| (used * 100).div_ceil(all) as u8)

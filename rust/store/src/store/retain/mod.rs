@@ -1,14 +1,15 @@
-//! Retention: the oldest files of the log go by age or as the disk fills up, then what lists only messages that are gone.
+//! Retention: removes the oldest files of the log by age or when the disk fills up, then queue and index files that list only removed
+//! messages.
 //!
 //! ```text
-//! options        how long and how full
-//! delete_when    the hours of the day at which files go by age
-//! clock          the time of day, and whether it is to be believed
-//! disk_usage     how full the disk is
-//! decision       from values alone: does anything go, and which of the log's files
-//! clean_plan     the files that go, of log, queues and index
-//! retention      a run: plan, flush, remove oldest first; and when it runs by itself
-//! whole_queues   queues that go as a whole, as admin commands want it
+//! options        limits of age and disk usage
+//! delete_when    the hours of the day for removal by age
+//! clock          whether the time of day can be trusted
+//! disk_usage     usage of the disk
+//! decision       the log files to remove, from values alone
+//! clean_plan     the files to remove, of log, queues and index
+//! retention      a run: plan, flush, remove oldest first; and its schedule
+//! whole_queues   removal of whole queues, for admin commands
 //! ```
 //!
 //! Source: `DefaultMessageStore.CleanCommitLogService`, `DefaultMessageStore.CleanConsumeQueueService`.
@@ -26,5 +27,5 @@ pub use clock::Clock;
 pub use decision::Situation;
 pub use delete_when::DeleteWhen;
 pub use options::RetainOptions;
-pub use retention::Cleaned;
+pub use retention::CleanReport;
 pub use whole_queues::QueueName;

@@ -1,33 +1,32 @@
-//! The options of retention: how long files stay, and how full a disk may be.
+//! The options of retention: limits of age and disk usage.
 //!
 //! Source: `MessageStoreConfig`; `CleanCommitLogService` for the ratios that are properties of the JVM.
 use super::delete_when::DeleteWhen;
 use crate::{Error, Result};
 
 const HOUR_MS: i64 = 3_600_000;
-/// What `diskMaxUsedSpaceRatio` is kept within.
 const MAX_USED: std::ops::RangeInclusive<u8> = 10..=95;
 
-/// How retention decides. Percents are of the disk that holds the store.
+/// Percentages are of the disk that holds the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetainOptions {
-    /// Hours that a log file stays after it was last written (`fileReservedTime`).
+    /// Hours that a log file stays after its last write (`fileReservedTime`).
     pub file_reserved_hours: u32,
-    /// At which hours files go by age (`deleteWhen`).
+    /// Hours of the day for removal by age (`deleteWhen`).
     pub delete_when: DeleteWhen,
-    /// Fuller than this, files go by age at any hour (`diskMaxUsedSpaceRatio`); taken for 10 below that, for 95 above.
+    /// Above this, expired files are removed at any hour (`diskMaxUsedSpaceRatio`); clamped to 10 to 95.
     pub disk_max_used_percent: u8,
-    /// Fuller than this, the oldest go however young (`rocketmq.broker.diskSpaceCleanForciblyRatio`).
+    /// Above this, the oldest files are removed, however young (`rocketmq.broker.diskSpaceCleanForciblyRatio`).
     pub force_percent: u8,
-    /// Fuller than this, nothing is appended (`rocketmq.broker.diskSpaceWarningLevelRatio`).
+    /// Above this, nothing is appended (`rocketmq.broker.diskSpaceWarningLevelRatio`).
     pub warning_percent: u8,
-    /// Whether files that are too young may go at all (`cleanFileForciblyEnable`).
+    /// Whether files that have not expired may be removed (`cleanFileForciblyEnable`).
     pub clean_forcibly: bool,
-    /// Milliseconds after which the owner's thread first looks at how full the disk is.
+    /// Milliseconds until the first check of the disk.
     pub first_look_ms: i64,
-    /// Milliseconds after which the first run of the owner's thread comes.
+    /// Milliseconds until the first run.
     pub first_run_ms: i64,
-    /// Milliseconds between two of its runs (`cleanResourceInterval`).
+    /// Milliseconds between two runs (`cleanResourceInterval`).
     pub interval_ms: i64,
 }
 
@@ -48,11 +47,8 @@ impl Default for RetainOptions {
 }
 
 impl RetainOptions {
-    /// The options, `disk_max_used_percent` within what RocketMQ allows.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a percentage that is none.
-    pub fn checked(self) -> Result<Self> {
+    /// Checks the percentages, and clamps `disk_max_used_percent` as RocketMQ does.
+    pub fn check(self) -> Result<Self> {
         for (what, got) in [("force_ratio", self.force_percent), ("warning_ratio", self.warning_percent)] {
             if !(1..=100).contains(&got) {
                 return Err(Error::invalid(what, "1 to 100 percent", got));
@@ -62,7 +58,6 @@ impl RetainOptions {
         Ok(Self { disk_max_used_percent, ..self })
     }
 
-    /// Milliseconds that a file stays.
     pub fn reserved_ms(&self) -> i64 {
         i64::from(self.file_reserved_hours) * HOUR_MS
     }
@@ -76,7 +71,7 @@ mod tests {
     fn the_ratio_is_kept_within_ten_and_ninety_five() {
         for (configured, expected) in [(0, 10), (9, 10), (10, 10), (75, 75), (95, 95), (96, 95), (255, 95)] {
             let options = RetainOptions { disk_max_used_percent: configured, ..RetainOptions::default() };
-            assert_eq!(options.checked().expect("checked").disk_max_used_percent, expected, "{configured}");
+            assert_eq!(options.check().expect("checked").disk_max_used_percent, expected, "{configured}");
         }
     }
 
@@ -87,7 +82,7 @@ mod tests {
             (RetainOptions { force_percent: 0, ..default }, "force_ratio"),
             (RetainOptions { warning_percent: 101, ..default }, "warning_ratio"),
         ] {
-            assert!(wrong.checked().expect_err("refused").to_string().contains(name));
+            assert!(wrong.check().expect_err("refused").to_string().contains(name));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Retention of a store that is open: a run plans, waits for the disk, and removes files, the oldest first.
+//! Retention of an open store: a run plans, flushes, and removes files, the oldest first.
 //!
-//! What is removed is never waited for again: all that had been written is on the disk before the first file goes, and what is
-//! appended meanwhile stands behind the log's new beginning.
+//! Everything written is flushed before the first file is removed, so that no later flush needs a removed file; messages appended
+//! meanwhile are behind the log's new begin.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `CleanCommitLogService.isSpaceFull`.
-use super::clean_plan::{CleanPlan, InUse, Removable, count_of};
+use super::clean_plan::{CleanPlan, InUse, Removable};
 use super::clock::{Clock, ClockWatch};
 use super::decision::{self, MAX_FILES, Situation};
 use super::disk_usage;
@@ -15,75 +15,65 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often the disk is looked at (`diskCheckScheduledExecutorService`).
+/// Interval of checks of the disk (`diskCheckScheduledExecutorService`).
 const LOOK_EVERY_MS: i64 = 10_000;
 
-/// What a run did.
+/// The result of a run: numbers of removed files, and their bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
-    /// Files of the commit log that were removed.
+pub struct CleanReport {
     pub log_files: usize,
-    /// Files of consume queues.
     pub queue_files: usize,
-    /// Files of the index.
     pub index_files: usize,
-    /// Bytes of all of them.
     pub bytes: u64,
-    /// Where the log begins now.
+    /// The begin of the log afterwards.
     pub min_offset: u64,
-    /// How full the disk was, in percent; `None` where it could not be looked at.
+    /// Usage of the disk in percent, if known.
     pub used_percent: Option<u8>,
-    /// Whether messages are taken: not where the disk is too full.
+    /// False if the disk is too full for messages.
     pub is_writable: bool,
-    /// By how many milliseconds the time of day jumped, so that nothing was removed by age; 0 where it was believed.
+    /// Milliseconds by which the time of day has jumped, so that nothing was removed by age; 0 if it is trusted.
     pub clock_jump_ms: i64,
 }
 
-/// The retention of one open store.
 #[derive(Debug)]
 pub struct Retention {
     root: PathBuf,
     options: Option<RetainOptions>,
     zone_offset_ms: i64,
-    /// Percent of the disk that are used where that is too much, else 0.
+    /// Usage of a disk that is too full, else 0.
     too_full: AtomicU8,
-    /// Runs that removed something.
     runs: AtomicU64,
     runner: Mutex<Runner>,
 }
 
-/// What is known from run to run.
+/// The state from run to run.
 #[derive(Debug, Default)]
 pub struct Runner {
     watch: ClockWatch,
-    /// Queues and index list nothing from before this offset, but in files that must stay.
+    /// No removable file of queues or index lists a message before this offset.
     cleaned_to: u64,
-    last: Option<Cleaned>,
+    last: Option<CleanReport>,
     next_look_ms: i64,
     next_run_ms: i64,
 }
 
-/// What a run needs of the store's owner.
+/// The interface of a run to the store's owner.
 pub trait Owner {
-    /// What is written to just now.
-    ///
-    /// # Errors
-    /// [`Error::NotWritable`] where the store is closed, or nothing may be written any more.
+    /// The files being written; an error if the store is closed or must not be written any more.
     fn in_use(&self) -> Result<InUse>;
-    /// Waits until all that was written is on the disk.
     fn flush(&self) -> Result<()>;
-    /// Called for each file before it goes: whoever asks from now on does not find it any more.
-    fn removing(&self, _path: &Path) {}
+    /// Called before each removal. From then on readers must not find the file.
+    fn before_removal(&self, _path: &Path) {}
     /// Called between two files.
     fn pause(&self) {}
-    /// Called once files are gone.
-    fn cleaned(&self) -> Result<()> {
+    /// Called after the removals.
+    fn after_removals(&self) -> Result<()> {
         Ok(())
     }
 }
 
 impl Retention {
-    /// The retention of the store below `root`; without options nothing is ever removed.
+    /// Without options nothing is ever removed.
     pub fn new(root: &Path, options: Option<RetainOptions>, zone_offset_ms: i64) -> Self {
         let now = Clock::now();
         let first = options.unwrap_or_default();
@@ -92,7 +82,7 @@ impl Retention {
             next_run_ms: now.steady_ms.saturating_add(first.first_run_ms),
             ..Runner::default()
         };
-        // what the clock says at the start is trusted
+        // The time at the start is trusted.
         runner.watch.jump(now, true);
         Self {
             root: root.to_path_buf(),
@@ -104,7 +94,6 @@ impl Retention {
         }
     }
 
-    /// Refuses messages while the disk is too full.
     #[inline]
     pub fn check_writable(&self) -> Result<()> {
         match self.too_full.load(Ordering::Relaxed) {
@@ -123,27 +112,26 @@ impl Retention {
         Error::NotWritable { path: self.root.clone(), reason }
     }
 
-    /// How many runs removed something so far: readers that were opened before the last of them know files that are gone.
+    /// A counter that changes with each run that removes files: readers opened before may know removed files.
     pub fn runs(&self) -> u64 {
         self.runs.load(Ordering::Acquire)
     }
 
-    /// What the last run did.
-    pub fn last(&self) -> Option<Cleaned> {
+    pub fn last(&self) -> Option<CleanReport> {
         self.runner().last.clone()
     }
 
-    /// Whoever holds this keeps others from running.
+    /// Keeps other runs from starting while it is held.
     pub fn runner(&self) -> MutexGuard<'_, Runner> {
         self.runner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`runner`](Self::runner); `None` while somebody runs.
+    /// [`runner`](Self::runner), or `None` during a run.
     pub fn try_runner(&self) -> Option<MutexGuard<'_, Runner>> {
         self.runner.try_lock().ok()
     }
 
-    /// What is around a run that comes now, or at another time of day.
+    /// The circumstances of a run now, or at another time of day.
     pub fn situation(&self, now_ms: Option<i64>, manual: bool) -> Situation {
         let clock = Clock::now();
         let wall_ms = now_ms.unwrap_or(clock.wall_ms);
@@ -154,19 +142,16 @@ impl Retention {
         disk_usage::used_percent(&[&self.root.join("commitlog"), &self.root.join("consumequeue")])
     }
 
-    /// Removes what may go.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] where the store was opened without retention, [`Error::Io`]; a later run goes on where this one ended.
-    pub fn run(&self, owner: &dyn Owner, situation: Situation) -> Result<Cleaned> {
+    /// Removes files. After an error a later run continues. [`Error::Invalid`] if the store was opened without retention.
+    pub fn run(&self, owner: &dyn Owner, situation: Situation) -> Result<CleanReport> {
         self.run_alone(&mut self.runner(), owner, situation)
     }
 
-    /// Does what is due at `clock`; nothing while another run is on its way.
+    /// Checks the disk and runs, if due at `clock` and no other run is in progress.
     pub fn tick(&self, owner: &dyn Owner, clock: Clock) -> Result<()> {
         let Some(options) = &self.options else { return Ok(()) };
         let Ok(mut runner) = self.runner.try_lock() else { return Ok(()) };
-        // who is refused asks again soon
+        // Senders that are refused retry soon, so the disk is checked each time.
         let is_refused = self.too_full.load(Ordering::Relaxed) > 0;
         let is_look = is_refused || clock.steady_ms >= runner.next_look_ms;
         let is_run = clock.steady_ms >= runner.next_run_ms;
@@ -175,7 +160,7 @@ impl Retention {
         }
         let used_percent = self.used_percent();
         self.note_room(options, used_percent);
-        // by the clock that nobody sets
+        // By the clock that nobody sets.
         runner.next_look_ms = clock.steady_ms.saturating_add(LOOK_EVERY_MS);
         if is_run {
             runner.next_run_ms = clock.steady_ms.saturating_add(options.interval_ms);
@@ -191,34 +176,35 @@ impl Retention {
         is_writable
     }
 
-    fn run_alone(&self, runner: &mut Runner, owner: &dyn Owner, situation: Situation) -> Result<Cleaned> {
+    fn run_alone(&self, runner: &mut Runner, owner: &dyn Owner, situation: Situation) -> Result<CleanReport> {
         let options = self.options.as_ref().ok_or_else(|| {
             Error::invalid("retention", "options of retention, given when the store was opened", "none")
         })?;
         let is_writable = self.note_room(options, situation.used_percent);
         let clock_jump_ms = runner.watch.jump(situation.clock, situation.manual);
         let decision = decision::decide(options, &situation, self.zone_offset_ms, clock_jump_ms == 0);
-        let count = |modified: &[i64]| count_of(decision, modified, situation.clock.wall_ms, options).min(MAX_FILES);
+        let count = |modified: &[i64]| {
+            decision.count_expired(modified, situation.clock.wall_ms, options.reserved_ms()).min(MAX_FILES)
+        };
         let plan = CleanPlan::new(&self.root, &owner.in_use()?, runner.cleaned_to, count)?;
         if !plan.is_empty() {
-            // all of it is on the disk before the first file goes, so that a crash leaves no hole
+            // FlushState before the first removal, so that a crash leaves no hole.
             owner.flush()?;
-            // before and after: a reader that was opened in between knows files that are gone
+            // Before and after, since a reader opened in between knows removed files.
             self.runs.fetch_add(1, Ordering::Release);
-            let removed = plan.files().try_for_each(|file| {
-                // first: from here on nobody opens the file
-                owner.removing(&file.path);
+            let removal = plan.files().try_for_each(|file| {
+                // First: from here on nobody opens the file.
+                owner.before_removal(&file.path);
                 remove(file)?;
                 owner.pause();
                 Ok(())
             });
-            // a reader that was opened while files went is as old as one from before
             self.runs.fetch_add(1, Ordering::Release);
-            let cleaned = owner.cleaned();
-            removed.and(cleaned)?;
+            let after = owner.after_removals();
+            removal.and(after)?;
         }
         runner.cleaned_to = plan.min_offset;
-        let cleaned = Cleaned {
+        let report = CleanReport {
             log_files: plan.log.len(),
             queue_files: plan.queues.len(),
             index_files: plan.index.len(),
@@ -228,12 +214,12 @@ impl Retention {
             is_writable,
             clock_jump_ms,
         };
-        runner.last = Some(cleaned.clone());
-        Ok(cleaned)
+        runner.last = Some(report.clone());
+        Ok(report)
     }
 }
 
-/// Removes a file for good: the next one must not go before, or a loss of power could leave a hole.
+/// Removes a file and flushes its directory: if the next removal came first, a power loss could leave a hole.
 fn remove(file: &Removable) -> Result<()> {
     disk::remove_file(&file.path)?;
     file.path.parent().map_or(Ok(()), sync_directory)

@@ -7,30 +7,26 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Whoever wants to know of messages. It is called on the thread that appends, without any lock of the store.
+/// A listener for new messages, called on the appending thread without any lock of the store.
 pub trait ArrivalListener: Send + Sync {
-    /// Whether anybody waits; asked once for all messages of an append, when these can be read already. Who begins to wait, says
-    /// so here first, then looks at the queue again, and so misses none.
+    /// Whether anybody waits. Called once per append, after its messages became readable. A waiter registers first and then reads the
+    /// queue again, so that it misses no message.
     fn is_waiting(&self) -> bool {
         true
     }
 
-    /// Told of one message in one queue.
-    fn arrived(&self, arrival: &Arrival<'_>);
+    /// Called for each message and queue.
+    fn on_arrival(&self, arrival: &Arrival<'_>);
 }
 
-/// A message that came to a queue.
+/// A new message in a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Topic of the queue.
     pub topic: &'a str,
-    /// Number of the queue.
     pub queue_id: i32,
     /// Offset behind the message, or behind a later one.
     pub max_offset: i64,
-    /// That of its unit.
     pub tags_code: i64,
-    /// Milliseconds.
     pub store_timestamp: i64,
     /// Its property string: see [`properties`](crate::format::properties).
     pub properties: &'a [u8],
@@ -49,14 +45,14 @@ impl fmt::Debug for Arrivals {
 }
 
 impl Arrivals {
-    /// Has `listener` told, or nobody.
+    /// Sets or removes the listener.
     pub fn listen(&self, listener: Option<Arc<dyn ArrivalListener>>) {
-        // a flag of its own: without a listener no append takes the lock
+        // A flag of its own, so that appends without a listener take no lock.
         self.is_listening.store(listener.is_some(), Ordering::SeqCst);
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
     }
 
-    /// The listener, if somebody waits for what was published before.
+    /// The listener, if somebody waits for messages published before.
     #[inline]
     pub fn waiting(&self) -> Option<Arc<dyn ArrivalListener>> {
         if self.is_listening.load(Ordering::Relaxed) { self.ask() } else { None }
@@ -64,27 +60,26 @@ impl Arrivals {
 
     fn ask(&self) -> Option<Arc<dyn ArrivalListener>> {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        // what was published must show before it is asked who waits
+        // Published messages must be visible before this asks who waits.
         fence(Ordering::SeqCst);
         listener.is_waiting().then_some(listener)
     }
 }
 
-/// The messages of one append, kept until its lock is free.
+/// The messages of one append, collected until its lock is released.
 #[derive(Debug, Default)]
-pub struct Arrived {
+pub struct ArrivalBatch {
     store_timestamp: i64,
     properties: Vec<u8>,
     entries: Vec<(Arc<LiveQueue>, i64, i64, Range<usize>)>,
 }
 
-impl Arrived {
-    /// None yet, stored at that time.
-    pub fn at(store_timestamp: i64) -> Self {
+impl ArrivalBatch {
+    pub fn new(store_timestamp: i64) -> Self {
         Self { store_timestamp, ..Self::default() }
     }
 
-    /// Adds a message that is listed in these queues, each with its max offset.
+    /// Adds a message in its queues, each with its max offset.
     pub fn push<'a>(
         &mut self,
         queues: impl Iterator<Item = (&'a Arc<LiveQueue>, i64)>,
@@ -97,10 +92,10 @@ impl Arrived {
         self.entries.extend(queues.map(|(queue, max)| (queue.clone(), max, tags_code, range.clone())));
     }
 
-    /// Tells all of them.
-    pub fn tell(&self, listener: &dyn ArrivalListener) {
+    /// Notifies the listener of all messages.
+    pub fn notify(&self, listener: &dyn ArrivalListener) {
         for (queue, max_offset, tags_code, properties) in &self.entries {
-            listener.arrived(&Arrival {
+            listener.on_arrival(&Arrival {
                 topic: queue.topic(),
                 queue_id: queue.queue_id(),
                 max_offset: *max_offset,
@@ -127,7 +122,7 @@ mod tests {
             self.is_waiting
         }
 
-        fn arrived(&self, arrival: &Arrival<'_>) {
+        fn on_arrival(&self, arrival: &Arrival<'_>) {
             self.arrived.lock().expect("no panic").push(format!("{arrival:?}"));
         }
     }
@@ -148,11 +143,11 @@ mod tests {
     fn each_queue_of_a_message_is_told_with_its_properties() {
         let queue = |name| Arc::new(LiveQueue::new(name, 3, "nowhere".into(), 20, 0, Arc::default()));
         let (own, further) = (queue("T"), queue("%LMQ%a"));
-        let mut arrived = Arrived::at(99);
+        let mut arrived = ArrivalBatch::new(99);
         arrived.push([(&own, 5), (&further, 1)].into_iter(), 7, b"ab");
         arrived.push([(&own, 6)].into_iter(), 8, b"c");
         let listener = Listener { is_waiting: true, arrived: Mutex::default() };
-        arrived.tell(&listener);
+        arrived.notify(&listener);
         let arrival = |topic, max_offset, tags_code, properties: &'static [u8]| {
             format!("{:?}", Arrival { topic, queue_id: 3, max_offset, tags_code, store_timestamp: 99, properties })
         };

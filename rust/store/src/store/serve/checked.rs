@@ -1,20 +1,20 @@
-//! Which records of a file were found to have the CRC that they tell: each body is read for it once, not for each who pulls it.
+//! Remembers the records of a file whose body CRC was checked, so that each body is checked once and not for every pull.
 use crate::format::message::{MIN_LEN, Message};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// At most one record begins in so many bytes: none is shorter.
+/// At most one record begins in a slot, since none is shorter.
 const SLOT: u64 = 64;
 const _: () = assert!(MIN_LEN as u64 >= SLOT);
 
-/// A bit for each place where a record may begin: 2 MiB for a file of 1 GiB, from the first question on.
+/// A bit for each slot: 2 MiB for a file of 1 GiB, allocated on first use.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct CheckedBodies {
     bits: OnceLock<Box<[AtomicU64]>>,
 }
 
-impl Checked {
-    /// Whether the body of the record at a position has its CRC, or had it before; the file has `len` bytes.
+impl CheckedBodies {
+    /// Whether the body of the record at `position` has, or had before, the right CRC; `len` is the file's length.
     pub fn is_sound(&self, position: u64, len: u64, record: &[u8]) -> bool {
         let words = len.div_ceil(SLOT * u64::BITS as u64);
         let bits = self.bits.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
@@ -24,7 +24,7 @@ impl Checked {
             return true;
         }
         let is_sound = Message::decode(record).is_some_and(|message| message.body_crc_matches());
-        // only what is sound is remembered: a damaged body is compared again, and may be mended meanwhile
+        // Remembers only sound bodies: a damaged one is checked again, since it may be repaired meanwhile.
         if is_sound {
             word.fetch_or(bit, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! A pull from a live queue: units and records come from maps, records go straight to who asked.
+//! A pull from a live queue: units and records come from maps, and records go straight to the caller.
 //!
 //! Source: `DefaultMessageStore.getMessage`.
 use super::live_log::{LiveLog, PROOF_LEN, record_in};
@@ -6,14 +6,14 @@ use super::live_queue::{LiveQueue, unit_in};
 use super::map_cache::FileMap;
 use super::places::Records;
 use super::pull_filter::PullFilter;
-use super::skipped::{Fault, Skipped};
+use super::skipped::{Fault, SkippedRange};
 use crate::Result;
 use crate::file::mmap::prefetch;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use crate::store::get_limits::GetLimits;
-pub use crate::store::pull::Pulled;
-use crate::store::pull::{Pull, PullSource, Taken, behind_file};
+pub use crate::store::pull::PullResult;
+use crate::store::pull::{Pull, PullSource, PullStop, behind_file};
 use std::sync::Arc;
 
 /// Pulls from `queue`; records go to `out`.
@@ -24,8 +24,8 @@ pub fn get_message<F: PullFilter + ?Sized>(
     filter: &F,
     limits: GetLimits,
     out: &mut impl Records,
-) -> Result<Pulled> {
-    // the queue first: the log's end is behind all that its units lead to
+) -> Result<PullResult> {
+    // The queue first, so that the log's end is behind all of its records.
     let bounds = queue.bounds();
     let log_end = log.end();
     let mut source = Source {
@@ -37,17 +37,17 @@ pub fn get_message<F: PullFilter + ?Sized>(
         out,
         units: None,
         records: None,
-        proved_to: 0,
+        present_to: 0,
         checks_bodies: log.checks_bodies(),
         filter_cost: 0,
     };
     Pull { max_messages, limits, log_end }.run(&mut source, offset)
 }
 
-/// What a filter may cost in one pull: some 25 ms of a processor. 800 messages by a filter of 300 parts are within it.
+/// Maximum cost of a filter in one pull: about 25 ms of a processor, or 800 messages with a filter of 300 parts.
 const MAX_FILTER_COST: usize = 1 << 18;
 
-/// So many units before its turn a record is fetched from memory.
+/// Number of units that prefetching of records is ahead.
 const AHEAD: i64 = 16;
 
 struct Source<'a, F: ?Sized, R> {
@@ -57,11 +57,11 @@ struct Source<'a, F: ?Sized, R> {
     log_end: u64,
     filter: &'a F,
     out: &'a mut R,
-    /// A pull stays in one file of the queue.
+    /// A pull reads only one file of the queue.
     units: Option<Arc<FileMap>>,
     records: Option<Arc<FileMap>>,
-    /// The file of these goes on to here, at least: asked once a page.
-    proved_to: u64,
+    /// The file of `records` has its bytes up to here. CheckedBodies once a page.
+    present_to: u64,
     checks_bodies: bool,
     filter_cost: usize,
 }
@@ -94,7 +94,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         if !self.queue.has_let_go(offset) {
             let messages = (behind.min(self.bounds.1) - offset).unsigned_abs();
             let unit = Unit::default();
-            self.out.skip(Skipped { queue_offset: offset, messages, unit, fault: Fault::NoQueueFile });
+            self.out.skip(SkippedRange { queue_offset: offset, messages, unit, fault: Fault::NoQueueFile });
         }
         behind
     }
@@ -107,40 +107,40 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
     #[cold]
     fn skip(&mut self, queue_offset: i64, unit: Unit) {
         if !unit.is_message() {
-            self.out.skip(Skipped { queue_offset, messages: 1, unit, fault: Fault::NoUnit });
+            self.out.skip(SkippedRange { queue_offset, messages: 1, unit, fault: Fault::NoUnit });
         } else if unit.physical_offset as u64 >= self.log.min_offset() {
-            // what is before that, retention removed
-            self.out.skip(Skipped { queue_offset, messages: 1, unit, fault: Fault::NoFile });
+            // Before that, retention has removed the file.
+            self.out.skip(SkippedRange { queue_offset, messages: 1, unit, fault: Fault::NoFile });
         }
     }
 
     #[inline]
-    fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
+    fn fetch(&mut self, queue_offset: i64, unit: Unit) -> Result<PullStop> {
         self.prefetch(queue_offset + AHEAD);
         if !unit.is_message() {
-            return Ok(Taken::Gone(None));
+            return Ok(PullStop::Gone(None));
         }
         let (offset, len) = (unit.physical_offset as u64, unit.size as usize);
         let end = offset.saturating_add(len as u64);
-        // a stale unit: what stands there was not published
+        // A stale unit: nothing was published there.
         if end > self.log_end {
             return Ok(self.gone(queue_offset, unit, Fault::BehindLog));
         }
         if self.records.as_ref().is_none_or(|file| file.slice(offset, len).is_none()) {
             self.records = self.log.file_of(offset)?;
-            self.proved_to = 0;
+            self.present_to = 0;
         }
         let Some(file) = &self.records else {
             self.skip(queue_offset, unit);
-            return Ok(Taken::Gone(Some(behind_file(offset, self.log.file_size()))));
+            return Ok(PullStop::Gone(Some(behind_file(offset, self.log.file_size()))));
         };
         let record = record_in(file, offset, len);
-        if end > self.proved_to {
-            // once a page: a look at each record would be a load from another page each time
-            self.proved_to = file.has_to(end);
+        if end > self.present_to {
+            // Once a page, since each check loads from another page.
+            self.present_to = file.has_to(end);
         }
-        // looked at after the record was read: zeroes of a lost page are no message
-        if end > self.proved_to.min(file.lost_from()) {
+        // CheckedBodies after the record was read, since a lost page reads as zeroes.
+        if end > self.present_to.min(file.lost_from()) {
             return Ok(self.gone(queue_offset, unit, Fault::CutOff));
         }
         let Some(record) = record else { return Ok(self.gone(queue_offset, unit, Fault::NoRecord)) };
@@ -148,25 +148,25 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
             return Ok(self.gone(queue_offset, unit, Fault::Body));
         }
         if self.filter.reads_messages() {
-            let Some(message) = Message::decode(record) else { return Ok(Taken::Unmatched) };
+            let Some(message) = Message::decode(record) else { return Ok(PullStop::Unmatched) };
             self.filter_cost = self.filter_cost.saturating_add(self.filter.cost(message.properties().len()));
             if !self.filter.matches_message(&message) {
-                return Ok(Taken::Unmatched);
+                return Ok(PullStop::Unmatched);
             }
         }
         self.out.take(file, offset, record);
-        Ok(Taken::Record(len))
+        Ok(PullStop::Record(len))
     }
 }
 
 impl<F: ?Sized, R: Records> Source<'_, F, R> {
     #[cold]
-    fn gone(&mut self, queue_offset: i64, unit: Unit, fault: Fault) -> Taken {
-        self.out.skip(Skipped { queue_offset, messages: 1, unit, fault });
-        Taken::Gone(None)
+    fn gone(&mut self, queue_offset: i64, unit: Unit, fault: Fault) -> PullStop {
+        self.out.skip(SkippedRange { queue_offset, messages: 1, unit, fault });
+        PullStop::Gone(None)
     }
 
-    /// Has the processor load what proves the record at a queue offset, if that is in the file of the one before.
+    /// Prefetches the fields that identify the record at a queue offset, if it is in the current file.
     #[inline]
     fn prefetch(&self, queue_offset: i64) {
         if queue_offset >= self.bounds.1 {

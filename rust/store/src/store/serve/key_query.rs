@@ -1,4 +1,4 @@
-//! Messages by key, as a broker finds them: what the index has under the hash. Who asked compares the key.
+//! Finds messages by key as a broker does: all that the index has under the hash. The client compares the key.
 //!
 //! Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `IndexFile.isTimeMatched`, `selectPhyOffset`.
 use super::live_log::{LiveLog, LiveRecord};
@@ -10,21 +10,21 @@ use crate::format::index::{IndexHeader, index_hash};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Messages of one answer, at most (`maxMsgsNumBatch`).
+/// Maximum number of messages of one answer (`maxMsgsNumBatch`).
 const MAX_MESSAGES: usize = 64;
-/// How often a broker looks for earlier messages where it could read none.
+/// Number of times that a broker searches for earlier messages if it could read none.
 const ROUNDS: usize = 3;
 
 #[derive(Debug, Default)]
-pub struct KeyFound {
+pub struct KeyQueryResult {
     pub records: Vec<LiveRecord>,
-    /// Store time of the last entry of the index, ms.
+    /// Store time of the last entry of the index, in milliseconds.
     pub index_last_update_timestamp: i64,
     /// Physical offset of the last entry of the index.
     pub index_last_update_phy_offset: i64,
 }
 
-/// The index of an owned store; its files are looked for anew with each question.
+/// The index of an owned store. Each query lists its files again.
 #[derive(Debug)]
 pub struct LiveIndex {
     directory: PathBuf,
@@ -39,12 +39,11 @@ struct Offsets {
 }
 
 impl LiveIndex {
-    /// The files in `directory`, all of one geometry.
     pub fn new(directory: PathBuf, slots: u32, entries: u32) -> Self {
         Self { directory, slots, entries }
     }
 
-    /// Messages of a topic with a key, the newest, stored from `begin` to `end` in milliseconds.
+    /// The newest messages of a topic with a key, by store time from `begin` to `end` in milliseconds.
     pub fn query(
         &self,
         log: &LiveLog,
@@ -52,8 +51,8 @@ impl LiveIndex {
         most: usize,
         begin: i64,
         end: i64,
-    ) -> Result<KeyFound> {
-        let mut result = KeyFound::default();
+    ) -> Result<KeyQueryResult> {
+        let mut result = KeyQueryResult::default();
         let mut last_time = end;
         for _ in 0..ROUNDS {
             let Offsets { mut offsets, last_update } = self.offsets((topic, key), most, begin, last_time)?;
@@ -79,22 +78,22 @@ impl LiveIndex {
         let (most, hash) = (most.min(MAX_MESSAGES), index_hash(topic, key));
         let mut result = Offsets::default();
         let mut is_last = true;
-        for path in numbered(&self.directory)?.iter().rev() {
-            let Some(map) = opened(path)? else { continue };
-            // a file of another size is none of the writer's
+        for path in list_files(&self.directory)?.iter().rev() {
+            let Some(map) = open(path)? else { continue };
+            // A file of another size is not the writer's.
             let Ok(view) = IndexView::new(map.bytes(), self.slots, self.entries) else { continue };
             let header = *view.header();
             if header.index_count <= 1 {
-                continue; // created ahead
+                continue; // Created ahead.
             }
             if std::mem::take(&mut is_last) {
                 result.last_update = (header.end_timestamp, header.end_phy_offset);
             }
-            if is_time_matched(&header, begin, end) {
-                // a chain that leads astray gives what it led to
+            if overlaps(&header, begin, end) {
+                // A damaged chain gives the offsets before the damage.
                 let _ = view.query(hash, begin, end, most, &mut result.offsets);
             }
-            // files are in order of time: older ones have nothing from `begin` on
+            // Files are in the order of time: older ones have nothing from `begin` on.
             if header.begin_timestamp < begin || result.offsets.len() >= most {
                 break;
             }
@@ -103,24 +102,24 @@ impl LiveIndex {
     }
 }
 
-fn is_time_matched(header: &IndexHeader, begin: i64, end: i64) -> bool {
+fn overlaps(header: &IndexHeader, begin: i64, end: i64) -> bool {
     let within = header.begin_timestamp..=header.end_timestamp;
     begin < header.begin_timestamp && end > header.end_timestamp || within.contains(&begin) || within.contains(&end)
 }
 
 /// The index files, oldest first.
-fn numbered(directory: &Path) -> Result<Vec<PathBuf>> {
+fn list_files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names = place::names(directory)?;
     names.retain(|name| name.bytes().all(|b| b.is_ascii_digit()));
     names.sort_unstable();
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// A map of the file, which this process owns; `None` where retention removed it meanwhile.
-fn opened(path: &Path) -> Result<Option<ReadMap>> {
+/// Maps a file; `None` if retention has removed it meanwhile.
+fn open(path: &Path) -> Result<Option<ReadMap>> {
     let map = |file: File| (file.metadata()?.len() > 0).then(|| ReadMap::new(&file)).transpose();
     match place::open(path, || File::open(path).and_then(map)) {
         Err(error) if error.is_not_found() => Ok(None),
-        opened => opened,
+        map => map,
     }
 }

@@ -1,4 +1,4 @@
-//! Reads records of the live log by physical offset, as far as the appender has published it.
+//! Reads records of the live log by physical offset, up to the end that the appender has published.
 //!
 //! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`.
 use super::map_cache::{FileMap, MapCache};
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of a record up to its physical offset, which it must tell.
+/// Length of a record's head up to its physical offset, which identifies it.
 pub(super) const PROOF_LEN: usize = 36;
 
-/// The log: one writes, who reads sees all that stands before its end.
+/// The log: one thread writes, and readers see everything before its end.
 #[derive(Debug)]
 pub struct LiveLog {
     files: MapCache,
@@ -22,7 +22,7 @@ pub struct LiveLog {
     checks_bodies: AtomicBool,
 }
 
-/// A whole record, in the log's own map.
+/// A record in the log's map.
 #[derive(Clone, Debug)]
 pub struct LiveRecord {
     file: Arc<FileMap>,
@@ -31,61 +31,54 @@ pub struct LiveRecord {
 }
 
 impl LiveLog {
-    /// A log that ends at `end`.
     pub fn new(directory: PathBuf, file_size: u64, end: u64) -> Self {
         let files = MapCache::new(directory, file_size, Arc::default());
         Self { files, min_offset: AtomicU64::new(0), end: AtomicU64::new(end), checks_bodies: AtomicBool::new(false) }
     }
 
-    /// Offset of the first byte that is still there.
     pub fn min_offset(&self) -> u64 {
         self.min_offset.load(Ordering::Acquire)
     }
 
-    /// Offset behind the last record.
     #[inline]
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Bytes of a file.
     pub fn file_size(&self) -> u64 {
         self.files.file_size()
     }
 
-    /// Whether a pull compares each body with its CRC, once.
     pub fn checks_bodies(&self) -> bool {
         self.checks_bodies.load(Ordering::Relaxed)
     }
 
-    /// Has pulls compare bodies with their CRCs, or not.
     pub fn check_bodies(&self, is_asked: bool) {
         self.checks_bodies.store(is_asked, Ordering::Relaxed);
     }
 
-    /// Where the files are.
     pub fn directory(&self) -> &PathBuf {
         self.files.directory()
     }
 
-    /// Shows what was written up to `end`.
+    /// Publishes everything written before `end`.
     #[inline]
     pub fn publish(&self, end: u64) {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Lets go the files that begin before `offset`.
+    /// Releases the files that begin before `offset`.
     pub fn begin_at(&self, offset: u64) {
         self.min_offset.fetch_max(offset, Ordering::AcqRel);
         self.files.forget_before(offset);
     }
 
-    /// The file that holds the byte at `offset`, or `None` where it is gone.
+    /// The file with the byte at `offset`; `None` if it is removed.
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset)
     }
 
-    /// The record at `offset`, or `None` where none is published.
+    /// The record at `offset`, if one is published there.
     pub fn record(&self, offset: u64) -> Result<Option<LiveRecord>> {
         let end = self.end();
         if offset.saturating_add(MIN_LEN as u64) > end {
@@ -94,13 +87,13 @@ impl LiveLog {
         let Some(file) = self.file_of(offset)? else { return Ok(None) };
         let len = file.slice(offset, 4).and_then(|head| i32_at(head, 0)).and_then(|len| usize::try_from(len).ok());
         let len = len.filter(|len| *len >= MIN_LEN && offset + *len as u64 <= end);
-        // the file is looked at after the record: pages that another process cut off read as zeroes
+        // The file is checked after the record: pages that another process cut off read as zeroes.
         let is_there = |len: &usize| record_in(&file, offset, *len).is_some() && file.has(offset + *len as u64);
         let Some(len) = len.filter(is_there) else { return Ok(None) };
         Ok(Some(LiveRecord { file, at: offset, len }))
     }
 
-    /// Store time of the record of `len` bytes at `offset`, -1 where there is none.
+    /// Store time of the record of `len` bytes at `offset`; -1 without one.
     pub fn store_time(&self, offset: i64, len: i32) -> Result<i64> {
         let (Ok(offset), Ok(len)) = (u64::try_from(offset), usize::try_from(len)) else { return Ok(-1) };
         if offset.saturating_add(len as u64) > self.end() {
@@ -112,7 +105,7 @@ impl LiveLog {
     }
 }
 
-/// The published record of `len` bytes at `offset`, if that is what stands there: by its size, its magic and its own place.
+/// The published record of `len` bytes at `offset`, identified by its size, its magic and its offset.
 #[inline]
 pub fn record_in(file: &FileMap, offset: u64, len: usize) -> Option<&[u8]> {
     let record = file.slice(offset, len).filter(|record| record.len() >= PROOF_LEN)?;
@@ -121,10 +114,10 @@ pub fn record_in(file: &FileMap, offset: u64, len: usize) -> Option<&[u8]> {
     (is_message && is_here).then_some(record)
 }
 
-/// From the fixed fields alone.
+/// Reads the store timestamp without parsing the record.
 fn store_timestamp(record: &[u8]) -> Option<i64> {
     let is_v6 = i32_at(record, 36)? & BORN_HOST_V6 != 0;
-    // the born host stands before it, and has 8 or 20 bytes
+    // The born host before it has 8 or 20 bytes.
     i64_at(record, if is_v6 { 68 } else { 56 })
 }
 

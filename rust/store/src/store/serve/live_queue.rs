@@ -1,4 +1,4 @@
-//! Reads units of one live queue, as far as the appender has published it.
+//! Reads units of one live queue, up to the end that the appender has published.
 //!
 //! Source: `ConsumeQueue.getIndexBuffer`, `getMinOffsetInQueue`, `getMaxOffsetInQueue`, `correctMinOffset`.
 use super::map_cache::{FileMap, MapCache, MapCount};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 const UNIT: u64 = UNIT_SIZE as u64;
 
-/// A queue; whoever holds it may keep it as long as it is not [removed](Self::is_removed).
+/// A queue, valid until it is [removed](Self::is_removed).
 #[derive(Debug)]
 pub struct LiveQueue {
     topic: Box<str>,
@@ -23,7 +23,6 @@ pub struct LiveQueue {
 }
 
 impl LiveQueue {
-    /// A queue whose next message gets `max_offset`.
     pub fn new(
         topic: &str,
         queue_id: i32,
@@ -50,40 +49,38 @@ impl LiveQueue {
         self.queue_id
     }
 
-    /// Offset of the first unit whose record is still in the log; the max offset where there is none.
+    /// Offset of the first unit whose record is still in the log, or the max offset.
     #[inline]
     pub fn min_offset(&self) -> i64 {
         self.min_offset.load(Ordering::Acquire)
     }
 
-    /// Offset behind the last unit.
     #[inline]
     pub fn max_offset(&self) -> i64 {
         self.max_offset.load(Ordering::Acquire)
     }
 
-    /// Min and max offset, which belong together; 0 and 0 once it was removed.
+    /// Consistent min and max offset; 0 and 0 after a removal.
     #[inline]
     pub fn bounds(&self) -> (i64, i64) {
-        // a removal makes the max offset 0 first
+        // A removal sets the max offset to 0 first.
         let min_offset = self.min_offset();
         let max_offset = self.max_offset();
         (min_offset.min(max_offset), max_offset)
     }
 
-    /// Whether the queue was removed: one of its name may begin anew.
+    /// Whether the queue was removed. A new one with its name may exist.
     #[inline]
     pub fn is_removed(&self) -> bool {
         self.is_removed.load(Ordering::Acquire)
     }
 
-    /// Units of a file.
     #[inline]
     pub fn units_per_file(&self) -> i64 {
         (self.files.file_size() / UNIT) as i64
     }
 
-    /// The unit at a queue offset, or `None` outside of the queue and in a hole.
+    /// `None` outside of the queue and in a hole.
     pub fn unit(&self, offset: i64) -> Result<Option<Unit>> {
         let (min, max) = self.bounds();
         if !(min..max).contains(&offset) {
@@ -93,54 +90,53 @@ impl LiveQueue {
         Ok(file.and_then(|file| unit_in(&file, offset)))
     }
 
-    /// The file that holds the unit at a queue offset of 0 or more, or `None` where it is gone.
+    /// The file with the unit at a queue offset, which must not be negative; `None` if it is removed.
     #[inline]
     pub fn file_of(&self, offset: i64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset as u64 * UNIT)
     }
 
-    /// Lets go the file that is about to be removed, which begins at that byte.
-    pub fn removing(&self, base: u64) {
+    /// Releases the file that begins at byte `base` and is about to be removed.
+    pub fn release_file(&self, base: u64) {
         self.files.forget_before(base + self.files.file_size());
     }
 
-    /// Whether retention removed the file of a queue offset.
+    /// Whether retention has removed the file of a queue offset.
     pub fn has_let_go(&self, offset: i64) -> bool {
         (offset as u64) * UNIT < self.files.first()
     }
 
-    /// Its files as they are listed now.
-    pub fn listed(&self) -> Result<ConsumeQueue> {
+    pub fn list_files(&self) -> Result<ConsumeQueue> {
         ConsumeQueue::list(&self.topic, self.queue_id, self.files.directory())
     }
 
-    /// Shows the units before `max_offset`. Returns whether they are the first.
+    /// Publishes the units before `max_offset`. Returns whether they are the first.
     #[inline]
     pub fn publish(&self, max_offset: i64) -> bool {
-        // there is one writer
+        // Relaxed, since there is one writer.
         let is_first = self.max_offset.load(Ordering::Relaxed) == 0;
         self.max_offset.store(max_offset, Ordering::Release);
         is_first && max_offset > 0
     }
 
-    /// Moves the min offset on to the first unit whose record stands at `log_start` or behind; lets go what was removed.
+    /// Moves the min offset to the first unit whose record is at or behind `log_start`, and releases removed files.
     pub fn begin_at(&self, log_start: u64) -> Result<()> {
-        self.begin_in(&self.listed()?, log_start)
+        self.begin_in(&self.list_files()?, log_start)
     }
 
-    /// As [`begin_at`](Self::begin_at), in files that were listed.
-    pub fn begin_in(&self, listed: &ConsumeQueue, log_start: u64) -> Result<()> {
+    /// [`begin_at`](Self::begin_at) with an existing listing of the files.
+    pub fn begin_in(&self, files: &ConsumeQueue, log_start: u64) -> Result<()> {
         let max_offset = self.max_offset();
-        let first = listed.lower_bound(log_start, max_offset)?;
-        // a removal may have come while the files were listed
+        let first = files.lower_bound(log_start, max_offset)?;
+        // The queue may have been removed meanwhile.
         if !self.is_removed() {
             self.min_offset.fetch_max(first.min(max_offset), Ordering::AcqRel);
-            self.files.forget_before(listed.segments().start());
+            self.files.forget_before(files.segments().start());
         }
         Ok(())
     }
 
-    /// Ends the queue: there is nothing in it any more.
+    /// Empties the queue and marks it as removed.
     pub fn remove(&self) {
         self.is_removed.store(true, Ordering::Release);
         self.max_offset.store(0, Ordering::Release);
@@ -149,7 +145,7 @@ impl LiveQueue {
     }
 }
 
-/// The unit at a queue offset, if it stands in `file`.
+/// The unit at a queue offset, if `file` has it.
 #[inline]
 pub fn unit_in(file: &FileMap, offset: i64) -> Option<Unit> {
     file.slice(offset as u64 * UNIT, UNIT_SIZE).and_then(Unit::decode)

@@ -1,4 +1,4 @@
-//! The queues of a store by name, for those who read: a queue is found here once it has a message.
+//! The live queues of a store by name. A queue is listed here once it has a message.
 //!
 //! Source: `DefaultMessageStore.consumeQueueTable`, `findConsumeQueue`.
 use super::live_queue::LiveQueue;
@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Queues of a topic by number.
 type OfTopic = BTreeMap<i32, Arc<LiveQueue>>;
 
-/// All queues below a directory.
 #[derive(Debug)]
 pub struct LiveQueues {
     directory: PathBuf,
@@ -20,12 +18,11 @@ pub struct LiveQueues {
 }
 
 impl LiveQueues {
-    /// None yet; their files have so many bytes.
     pub fn new(directory: PathBuf, file_size: u64) -> Self {
         Self { directory, file_size, count: Arc::default(), topics: RwLock::default() }
     }
 
-    /// A queue whose next message gets `max_offset`; with messages it can be found.
+    /// Creates a queue; lists it if it has messages.
     pub fn make(&self, topic: &str, queue_id: i32, max_offset: i64) -> Arc<LiveQueue> {
         let directory = self.directory.join(topic).join(queue_id.to_string());
         let queue = LiveQueue::new(topic, queue_id, directory, self.file_size, max_offset, self.count.clone());
@@ -36,7 +33,7 @@ impl LiveQueues {
         queue
     }
 
-    /// Shows the units of a queue before `max_offset`.
+    /// Publishes the units of a queue before `max_offset`.
     #[inline]
     pub fn publish(&self, queue: &Arc<LiveQueue>, max_offset: i64) {
         if queue.publish(max_offset) {
@@ -49,7 +46,7 @@ impl LiveQueues {
         topics.entry(queue.topic().into()).or_default().insert(queue.queue_id(), queue.clone());
     }
 
-    /// Ends a queue, which is not found any more.
+    /// Removes a queue from the list and empties it.
     pub fn remove(&self, queue: &LiveQueue) {
         {
             let mut topics = self.write();
@@ -60,16 +57,15 @@ impl LiveQueues {
                 }
             }
         }
-        // without the lock, and once nobody finds it any more
+        // Without the lock, and when nobody can find it any more.
         queue.remove();
     }
 
-    /// The queue of that name, if it has messages or had some.
     pub fn get(&self, topic: &str, queue_id: i32) -> Option<Arc<LiveQueue>> {
         self.read().get(topic)?.get(&queue_id).cloned()
     }
 
-    /// The queues of a topic, in their order.
+    /// The queues of a topic, by id.
     pub fn of_topic(&self, topic: &str) -> Vec<Arc<LiveQueue>> {
         self.read().get(topic).into_iter().flat_map(|queues| queues.values().cloned()).collect()
     }

@@ -1,4 +1,4 @@
-//! Wakes those who wait for the log to grow: who sends it to slaves.
+//! Wakes threads that wait for the log to grow, to send it to slaves.
 //!
 //! Source: `WaitNotifyObject`, `HAService.getWaitNotifyObject`.
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -13,10 +13,10 @@ pub struct LogGrowth {
 }
 
 impl LogGrowth {
-    /// Wakes those who wait, if somebody does: after the log has grown, or for another reason to look again.
+    /// Wakes waiting threads, if there are any, to check again.
     #[inline]
-    pub fn tell(&self) {
-        // what was published must show before it is asked who waits
+    pub fn notify(&self) {
+        // Published bytes must be visible before this asks who waits.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.wake();
@@ -25,12 +25,12 @@ impl LogGrowth {
 
     #[cold]
     fn wake(&self) {
-        // who waits looks under the lock: it has either seen the growth, or waits by now
+        // A waiter checks under the lock: it has either seen the growth, or waits now.
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.grown.notify_all();
     }
 
-    /// Waits until `is_enough`, which is asked after each growth, or for `timeout`.
+    /// Waits until `is_enough`, which is checked after each growth, or for `timeout`.
     pub fn wait(&self, timeout: Duration, is_enough: impl Fn() -> bool) {
         if is_enough() {
             return;
@@ -56,7 +56,7 @@ mod tests {
             scope.spawn(|| {
                 for _ in 0..20_000 {
                     let position = end.fetch_add(1, Ordering::Release) + 1;
-                    growth.tell();
+                    growth.notify();
                     // the next one only once this one was seen: one that is missed ends the test
                     growth.wait(Duration::from_secs(60), || seen.load(Ordering::Acquire) >= position);
                     assert!(seen.load(Ordering::Acquire) >= position, "missed {position}");
@@ -67,7 +67,7 @@ mod tests {
                 growth.wait(Duration::from_secs(60), || end.load(Ordering::Acquire) > position);
                 position = end.load(Ordering::Acquire);
                 seen.store(position, Ordering::Release);
-                growth.tell();
+                growth.notify();
             }
         });
     }

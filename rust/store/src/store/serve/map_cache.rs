@@ -1,7 +1,7 @@
-//! The files of a log or a queue, each mapped when somebody first reads it, and let go once it was removed.
+//! The files of a log or a queue, each mapped on first use and released when it is removed.
 //!
 //! Source: `MappedFileQueue.findMappedFileByOffset`.
-use super::checked::Checked;
+use super::checked::CheckedBodies;
 use crate::Result;
 use crate::file::mmap::ReadMap;
 use crate::file::{name, place};
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Maps that stay, over all queues of a store and its log: a process may have 65,530 of them (`vm.max_map_count`).
+/// Maximum number of cached maps of a store, since a process may have 65,530 of them (`vm.max_map_count`).
 const MAX_MAPS: usize = 16_384;
 
-/// How many maps of a store stay.
+/// The number of cached maps of a store.
 #[derive(Debug, Default)]
 pub struct MapCount(AtomicUsize);
 
-/// Files of one size, one behind the other.
+/// Contiguous files of one size.
 #[derive(Debug)]
 pub struct MapCache {
     directory: PathBuf,
@@ -30,44 +30,40 @@ pub struct MapCache {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Files that begin before this are gone.
+    /// Files that begin before this are removed.
     first: u64,
     maps: BTreeMap<u64, Arc<FileMap>>,
 }
 
-/// A file that is mapped.
 #[derive(Debug)]
 pub struct FileMap {
     path: PathBuf,
     base: u64,
     map: ReadMap,
-    checked: Checked,
-    /// Of a map that stays.
+    checked: CheckedBodies,
+    /// `None` for a map that is not cached.
     count: Option<Arc<MapCount>>,
 }
 
 impl MapCache {
-    /// The files in `directory`.
     pub fn new(directory: PathBuf, file_size: u64, count: Arc<MapCount>) -> Self {
         Self { directory, file_size, count, state: RwLock::default() }
     }
 
-    /// Where the files are.
     pub fn directory(&self) -> &PathBuf {
         &self.directory
     }
 
-    /// Bytes of a file.
     pub fn file_size(&self) -> u64 {
         self.file_size
     }
 
-    /// The file that holds the byte at `offset`, or `None` where it is gone.
+    /// The file with the byte at `offset`; `None` if it is removed.
     #[inline]
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         let base = offset - offset % self.file_size;
         let state = self.read();
-        // a file that is about to be removed may still be there: it is not opened again
+        // A file about to be removed may still exist, but is not opened again.
         if base < state.first {
             return Ok(None);
         }
@@ -86,36 +82,36 @@ impl MapCache {
             opened => opened?,
         };
         let mut state = self.write();
-        // removed meanwhile, and what was opened may be another's of that name
+        // Removed meanwhile; a file with that name may be a new one.
         if base < state.first {
             return Ok(None);
         }
         if let Some(map) = state.maps.get(&base) {
             return Ok(Some(map.clone()));
         }
-        // beyond the limit a map goes with the last who reads in it
-        let map = Arc::new(FileMap { path, base, map, checked: Checked::default(), count: self.count.take() });
+        // Beyond the limit a map is dropped with its last reader.
+        let map = Arc::new(FileMap { path, base, map, checked: CheckedBodies::default(), count: self.count.reserve() });
         if map.count.is_some() {
             state.maps.insert(base, map.clone());
         }
         Ok(Some(map))
     }
 
-    /// Where the first file begins that was not let go.
+    /// Start of the first file that is not removed.
     pub fn first(&self) -> u64 {
         self.read().first
     }
 
-    /// Lets go what begins before `offset`: there is nothing to be read any more.
+    /// Releases the files that begin before `offset`.
     pub fn forget_before(&self, offset: u64) {
-        let gone = {
+        let removed = {
             let mut state = self.write();
             state.first = state.first.max(offset);
-            let kept = state.maps.split_off(&offset);
-            std::mem::replace(&mut state.maps, kept)
+            let remaining = state.maps.split_off(&offset);
+            std::mem::replace(&mut state.maps, remaining)
         };
-        // without the lock: to unmap a file may take a while
-        drop(gone);
+        // Without the lock, since unmapping a file may take a while.
+        drop(removed);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -128,32 +124,30 @@ impl MapCache {
 }
 
 impl MapCount {
-    /// A place among the maps that stay, if there is one.
-    fn take(self: &Arc<Self>) -> Option<Arc<Self>> {
-        let taken =
-            self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < MAX_MAPS).then_some(count + 1));
-        taken.is_ok().then(|| self.clone())
+    /// Counts one more cached map, unless the limit is reached.
+    fn reserve(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let increment = |count| (count < MAX_MAPS).then_some(count + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increment).is_ok().then(|| self.clone())
     }
 }
 
 impl FileMap {
-    /// Offset of its first byte.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// Whether the body of the record at `offset`, which stands in this file, has its CRC; compared once.
+    /// Whether the body of the record at `offset` has the right CRC; checked once.
     pub fn has_sound_body(&self, offset: u64, record: &[u8]) -> bool {
         self.checked.is_sound(offset.saturating_sub(self.base), self.map.bytes().len() as u64, record)
     }
 
-    /// Whether the bytes before `offset` are still in the file: not where another process cut it off.
+    /// Whether the file still has the bytes before `offset`, and no other process has truncated it.
     #[inline]
     pub fn has(&self, offset: u64) -> bool {
         self.has_to(offset) >= offset
     }
 
-    /// Up to where the file has its bytes, looked for as far as the page in which `offset` is.
+    /// The offset up to which the file has its bytes, at most to the end of the page of `offset`.
     #[inline]
     pub fn has_to(&self, offset: u64) -> u64 {
         let position = offset.saturating_sub(self.base);
@@ -163,20 +157,20 @@ impl FileMap {
         }
     }
 
-    /// The page in which a file ends has its last bytes, too.
+    /// The end of a truncated file, which may be inside a page.
     #[cold]
     fn end_now(&self) -> u64 {
         let len = std::fs::metadata(&self.path).map_or(0, |meta| meta.len());
         self.lost_from().min(self.base + len)
     }
 
-    /// Offset of the first byte that was found lost; `u64::MAX` where none was.
+    /// Offset of the first byte found lost, or `u64::MAX`.
     #[inline]
     pub fn lost_from(&self) -> u64 {
         self.map.lost_from().saturating_add(self.base)
     }
 
-    /// The bytes from `offset`, all of them published; `None` where they do not all stand in this file.
+    /// The bytes from `offset`, all of which must be published; `None` if they are not all in this file.
     #[inline]
     pub fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {
         self.map.slice(offset.checked_sub(self.base)?, len)

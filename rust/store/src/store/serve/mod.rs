@@ -1,18 +1,17 @@
-//! The live side of a store that this process owns and appends to: who reads here neither waits for who appends nor has to open
-//! the store anew.
+//! Reads a store that this process appends to. Readers neither wait for the appender nor open the store again.
 //!
-//! The appender publishes: the log's end once the records before it are written, then the end of each queue once its units are.
-//! A reader takes a queue's end first and sees all that stands before it, through maps that stay.
+//! The appender publishes the log's end when the records before it are written, then each queue's end when its units are written.
+//! A reader reads a queue's end first, and then sees everything before it through cached maps.
 //!
 //! ```text
 //! map_cache    files of one sequence, mapped once
-//! checked      which bodies were compared with their CRC, where that is asked for
-//! live_log     records by physical offset, and the log's bytes; log_growth wakes those who wait for more
-//! live_queue   units of one queue; live_queues finds them by name
-//! pull_filter  what a pull takes; places where its records go; skipped what it cannot give
+//! checked      the bodies whose CRC was checked
+//! live_log     records by physical offset; log_growth wakes threads that wait for more
+//! live_queue   units of one queue; live_queues finds it by name
+//! pull_filter  filters of a pull; places holds its records; skipped the messages it cannot return
 //! get_message  a pull, by the rules of store/pull
 //! time         offsets and store times; key_query the index
-//! arrival      notifies a listener of what was appended
+//! arrival      notifies a listener of new messages
 //! live         the façade
 //! ```
 pub mod arrival;
@@ -31,12 +30,12 @@ pub mod skipped;
 pub mod time;
 
 pub use arrival::{Arrival, ArrivalListener};
-pub use get_message::Pulled;
-pub use key_query::KeyFound;
+pub use get_message::PullResult;
+pub use key_query::KeyQueryResult;
 pub use live::Live;
 pub use live_log::{LiveLog, LiveRecord};
 pub use live_queue::LiveQueue;
 pub use live_queues::LiveQueues;
 pub use places::{Places, Records};
 pub use pull_filter::{Every, PullFilter, TagCodes};
-pub use skipped::{Fault, Skipped};
+pub use skipped::{Fault, SkippedRange};

@@ -1,21 +1,21 @@
-//! Where the records of a pull go: into a buffer, or nowhere yet, as the log's own maps hold them.
+//! The result of a pull: records copied into a buffer, or their places in the log's maps.
 use super::map_cache::FileMap;
-use super::skipped::Skipped;
+use super::skipped::SkippedRange;
 use crate::file::mmap::prefetch;
 use std::sync::Arc;
 
-/// So many pieces before its turn the first bytes of one are fetched from memory; what follows them the processor expects.
+/// Number of pieces that prefetching is ahead. It loads the first bytes; the processor itself expects the following ones.
 const AHEAD: usize = 2;
 const FETCHED: usize = 512;
 const CACHE_LINE: usize = 64;
 
-/// Takes the records of a pull, one after the other.
+/// Receives the records of a pull, one by one.
 pub trait Records {
-    /// The record at `offset` of the log, which stands in `file`.
+    /// Adds the record at `offset` of the log, in `file`.
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]);
 
-    /// A message that the queue lists and that is not there.
-    fn skip(&mut self, _message: Skipped) {}
+    /// Called for listed messages that cannot be returned.
+    fn skip(&mut self, _range: SkippedRange) {}
 }
 
 impl Records for Vec<u8> {
@@ -25,25 +25,24 @@ impl Records for Vec<u8> {
     }
 }
 
-/// Where records stand; their files stay mapped as long as they are named here.
+/// Places of records. Their files stay mapped as long as this holds them.
 #[derive(Debug, Default)]
 pub struct Places {
     files: Vec<Arc<FileMap>>,
     places: Vec<Place>,
     bytes: usize,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedRange>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Which of the files.
+    /// Index of the file.
     file: usize,
     offset: u64,
     len: usize,
 }
 
 impl Place {
-    /// Whether the other begins where this ends.
     #[inline]
     fn is_before(&self, other: &Self) -> bool {
         self.file == other.file && self.offset + self.len as u64 == other.offset
@@ -51,15 +50,14 @@ impl Place {
 }
 
 impl Places {
-    /// Bytes of all records.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The records from one of them to the last that stands right behind it, by number; `None` behind all.
+    /// A piece by number: contiguous records of one file. `None` behind the last.
     #[inline]
     pub fn piece(&self, number: usize) -> Option<&[u8]> {
-        // the copy of this piece covers the wait for that one
+        // Copying this piece hides the latency of loading that one.
         if let Some(later) = self.slice(number + AHEAD) {
             (0..FETCHED).step_by(CACHE_LINE).for_each(|at| prefetch(later, at));
         }
@@ -69,37 +67,36 @@ impl Places {
     #[inline]
     fn slice(&self, number: usize) -> Option<&[u8]> {
         let place = self.places.get(number)?;
-        // it was there, and nothing that is mapped goes away
+        // The slice existed when it was added, and mapped bytes do not go away.
         Some(self.files[place.file].slice(place.offset, place.len).unwrap_or_default())
     }
 
-    /// Appends the records to `out`, in the order in which they were taken.
+    /// Appends the records to `out`, in their order.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.reserve(self.bytes);
         (0..).map_while(|number| self.piece(number)).for_each(|piece| out.extend_from_slice(piece));
     }
 
-    /// Whether all records are still there: where another process cut a file off, zeroes are in place of what is gone.
-    pub fn are_whole(&self) -> bool {
+    /// Whether no other process has truncated a file, which would put zeroes in the place of records.
+    pub fn are_complete(&self) -> bool {
         let ends = self.places.iter().map(|place| (place.file, place.offset + place.len as u64));
-        let mut is_whole = true;
+        let mut is_complete = true;
         let mut last: Option<(usize, u64)> = None;
-        // records of a file come in order, all but some; each change of the file is looked at
+        // Records of a file are mostly in order, so checks only happen when the file changes.
         for (file, end) in ends {
             match &mut last {
                 Some((same, furthest)) if *same == file => *furthest = end.max(*furthest),
-                _ => is_whole &= last.replace((file, end)).is_none_or(|(file, end)| self.files[file].has(end)),
+                _ => is_complete &= last.replace((file, end)).is_none_or(|(file, end)| self.files[file].has(end)),
             }
         }
-        is_whole && last.is_none_or(|(file, end)| self.files[file].has(end))
+        is_complete && last.is_none_or(|(file, end)| self.files[file].has(end))
     }
 
-    /// What the pull skipped.
-    pub fn skipped(&self) -> &[Skipped] {
+    pub fn skipped(&self) -> &[SkippedRange] {
         &self.skipped
     }
 
-    /// Forgets all, and keeps the memory for further places.
+    /// Removes everything, but keeps the memory.
     pub fn clear(&mut self) {
         self.files.clear();
         self.places.clear();
@@ -111,21 +108,21 @@ impl Places {
 impl Records for Places {
     #[inline]
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]) {
-        // once a file: a pull of a thousand messages holds one map, mostly
+        // Once a file: a pull of a thousand messages usually has one map.
         if self.files.last().is_none_or(|last| !Arc::ptr_eq(last, file)) {
             self.files.push(file.clone());
         }
         let place = Place { file: self.files.len() - 1, offset, len: record.len() };
         match self.places.last_mut() {
-            // neighbours are one piece, so that a pull in order goes out in few writes
+            // Neighbours become one piece, so that a pull in order takes few writes.
             Some(last) if last.is_before(&place) => last.len += place.len,
             _ => self.places.push(place),
         }
         self.bytes += record.len();
     }
 
-    fn skip(&mut self, message: Skipped) {
-        self.skipped.push(message);
+    fn skip(&mut self, range: SkippedRange) {
+        self.skipped.push(range);
     }
 }
 

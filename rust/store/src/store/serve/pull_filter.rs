@@ -1,31 +1,29 @@
-//! What a pull takes: by the tags code of a unit, then by what the message holds. The text of a tag is the client's to compare.
+//! Filters of pulls: by the tags code of a unit, then by the message. The client compares the text of a tag.
 //!
 //! Source: `MessageFilter`, `ExpressionMessageFilter.isMatchedByConsumeQueue`, `isMatchedByCommitLog`.
 use crate::filter::TagExpression;
 use crate::filter::sql92::Sql92;
 use crate::format::message::Message;
 
-/// A filter of pulls.
 pub trait PullFilter {
-    /// Whether a unit with this tags code may be asked for.
+    /// Whether a message with this tags code may match.
     #[inline]
     fn matches_code(&self, _tags_code: i64) -> bool {
         true
     }
 
-    /// Whether [`matches_message`](Self::matches_message) is to be asked, too.
+    /// Whether [`matches_message`](Self::matches_message) must be called, too.
     #[inline]
     fn reads_messages(&self) -> bool {
         false
     }
 
-    /// Whether a message is asked for.
     fn matches_message(&self, _message: &Message<'_>) -> bool {
         true
     }
 
-    /// What it costs to ask [`matches_message`](Self::matches_message) of a message with so many bytes of properties, in parts
-    /// of an expression that look at a short one each.
+    /// The cost of [`matches_message`](Self::matches_message) for a message with this many bytes of properties. The unit is the evaluation
+    /// of a part of an expression on a short message.
     fn cost(&self, _properties: usize) -> usize {
         0
     }
@@ -36,12 +34,11 @@ pub struct Every;
 
 impl PullFilter for Every {}
 
-/// Takes messages whose tag has one of these hashes, as a subscription's `codeSet`.
+/// Matches messages whose tag has one of these hashes, like the `codeSet` of a subscription.
 #[derive(Clone, Debug, Default)]
 pub struct TagCodes(Box<[i32]>);
 
 impl TagCodes {
-    /// These hashes, in any order.
     pub fn new(codes: impl IntoIterator<Item = i32>) -> Self {
         let mut codes: Vec<i32> = codes.into_iter().collect();
         codes.sort_unstable();
@@ -54,7 +51,7 @@ impl PullFilter for TagCodes {
     #[inline]
     fn matches_code(&self, tags_code: i64) -> bool {
         match &*self.0 {
-            // a broker compares the lower half alone (`tagsCode.intValue()`)
+            // A broker compares only the lower half (`tagsCode.intValue()`).
             [only] => *only == tags_code as i32,
             codes => codes.binary_search(&(tags_code as i32)).is_ok(),
         }
@@ -68,7 +65,7 @@ impl PullFilter for TagExpression {
     }
 }
 
-/// Bytes of properties that a part of an expression looks through at no cost.
+/// Bytes of properties that a part of an expression searches at no extra cost.
 const SHORT: usize = 256;
 
 impl PullFilter for Sql92 {
@@ -77,7 +74,7 @@ impl PullFilter for Sql92 {
     }
 
     fn cost(&self, properties: usize) -> usize {
-        // each part looks for its property from the start, and may read all of it as a number
+        // Each part searches its property from the start, and may parse all of it as a number.
         self.parts().saturating_mul(1 + properties / SHORT)
     }
 

@@ -1,23 +1,21 @@
-//! A message that a queue lists and a pull cannot deliver: what its unit says, and what was found instead.
+//! Messages that a queue lists but a pull cannot return, with their unit and the fault.
 use crate::format::consume_queue::Unit;
 use std::fmt;
 
-/// Why a message is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The queue has no unit there.
     NoUnit,
-    /// The file of the queue is not there: so it is with all messages that it listed.
+    /// The file of the queue is missing, with all messages that it listed.
     NoQueueFile,
-    /// The unit leads behind the log's end.
+    /// The unit points behind the log's end.
     BehindLog,
-    /// The file of the log is not there.
+    /// The file of the log is missing.
     NoFile,
     /// The file of the log has lost bytes of the record.
     CutOff,
-    /// What stands there does not prove that it is the record.
+    /// The bytes there are not the record.
     NoRecord,
-    /// The body does not have the CRC that the record tells.
+    /// The body does not have the record's CRC.
     Body,
 }
 
@@ -35,15 +33,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A message that a pull skipped, or several for the same reason.
+/// One or several messages skipped for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// Where it is in the queue, or the first of them.
+pub struct SkippedRange {
+    /// Offset of the first one.
     pub queue_offset: i64,
-    /// How many there are.
     pub messages: u64,
-    /// What the queue says of it.
     pub unit: Unit,
-    /// Why it was not given.
     pub fault: Fault,
 }

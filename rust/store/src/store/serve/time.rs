@@ -1,4 +1,4 @@
-//! Store times of a live queue, and the offset for a time by the rule of 4.9.4.
+//! Store times in a live queue, and the offset for a time by the rule of 4.9.4.
 //!
 //! Source: `DefaultMessageStore.getMessageStoreTimeStamp`, `getEarliestMessageTime`, `ConsumeQueue.getOffsetInQueueByTime`.
 use super::live_log::LiveLog;
@@ -7,7 +7,7 @@ use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::store::time_search::{TimedQueue, file_by_time, nearest};
 
-/// Milliseconds; -1 where there is no such message.
+/// Milliseconds; -1 without such a message.
 pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> {
     match queue.unit(offset)?.filter(Unit::is_message) {
         Some(unit) => log.store_time(unit.physical_offset, unit.size),
@@ -15,24 +15,24 @@ pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> 
     }
 }
 
-/// The offset of the message nearest to a time in milliseconds, within the file that its modification time points at.
+/// The offset of the message nearest to a time in milliseconds, in the file chosen by modification time.
 pub fn offset_for_time(log: &LiveLog, queue: &LiveQueue, when: i64) -> Result<i64> {
-    nearest(&mut Timed { log, queue, bounds: queue.bounds() }, when, log.min_offset() as i64)
+    nearest(&mut Search { log, queue, bounds: queue.bounds() }, when, log.min_offset() as i64)
 }
 
-/// Store time of the first message of the log that is still there, in milliseconds; -1 without one.
+/// Store time of the first message in the log, in milliseconds; -1 without one.
 pub fn earliest_in_log(log: &LiveLog) -> Result<i64> {
     let record = log.record(log.min_offset())?;
     Ok(record.as_ref().and_then(|record| record.message()).map_or(-1, |message| message.store_timestamp()))
 }
 
-struct Timed<'a> {
+struct Search<'a> {
     log: &'a LiveLog,
     queue: &'a LiveQueue,
     bounds: (i64, i64),
 }
 
-impl TimedQueue for Timed<'_> {
+impl TimedQueue for Search<'_> {
     fn bounds(&self) -> (i64, i64) {
         self.bounds
     }
@@ -47,8 +47,8 @@ impl TimedQueue for Timed<'_> {
     }
 
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
-        // the files as they are now: their modification times count
-        let listed = self.queue.listed()?;
-        file_by_time(listed.segments().files(), when, |_| None)
+        // A new listing, since the present modification times count.
+        let files = self.queue.list_files()?;
+        file_by_time(files.segments().files(), when, |_| None)
     }
 }

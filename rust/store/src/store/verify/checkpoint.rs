@@ -1,7 +1,7 @@
-//! The checkpoint against the log and the index: it may say less than what is on the disk, never more.
+//! Checks the checkpoint against the log and the index: it must not be ahead of them.
 //!
-//! Recovery starts where the older one of its first two times says that all is on the disk (`min_timestamp`): if that is too
-//! late, records that no queue lists are not listed. A single time that is too late does no harm by itself.
+//! Recovery starts at the older of its first two times (`min_timestamp`). If that is too late, some records are never listed. A single
+//! time that is too late does no harm by itself.
 //!
 //! Source: `StoreCheckpoint`, `CommitLog.isMappedFileMatchedRecover`, `IndexService.load`.
 use super::report::VerifyReport;
@@ -15,11 +15,11 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is in the file, or why it says nothing; `None` where there is none.
-pub(super) type Found = Option<Result<Checkpoint, String>>;
+/// The content of the file, or its fault; `None` without a file.
+pub(super) type Content = Option<Result<Checkpoint, String>>;
 
-/// Reads it: before the log is, as a broker that runs goes on with both.
-pub(super) fn find(store: &MessageStore) -> Result<Found> {
+/// Reads it. This must come before the log is read, since a running broker continues with both.
+pub(super) fn read(store: &MessageStore) -> Result<Content> {
     match place::read(&store.root().join(NAME), FILE_SIZE as u64) {
         Ok(page) => Ok(page.map(|page| Checkpoint::decode(&page).map_err(|malformed| malformed.to_string()))),
         Err(Error::Corrupt { reason, .. }) => Ok(Some(Err(reason))),
@@ -27,16 +27,16 @@ pub(super) fn find(store: &MessageStore) -> Result<Found> {
     }
 }
 
-/// Checks it; `last_time` is the greatest store timestamp of the log, if that is known.
+/// Checks it; `last_time` is the greatest store timestamp in the log, if known.
 pub(super) fn verify(
     store: &MessageStore,
-    read: Found,
+    content: Content,
     index: &[IndexFile],
     last_time: Option<i64>,
     report: &mut VerifyReport,
 ) {
     let path = store.root().join(NAME);
-    let reason = match read {
+    let reason = match content {
         None => {
             report.notes.push(format!("{}: no such file; a broker starts a new one", path.display()));
             return;
@@ -57,7 +57,7 @@ pub(super) fn verify(
     report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
 }
 
-/// What a person should know of times that recovery can live with.
+/// Notes about wrong times that do not harm recovery.
 fn notes(path: &Path, checkpoint: Checkpoint, (limit, words): &(i64, String), index: &[IndexFile]) -> Vec<String> {
     let times = [
         ("physicMsgTimestamp", checkpoint.physic_msg_timestamp),
@@ -73,8 +73,8 @@ fn notes(path: &Path, checkpoint: Checkpoint, (limit, words): &(i64, String), in
     let (indexed, newest) = (checkpoint.index_msg_timestamp, index.iter().map(|file| file.header.end_timestamp).max());
     if indexed <= *limit && indexed > newest.unwrap_or(0) {
         let newest = newest.map_or("no index file".to_owned(), |end| format!("the newest index file ends at {end}"));
-        let why = "an index file is missing, so that keys are looked for in the log; `repair` builds the index";
-        notes.push(format!("{}: indexMsgTimestamp: {indexed}, but {newest}: {why}", path.display()));
+        let effect = "an index file is missing, so that keys are looked for in the log; `repair` builds the index";
+        notes.push(format!("{}: indexMsgTimestamp: {indexed}, but {newest}: {effect}", path.display()));
     }
     notes
 }

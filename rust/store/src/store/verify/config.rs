@@ -1,6 +1,6 @@
-//! The files below `config/`: that they can be read, and that what they say of topics and offsets agrees with the queues.
+//! Checks the files in `config/`: whether they are readable, and whether topics and offsets agree with the queues.
 //!
-//! What RocketMQ or a consumer puts right by itself is a note; what makes it pass over messages in silence is damage.
+//! A fault that RocketMQ or a consumer corrects by itself is a note; one that makes it skip messages silently is damage.
 //!
 //! Source: `ConfigManager.load`, `ConsumerOffsetManager`, `ScheduleMessageService.correctDelayOffset`.
 use super::report::VerifyReport;
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 
 const OFFSETS: &str = "consumerOffset.json";
 const DELAYS: &str = "delayOffset.json";
-/// Beginnings of topics that have queues and are not configured.
+/// Prefixes of topics that have queues but no configuration.
 const UNCONFIGURED: [&str; 2] = ["%LMQ%", "RMQ_SYS_TRANS_OP_HALF_TOPIC"];
-/// Names that a note lists, at most.
+/// Maximum number of names in a note.
 const LISTED: usize = 10;
 
 pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<()> {
@@ -28,12 +28,12 @@ pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<
         verify_readable(&file, &name, report);
         files.insert(name, file);
     }
-    // without queues there is nothing to compare offsets with
+    // Without queues there is nothing to compare offsets with.
     if store.queue_kind() == QueueKind::RocksDb {
         return Ok(());
     }
     let queues = match store.topics() {
-        // a queue with a file that is a link which leads nowhere is damage already
+        // A queue with a dead link is damage already.
         Err(Error::Corrupt { path, .. }) if path.starts_with(store.consume_queue_dir()) => return Ok(()),
         Err(Error::Corrupt { path, offset, reason }) => {
             report.damage.push(Damage { offset, length: 0, reason, file: path });
@@ -62,7 +62,7 @@ fn table<'a>(file: &'a ConfigFile, member: &str) -> Option<&'a Map<String, Value
 
 fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
     report.config_files += u64::from(file.value.is_some());
-    // The store's notes have that of the topics already.
+    // The store's notes include the one of the topics already.
     report.notes.extend(file.note.clone().filter(|_| name != TOPICS));
     let backup = file.path.with_file_name(format!("{name}.bak"));
     match (&file.fault, &file.backup_fault) {
@@ -74,7 +74,7 @@ fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
         (Some(fault), Some(other)) => {
             report.damage.push(damage(file, format!("{fault}; {name}.bak: {other}; a broker starts without it")));
         }
-        // one that is not there is no damage: a broker that was killed while it saved leaves the backup alone, and reads it
+        // A missing file is not damage: a broker killed while saving leaves only the backup, and reads it.
         (Some(fault), None) if fault != MISSING => {
             report.damage.push(damage(file, format!("{fault}; {name}.bak was read instead")));
         }
@@ -82,7 +82,7 @@ fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
     }
 }
 
-/// Topics that have queues, against those that are configured.
+/// Compares topics with queues to the configured ones.
 fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
     let (mut unknown, mut unseen) = (Vec::new(), Vec::new());
     let is_configured = |topic: &str| !UNCONFIGURED.iter().any(|name| topic.starts_with(name));
@@ -91,22 +91,22 @@ fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut Ve
             unknown.push(topic.clone());
             continue;
         };
-        // 16 is what Java's class has where the file does not say it
+        // 16 is the default of Java's class.
         let nums = |field| config.get(field).and_then(Value::as_i64).unwrap_or(16);
         let (readable, writable) = (nums("readQueueNums"), nums("writeQueueNums"));
         let hidden = ids.iter().filter(|(id, (min, max))| i64::from(**id) >= readable && min < max);
         unseen.extend(hidden.map(|(id, _)| format!("{topic} {id} (read {readable}, write {writable})")));
     }
     let path = file.path.display();
-    tell(report, &unknown, &format!("{path}: expected all topics that have queues, got none of this name"));
-    tell(
+    note(report, &unknown, &format!("{path}: expected all topics that have queues, got none of this name"));
+    note(
         report,
         &unseen,
         &format!("{path}: expected queue numbers below readQueueNums: no consumer reads these queues"),
     );
 }
 
-/// Offsets of consumers against the queues.
+/// Compares consumer offsets to the queues.
 fn verify_offsets(
     (file, offsets): Table<'_>,
     queues: &Topics,
@@ -129,8 +129,8 @@ fn verify_offsets(
         }
     }
     let path = file.path.display();
-    tell(report, &odd, &format!("{path}: expected keys topic@group; a broker passes over others"));
-    tell(report, &unknown, &format!("{path}: expected a topic of the store, got offsets of one that is not known"));
+    note(report, &odd, &format!("{path}: expected keys topic@group; a broker passes over others"));
+    note(report, &unknown, &format!("{path}: expected a topic of the store, got offsets of one that is not known"));
 }
 
 fn verify_group(
@@ -148,7 +148,7 @@ fn verify_group(
             continue;
         }
         let reason = format!("offsetTable {key} queue {id}: expected 0 to {max}, the queue's max offset, got {offset}");
-        // A broker that runs goes on while this reads; after a crash the queues may be shorter than what was consumed.
+        // A running broker continues during the check; after a crash queues may be shorter than the consumed offsets.
         if report.aborted && offset > max {
             report.notes.push(format!("{}: {reason}", file.path.display()));
         } else {
@@ -157,7 +157,7 @@ fn verify_group(
     }
 }
 
-/// Offsets of delay levels: a broker brings them between the ends of the queue, so they are a note, and no damage.
+/// Compares offsets of delay levels to their queues. A broker moves them into the queue's range, so wrong ones are a note.
 fn verify_delays((file, offsets): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
     let mut astray = Vec::new();
     for (level, offset) in offsets {
@@ -168,15 +168,15 @@ fn verify_delays((file, offsets): Table<'_>, queues: &Topics, report: &mut Verif
             astray.push(format!("level {level}: expected 0 to {max}, got {offset}"));
         }
     }
-    tell(report, &astray, &format!("{}: a broker moves these offsets into their queues", file.path.display()));
+    note(report, &astray, &format!("{}: a broker moves these offsets into their queues", file.path.display()));
 }
 
 fn damage(file: &ConfigFile, reason: String) -> Damage {
     Damage { offset: 0, length: 0, reason, file: file.path.clone() }
 }
 
-/// One note of all names.
-fn tell(report: &mut VerifyReport, names: &[String], words: &str) {
+/// Adds one note with all names.
+fn note(report: &mut VerifyReport, names: &[String], words: &str) {
     if let Some(more) = names.len().checked_sub(LISTED + 1) {
         report.notes.push(format!("{words}: {}, and {} more", names[..LISTED].join(", "), more + 1));
     } else if !names.is_empty() {
@@ -184,7 +184,7 @@ fn tell(report: &mut VerifyReport, names: &[String], words: &str) {
     }
 }
 
-/// Names of the `.json` files, those included of which only a `.bak` is left.
+/// Names of the `.json` files, including those with only a `.bak`.
 fn config_names(store: &MessageStore) -> Result<Vec<String>> {
     let names = place::names(&store.root().join("config"))?;
     let mut names: Vec<String> = names.into_iter().map(|name| name.trim_end_matches(".bak").to_owned()).collect();

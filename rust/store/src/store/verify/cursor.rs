@@ -1,4 +1,4 @@
-//! One consume queue, read beside the log.
+//! Reads one consume queue in step with the log.
 use super::report::{VerifyReport, is_known};
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -10,37 +10,35 @@ use crate::store::damage::Damage;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 
-/// Units read at a time: a store may have ten thousand queues, and each keeps so many.
+/// Units read at a time. Small, since each of maybe ten thousand queues keeps a buffer.
 const UNITS: usize = 256;
 /// Smaller codes are addresses in `consumequeue_ext` (`ConsumeQueueExt.MAX_ADDR`).
 const SMALLEST_HASH: i64 = i32::MIN as i64;
 
-/// What became of a record.
+/// The result for a record.
 pub(super) enum Outcome {
-    /// Its unit leads to it.
+    /// Its unit points to it.
     Listed,
-    /// Its unit says something else.
     Misled(Damage),
-    /// There is no unit for it, and why.
+    /// It has no unit, for this reason.
     Unlisted(String),
-    /// It is of a topic that was deleted since.
+    /// It belongs to a deleted topic.
     Forgotten,
 }
 
-/// How far a queue was read.
 pub(super) struct Cursor {
     queue: ConsumeQueue,
     log_start: u64,
     next: i64,
     max: i64,
-    /// The first unit, where it leads to its own record: records before that are of an earlier generation of the topic.
+    /// Queue offset and physical offset of the first unit, if valid. Records before it are of an earlier generation of the topic.
     first: Option<(i64, i64)>,
     buffer: Vec<u8>,
     buffer_at: i64,
 }
 
 impl Cursor {
-    /// A cursor at the first unit whose record is still in the log.
+    /// Starts at the first unit whose record is still in the log.
     pub(super) fn new(queue: ConsumeQueue, log_start: u64, log: &mut RecordReader<'_>) -> Result<Self> {
         let max = queue.max_offset()?;
         let next = queue.lower_bound(log_start, max)?;
@@ -66,22 +64,22 @@ impl Cursor {
         }
         let at = |cursor: &Self| usize::try_from(offset - cursor.buffer_at).ok().map(|n| n * UNIT_SIZE);
         if at(self).is_none_or(|at| at >= self.buffer.len()) {
-            // The file is not kept open: there may be more queues than files that a process may open.
+            // The file is not kept open: there may be more queues than a process may open files.
             self.buffer = UnitReader::new(&self.queue).units(offset, UNITS)?.to_vec();
             self.buffer_at = offset;
         }
         Ok(at(self).and_then(|at| self.buffer.get(at..)).and_then(Unit::decode))
     }
 
-    /// A record of this queue, in the order of the log.
+    /// Compares a record of this queue; records must come in the order of the log.
     pub(super) fn meet(&mut self, message: &Message<'_>, topic: &str, report: &mut VerifyReport) -> Result<Outcome> {
         let (number, offset) = (message.queue_offset(), message.physical_offset());
-        // a topic that was deleted and made again: the unit of that number is a later message's
+        // A topic deleted and created again: the unit with that offset belongs to a later message.
         if self.first.is_some_and(|(first, at)| offset < at && number >= first) {
             return Ok(Outcome::Forgotten);
         }
         let leads_here = |unit: Option<Unit>| unit.is_some_and(|u| u.is_message() && u.physical_offset == offset);
-        // at the record's own offset first: behind damage the queue is met again there
+        // At the record's own offset first: behind damage the queue continues there.
         if leads_here(self.unit(number)?) {
             self.pass(number, report)?;
             self.next = self.next.max(number + 1);
@@ -103,7 +101,7 @@ impl Cursor {
             return Ok(Outcome::Unlisted(format!("consume queue {topic} {id} does not list it at {number}")));
         };
         self.next += 1;
-        Ok(Outcome::Misled(self.damage(next, format!("expected physical offset {offset}, got {}", said(unit)))))
+        Ok(Outcome::Misled(self.damage(next, format!("expected physical offset {offset}, got {}", describe(unit)))))
     }
 
     fn compare(&self, number: i64, unit: Unit, message: &Message<'_>, topic: &str) -> Outcome {
@@ -111,14 +109,14 @@ impl Cursor {
         if unit.size != size {
             return Outcome::Misled(self.damage(number, format!("size: expected {size}, got {}", unit.size)));
         }
-        // What a delay level means is the broker's configuration.
+        // The delays of the levels depend on the broker's configuration.
         if topic != DELAY_TOPIC && unit.tags_code >= SMALLEST_HASH && unit.tags_code != code {
             return Outcome::Misled(self.damage(number, format!("tags code: expected {code}, got {}", unit.tags_code)));
         }
         Outcome::Listed
     }
 
-    /// Passes units before `end`, whose records did not come.
+    /// Skips the units before `end`, whose records were not in the log.
     pub(super) fn pass(&mut self, end: i64, report: &mut VerifyReport) -> Result<()> {
         while self.next < end.min(self.max) {
             let (at, unit) = (self.next, self.unit(self.next)?);
@@ -130,17 +128,17 @@ impl Cursor {
             if unit.is_left_out() {
                 continue;
             }
-            // what retention removed, and damage of the log that is reported already
+            // Removed by retention, or damage of the log that is reported already.
             let is_gone = |at: i64| (at as u64) < self.log_start || is_known(&report.damage, at);
             if !unit.is_message() || !is_gone(unit.physical_offset) {
-                let reason = format!("expected a unit that leads to a message of the queue, got {}", said(unit));
+                let reason = format!("expected a unit that leads to a message of the queue, got {}", describe(unit));
                 report.damage.push(self.damage(at, reason));
             }
         }
         Ok(())
     }
 
-    /// No file holds the unit at `at`.
+    /// Skips units that are in no file.
     fn pass_gap(&mut self, at: i64, report: &mut VerifyReport) {
         let unit = UNIT_SIZE as u64;
         let behind = self.queue.segments().files().iter().map(|f| (f.base / unit) as i64).find(|base| *base > at);
@@ -149,7 +147,7 @@ impl Cursor {
         report.damage.push(gap);
     }
 
-    /// Units of a queue whose records are of other topics: each leads to some record of its size.
+    /// Checks a queue whose records belong to other topics: each unit must point to a record of its size.
     pub(super) fn follow(&mut self, log: &mut RecordReader<'_>, report: &mut VerifyReport) -> Result<()> {
         while self.next < self.max {
             let unit = self.unit(self.next)?.unwrap_or_default();
@@ -160,7 +158,7 @@ impl Cursor {
             if record.is_some_and(|record| record.len() == unit.size as usize) {
                 report.units += 1;
             } else if !is_known(&report.damage, unit.physical_offset) {
-                let reason = format!("expected a unit that leads to a message, got {}", said(unit));
+                let reason = format!("expected a unit that leads to a message, got {}", describe(unit));
                 report.damage.push(self.damage(self.next, reason));
             }
             self.next += 1;
@@ -177,7 +175,7 @@ impl Cursor {
     }
 }
 
-fn said(unit: Unit) -> String {
+fn describe(unit: Unit) -> String {
     match unit {
         _ if unit == Unit::default() => "one that was never written".to_owned(),
         _ if unit.is_blank() => "a pre-blank one".to_owned(),

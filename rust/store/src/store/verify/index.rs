@@ -1,4 +1,4 @@
-//! An index file against the log: every entry is in its chain and leads to a message that has a key of its hash.
+//! Checks an index file against the log: every entry is in its chain and points to a message with a key of its hash.
 use super::report::{VerifyReport, is_known};
 use crate::file::Place;
 use crate::format::index::{ENTRY_SIZE, IndexEntry, SLOT_SIZE, entry_position, index_hash, slot_of, slot_position};
@@ -10,14 +10,13 @@ use crate::store::index_files::{IndexFile, IndexReader};
 use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
 
-/// Entries, and slots, read at a time.
+/// Entries or slots read at a time.
 const STEP: u32 = 4096;
-/// With so many entries a sound file has one geometry only.
+/// With this many entries a sound file fits only one geometry.
 const TELLING: u32 = 100;
-/// 5.4 indexes the tag, too, as a key with this before it (`MessageConst.INDEX_TAG_TYPE`).
+/// 5.4 indexes the tag, too, as a key with this prefix (`MessageConst.INDEX_TAG_TYPE`).
 const TAG_PREFIX: &str = "T#";
 
-/// Bytes of the file that are read.
 pub(super) fn bytes_of(file: &IndexFile) -> u64 {
     u64::from(file.entries()) * ENTRY_SIZE as u64
 }
@@ -58,9 +57,9 @@ struct Check<'a> {
     reader: IndexReader<'a>,
     log: RecordReader<'a>,
     log_start: u64,
-    /// By slot the number of the last entry that was met.
+    /// The number of the last entry read, by slot.
     newest: Vec<u32>,
-    /// Hashes of the keys of the record at an offset; neighbours are of one record.
+    /// Offset of the last record, and the hashes of its keys.
     hashes: (i64, Vec<i32>),
 }
 
@@ -71,7 +70,7 @@ impl Check<'_> {
             watch(u64::from(start) * ENTRY_SIZE as u64)?;
             let bytes = self.reader.entries(start, STEP.min(last + 1 - start))?.to_vec();
             for (n, entry) in (start..).zip(bytes.chunks_exact(ENTRY_SIZE).filter_map(IndexEntry::decode)) {
-                if let Some(reason) = self.fault_of(n, entry, report)? {
+                if let Some(reason) = self.find_fault(n, entry, report)? {
                     let offset = entry_position(self.reader.slot_count(), n) as u64;
                     report.damage.push(self.damage(offset, ENTRY_SIZE, reason));
                 }
@@ -80,18 +79,18 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn fault_of(&mut self, n: u32, entry: IndexEntry, report: &mut VerifyReport) -> Result<Option<String>> {
+    fn find_fault(&mut self, n: u32, entry: IndexEntry, report: &mut VerifyReport) -> Result<Option<String>> {
         let slot = slot_of(entry.key_hash, self.reader.slot_count()) as usize;
         let before = std::mem::replace(&mut self.newest[slot], n);
-        // entries of a slot are a chain, each to the one before it
+        // The entries of a slot form a chain, each with the number of the one before it.
         if entry.key_hash < 0 || entry.previous != before.cast_signed() {
             return Ok(Some(format!("previous entry: expected {before}, got {}", entry.previous)));
         }
-        // retention removes a file of the index only once all of its messages are gone
+        // Retention removes an index file only when all of its messages are gone.
         if u64::try_from(entry.physical_offset).is_ok_and(|offset| offset < self.log_start) {
             return Ok(None);
         }
-        // keys of one record stand next to each other: it is read once
+        // The keys of one record are next to each other, so it is read once.
         if self.hashes.0 != entry.physical_offset {
             self.hashes = (entry.physical_offset, self.hashes_at(entry.physical_offset)?);
         }
@@ -99,8 +98,8 @@ impl Check<'_> {
             report.index_entries += 1;
             return Ok(None);
         }
-        let untold = !is_known(&report.damage, entry.physical_offset);
-        Ok(untold.then(|| format!("no message at {} has a key of hash {}", entry.physical_offset, entry.key_hash)))
+        let is_new = !is_known(&report.damage, entry.physical_offset);
+        Ok(is_new.then(|| format!("no message at {} has a key of hash {}", entry.physical_offset, entry.key_hash)))
     }
 
     fn hashes_at(&mut self, offset: i64) -> Result<Vec<i32>> {
@@ -114,7 +113,7 @@ impl Check<'_> {
         Ok(keys.split(' ').chain([unique.as_ref(), &tag]).map(|key| index_hash(&topic, key)).collect())
     }
 
-    /// Each slot names the last entry of its chain, and the header says how many do.
+    /// Checks that each slot has the last entry of its chain, and the header the number of used slots.
     fn slots(&mut self, report: &mut VerifyReport) -> Result<()> {
         let count = self.reader.slot_count();
         for start in (0..count).step_by(STEP as usize) {

@@ -1,5 +1,5 @@
-//! A check of a whole store: every record, every unit, every index entry, the small files. Memory is bounded by the number
-//! of queues; nothing is repaired.
+//! Checks a whole store: every record, unit and index entry, and the small files. It repairs nothing; memory is bounded by the number of
+//! queues.
 //!
 //! Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`, `ConfigManager.load`.
 mod checkpoint;
@@ -19,23 +19,23 @@ use crate::format::properties;
 use queues::Queues;
 pub use report::VerifyReport;
 
-/// Told how far the check is: bytes done, bytes in all; its error ends it.
+/// Called with the bytes done and in all; an error ends the check.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
 
 impl MessageStore {
-    /// Checks the store; `crc` with every body.
+    /// Checks the store; with `crc` also every body.
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport { aborted: self.has_abort()?, notes: self.notes(), ..VerifyReport::default() };
         let index = self.index_files()?;
-        // before the log is read: a broker that runs writes a later one meanwhile
-        let checkpoint = checkpoint::find(self)?;
+        // Before the log is read: a running broker writes a later one meanwhile.
+        let checkpoint = checkpoint::read(self)?;
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
         let last_time = self.verify_log(crc, total, &mut report, watch)?;
-        let mut done = log_bytes;
+        let mut bytes_before = log_bytes;
         for file in index.iter() {
-            index::verify(self, file, &mut report, &mut |bytes| watch(done + bytes, total))?;
-            done += index::bytes_of(file);
+            index::verify(self, file, &mut report, &mut |bytes| watch(bytes_before + bytes, total))?;
+            bytes_before += index::bytes_of(file);
         }
         report.notes.extend(index_notes(&index));
         report.notes.extend(QueueEnds::fault(self.root())?);
@@ -45,9 +45,9 @@ impl MessageStore {
         Ok(report)
     }
 
-    /// Walks the log, and beside it the queues; returns the greatest store timestamp.
+    /// Walks the log and the queues in step; returns the greatest store timestamp.
     fn verify_log(&self, crc: bool, total: u64, report: &mut VerifyReport, watch: Watch<'_>) -> Result<Option<i64>> {
-        self.look_at_end()?;
+        self.check_end()?;
         let start = self.log().min_offset();
         let mut queues = Queues::new(self, report)?;
         let mut walk = LogWalk::new(self.log().clone(), start, u64::MAX, if crc { 0 } else { u64::MAX });
@@ -69,7 +69,7 @@ impl MessageStore {
             }
         }
         report.log_bytes = end - start;
-        // Of a damaged log nobody knows the last time.
+        // The last time in a damaged log is unknown.
         last_time = last_time.filter(|_| report.is_ok());
         queues.finish(report)?;
         match self.queue_kind() {

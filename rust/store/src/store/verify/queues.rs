@@ -1,5 +1,4 @@
-//! Consume queues against the log, both ways, in one pass: for each record the unit that shall list it, and for each unit
-//! that was passed over the record that it should have led to.
+//! Checks consume queues and the log against each other in one pass: each record must have its unit, and each unit its record.
 use super::cursor::{Cursor, Outcome};
 use super::report::VerifyReport;
 use crate::file::place;
@@ -12,11 +11,10 @@ use crate::store::removed_topics::RemovedTopics;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// All queues of a store, and how far each was read.
 pub(super) struct Queues<'a> {
     store: &'a MessageStore,
     cursors: HashMap<String, BTreeMap<i32, Cursor>>,
-    /// Those of which not all files are there.
+    /// Queues with a missing file, which are not compared.
     unknown: BTreeSet<(String, i32)>,
     listed_to: u64,
     forgotten: BTreeSet<String>,
@@ -24,7 +22,7 @@ pub(super) struct Queues<'a> {
 }
 
 impl<'a> Queues<'a> {
-    /// Queues with a file that is a link which leads nowhere are damage, and not compared.
+    /// Reports queues with a dead link as damage.
     pub(super) fn new(store: &'a MessageStore, report: &mut VerifyReport) -> Result<Self> {
         let mut log = RecordReader::new(store.log());
         let mut unknown = BTreeSet::new();
@@ -43,11 +41,12 @@ impl<'a> Queues<'a> {
             }
         }
         cursors.retain(|_, queues| !queues.is_empty());
-        let removed = RemovedTopics::load(store.root()).unwrap_or_default(); // a file that cannot be read is damage of its own
+        // The check of the configuration reports an unreadable file.
+        let removed = RemovedTopics::load(store.root()).unwrap_or_default();
         Ok(Self { store, cursors, unknown, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new(), removed })
     }
 
-    /// A record of the log: some queue lists it.
+    /// Compares a record of the log to its queue.
     pub(super) fn meet(&mut self, message: &Message<'_>, report: &mut VerifyReport) -> Result<()> {
         let topic = String::from_utf8_lossy(message.topic());
         let offset = message.physical_offset() as u64;
@@ -64,7 +63,7 @@ impl<'a> Queues<'a> {
         };
         match outcome {
             Outcome::Listed => report.units += 1,
-            // where the topic was made again, its queues begin anew
+            // The queues of a topic created again begin at 0.
             Outcome::Misled(_) | Outcome::Unlisted(_) if self.removed.has(&topic, message) => report.forgotten += 1,
             Outcome::Misled(_) | Outcome::Unlisted(_) if offset >= self.listed_to => report.unlisted += 1,
             Outcome::Misled(damage) => report.damage.push(damage),
@@ -74,13 +73,13 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// Units that no record asked for.
+    /// Checks the units that no record matched.
     pub(super) fn finish(&mut self, report: &mut VerifyReport) -> Result<()> {
         let mut log = RecordReader::new(self.store.log());
         for (topic, queues) in &mut self.cursors {
             for cursor in queues.values_mut() {
                 report.queues += 1;
-                // records name a light queue in a property only: its units are looked up one by one
+                // Records name a light queue only in a property, so its units are checked one by one.
                 if topic.starts_with(LMQ) { cursor.follow(&mut log, report)? } else { cursor.pass(i64::MAX, report)? }
             }
         }
@@ -89,7 +88,7 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// A topic that the configuration does not name was deleted, if there is one; one whose queues are of another kind is not ours.
+    /// A topic without queues: deleted if the configuration exists and does not have it. Topics with batch queues do not count.
     fn without_queues(&mut self, topic: &str) -> Result<Outcome> {
         let config = self.store.topics_config();
         let is_configured = config.is_missing() || config.topics().any(|name| name == topic);

@@ -22,7 +22,7 @@ fn offsets(generation: u64) -> Value {
 
 fn generation(root: &Path) -> Option<u64> {
     let file = ConfigFile::load(root, NAME);
-    let value = file.required().unwrap_or_else(|error| panic!("{error}"))?;
+    let value = file.require_readable().unwrap_or_else(|error| panic!("{error}"))?;
     let generation = value["offsetTable"]["t@g"]["0"].as_u64().expect("a number");
     assert_eq!(*value, offsets(generation), "half old and half new");
     Some(generation)

@@ -1,24 +1,23 @@
-//! Records that no queue vouches for: taken once their bytes stay as they are.
+//! Remembers the bytes at the end of the log, to see whether they still change.
 use crate::format::message::Message;
 use std::time::{Duration, Instant};
 
-/// Bytes as an earlier look found them.
+/// The bytes of an earlier read, and its time.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct SettlingBytes {
     from: u64,
     bytes: Vec<u8>,
     since: Option<Instant>,
 }
 
-impl Settled {
-    /// How long `record` has stood at `offset` as it is; `None` where it was not there, or was another.
+impl SettlingBytes {
+    /// The time since which `record` at `offset` is unchanged; `None` if it was different or missing.
     pub fn age(&self, offset: u64, record: &[u8]) -> Option<Duration> {
         let at = usize::try_from(offset.checked_sub(self.from)?).ok()?;
         let seen = self.bytes.get(at..at.checked_add(record.len())?)?;
         (seen == record).then(|| self.since.map(|since| since.elapsed())).flatten()
     }
 
-    /// Remembers what stands at `from`.
     pub fn note(&mut self, from: u64, bytes: &[u8]) {
         self.from = from;
         self.bytes.clear();
@@ -27,7 +26,7 @@ impl Settled {
     }
 }
 
-/// Whether topic or properties, which no checksum covers, may not be all there yet: unwritten bytes are zeroes.
+/// Whether topic or properties, which no checksum covers, may be incomplete: unwritten bytes are zero.
 pub fn may_be_unwritten(message: &Message<'_>) -> bool {
     message.topic().contains(&0) || message.properties().contains(&0)
 }
@@ -38,7 +37,7 @@ mod tests {
 
     #[test]
     fn bytes_have_an_age_only_as_long_as_they_are_the_same() {
-        let mut settled = Settled::default();
+        let mut settled = SettlingBytes::default();
         assert_eq!(settled.age(0, b""), None);
         settled.note(100, b"0123456789");
         assert!(settled.age(100, b"0123456789").is_some() && settled.age(103, b"34").is_some());
