@@ -3,8 +3,8 @@
 //! Source: `ComparisonExpression.create*` and `check*`, `SelectorParser.asBooleanExpression`.
 use std::collections::HashMap;
 
-use super::Fault;
 use super::evaluate::compare;
+use super::lexer::Fault;
 use super::tree::{Node, NodeId, Order, Tree, Value};
 
 /// Maximum nesting of an expression; a list of ANDs or ORs counts once. RocketMQ's limit is its thread's stack.

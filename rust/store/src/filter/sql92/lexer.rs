@@ -1,9 +1,8 @@
 //! Splits a text into tokens: the longest token wins, as in RocketMQ's JavaCC lexer.
 //!
 //! Source: `SelectorParser.jj` (tokens).
+use crate::error::Error;
 use std::fmt;
-
-use super::Fault;
 
 /// The version whose keywords count; the only difference between the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -225,6 +224,25 @@ fn symbol(rest: &str) -> Option<(Kind<'_>, usize)> {
 
 fn prefix_len(rest: &str, is_part: impl Fn(u8) -> bool) -> usize {
     rest.bytes().position(|b| !is_part(b)).unwrap_or(rest.len())
+}
+
+/// The reason an expression does not compile, before the expression itself is attached.
+#[derive(Debug)]
+pub(super) struct Fault {
+    at: usize,
+    pub(super) reason: String,
+}
+
+impl Fault {
+    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
+        Self { at, reason: reason.into() }
+    }
+
+    /// The error of the expression `text`.
+    pub(super) fn of(self, text: &str) -> Error {
+        let position = text[..self.at].chars().count();
+        Error::Expression { expression: text.to_owned(), position, reason: self.reason }
+    }
 }
 
 #[cfg(test)]

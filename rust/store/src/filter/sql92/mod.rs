@@ -68,24 +68,5 @@ impl Sql92 {
     }
 }
 
-/// The reason an expression does not compile, before the expression itself is attached.
-#[derive(Debug)]
-struct Fault {
-    at: usize,
-    reason: String,
-}
-
-impl Fault {
-    fn new(at: usize, reason: impl Into<String>) -> Self {
-        Self { at, reason: reason.into() }
-    }
-
-    /// The error of the expression `text`.
-    fn of(self, text: &str) -> Error {
-        let position = text[..self.at].chars().count();
-        Error::Expression { expression: text.to_owned(), position, reason: self.reason }
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,8 @@
 //! Like RocketMQ it does not check that the text ends with the expression.
 //!
 //! Source: `SelectorParser.jj` (grammar), `ConstantExpression.createFromDecimal`, `createFloat`.
-use super::Fault;
 use super::builder::{Builder, MAX_DEPTH};
-use super::lexer::{Dialect, Kind, Lexer, Token};
+use super::lexer::{Dialect, Fault, Kind, Lexer, Token};
 use super::tree::{Node, NodeId, Order, Part, Tree, Value};
 
 pub(super) fn parse(text: &str, dialect: Dialect) -> Result<Tree, Fault> {
