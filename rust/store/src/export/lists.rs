@@ -7,9 +7,8 @@ use crate::file::name;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::properties::KnownProperties;
-use crate::format::tag::java_hash;
 use crate::store::append::AppendOptions;
-use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
+use crate::store::append::index_writer::{Geometry, IndexWriter, TopicHash, key_hash};
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::queue_writer::can_follow;
 use crate::store::append::unsynced::SyncList;
@@ -33,7 +32,7 @@ pub struct Lists {
     delayed: Vec<ConsumeQueue>,
     /// By queue: the first byte of each file and the store time of its last message.
     times: Vec<Vec<(u64, i64)>>,
-    topic: (Vec<u8>, i32),
+    topic_hash: TopicHash,
     store_ms: i64,
     unlisted: u64,
     index_entries: u64,
@@ -52,7 +51,7 @@ impl Lists {
             directory,
             options,
             times: Vec::new(),
-            topic: (Vec::new(), 0),
+            topic_hash: TopicHash::default(),
             store_ms: 0,
             unlisted: 0,
             index_entries: 0,
@@ -153,7 +152,7 @@ impl Lists {
             self.write_index()?;
             self.store_ms = message.store_timestamp();
         }
-        let topic_hash = self.topic_hash(message.topic());
+        let topic_hash = self.topic_hash.of(message.topic());
         let before = self.index_entries;
         for key in KnownProperties::of(message.properties()).index_keys() {
             self.index.push(key_hash(topic_hash, key), physical_offset);
@@ -163,13 +162,6 @@ impl Lists {
             self.index.push_none();
         }
         Ok(())
-    }
-
-    fn topic_hash(&mut self, topic: &[u8]) -> i32 {
-        if self.topic.0 != topic {
-            self.topic = (topic.to_vec(), java_hash(&format!("{}#", String::from_utf8_lossy(topic))));
-        }
-        self.topic.1
     }
 
     fn write_index(&mut self) -> Result<()> {

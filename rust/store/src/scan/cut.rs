@@ -108,15 +108,20 @@ mod tests {
     use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
     use crate::store::{MessageStore, OpenOptions};
 
-    #[test]
-    fn the_zeroes_behind_a_log_are_looked_at_once() {
+    fn store_of(messages: usize, body: usize, file_size: u64) -> (tempfile::TempDir, MessageStore) {
         let dir = tempfile::tempdir().expect("dir");
-        let options = AppendOptions { file_size: 256 << 20, index_slots: 16, index_entries: 90, ..Default::default() };
+        let options = AppendOptions { file_size, index_slots: 16, index_entries: 9_000, ..Default::default() };
         let appender = Appender::open(dir.path(), options).expect("new");
-        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; 1000], ..Default::default() };
-        appender.append(&Messages::new(vec![message; 100]), None, 0).expect("appended");
+        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; body], ..Default::default() };
+        appender.append(&Messages::new(vec![message; messages]), None, 0).expect("appended");
         appender.close().expect("closed");
         let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+        (dir, store)
+    }
+
+    #[test]
+    fn the_zeroes_behind_a_log_are_looked_at_once() {
+        let (_dir, store) = store_of(100, 1000, 256 << 20);
         let mut plan = Plan::new(&store, &ScanRequest::default(), None).expect("planned");
         // would take minutes if each of the 16,384 places were looked for in the rest of the file
         plan.cut(1, 1).expect("cut");
@@ -125,13 +130,7 @@ mod tests {
 
     #[test]
     fn pieces_are_equal_and_a_multiple_of_their_readers() {
-        let dir = tempfile::tempdir().expect("dir");
-        let options = AppendOptions { file_size: 1 << 16, index_slots: 16, index_entries: 9_000, ..Default::default() };
-        let appender = Appender::open(dir.path(), options).expect("new");
-        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; 100], ..Default::default() };
-        appender.append(&Messages::new(vec![message; 4000]), None, 0).expect("appended");
-        appender.close().expect("closed");
-        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+        let (_dir, store) = store_of(4000, 100, 1 << 16);
         let request = ScanRequest { topic: Some("T".into()), ..ScanRequest::default() };
         let pieces = |way: Way, bytes: u64, readers: u64| {
             let mut plan = Plan::new(&store, &request, Some(way)).expect("planned");

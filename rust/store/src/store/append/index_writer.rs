@@ -7,6 +7,7 @@ use super::unsynced::{OpenFile, SyncList};
 use crate::file::mmap::{self, OwnedMap};
 use crate::file::{AllocatedFile, Io, Segment};
 use crate::format::index::{self, HEADER_SIZE, IndexHeader, slot_of, slot_position};
+use crate::format::tag::java_hash;
 use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -232,6 +233,23 @@ impl IndexFile {
     }
 }
 
+/// Java's hash of a topic and `#`, kept for the next record, which often has the same topic.
+#[derive(Debug, Default)]
+pub struct TopicHash {
+    topic: Vec<u8>,
+    hash: i32,
+}
+
+impl TopicHash {
+    pub fn of(&mut self, topic: &[u8]) -> i32 {
+        if self.topic != topic || topic.is_empty() {
+            self.topic = topic.to_vec();
+            self.hash = java_hash(&format!("{}#", String::from_utf8_lossy(topic)));
+        }
+        self.hash
+    }
+}
+
 /// The index hash of `key`; `topic_hash` is Java's hash of the topic and `#`.
 #[inline]
 pub fn key_hash(topic_hash: i32, key: &[u8]) -> i32 {
@@ -271,7 +289,6 @@ mod tests {
     use super::*;
     use crate::format::index::index_hash;
     use crate::format::index::view::IndexView;
-    use crate::format::tag::java_hash;
 
     const GEOMETRY: Geometry = Geometry { slots: 10, entries: 4 };
 

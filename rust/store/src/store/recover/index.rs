@@ -8,8 +8,7 @@ use crate::file::{AllocatedFile, place};
 use crate::format::index::IndexEntry;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::properties::KnownProperties;
-use crate::format::tag::java_hash;
-use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
+use crate::store::append::index_writer::{Geometry, IndexWriter, TopicHash, key_hash};
 use crate::store::append::options::AppendOptions;
 use crate::store::append::unsynced::SyncList;
 use crate::store::index_files::IndexFile;
@@ -33,7 +32,7 @@ pub struct IndexRepair {
     from: u64,
     /// Keys of the record at `from` that a full file has already.
     skip: usize,
-    topic: (Vec<u8>, i32),
+    topic_hash: TopicHash,
     store_ms: i64,
     local_ms: i64,
     written: u64,
@@ -57,8 +56,8 @@ impl IndexRepair {
         };
         let newest = last.map(|file| Ok::<_, Error>((name_of(file), AllocatedFile::open(&file.path)?))).transpose()?;
         let writer = IndexWriter::new(rebuilt.clone(), Geometry { slots, entries }, newest)?;
-        let topic = (Vec::new(), 0);
-        Ok(Self { writer, directory, rebuilt, replaced, from, skip, topic, store_ms: 0, local_ms, written: 0 })
+        let topic_hash = TopicHash::default();
+        Ok(Self { writer, directory, rebuilt, replaced, from, skip, topic_hash, store_ms: 0, local_ms, written: 0 })
     }
 
     /// Offset of the first record whose entries may be missing.
@@ -84,7 +83,7 @@ impl IndexRepair {
         }
         // The keys of one record may be in two files.
         let skip = if offset as u64 == self.from { std::mem::take(&mut self.skip) } else { 0 };
-        let topic_hash = self.topic_hash(message.topic());
+        let topic_hash = self.topic_hash.of(message.topic());
         let keys = KnownProperties::of(message.properties()).index_keys();
         let mut count = 0;
         for key in keys {
@@ -98,13 +97,6 @@ impl IndexRepair {
             self.writer.push_none();
         }
         Ok(())
-    }
-
-    fn topic_hash(&mut self, topic: &[u8]) -> i32 {
-        if self.topic.0 != topic {
-            self.topic = (topic.to_vec(), java_hash(&format!("{}#", String::from_utf8_lossy(topic))));
-        }
-        self.topic.1
     }
 
     /// Writes the buffered entries.
