@@ -87,15 +87,7 @@ _ELSEWHERE = {
 
 
 def milliseconds_of(name: str, when: Time) -> int:
-    """Milliseconds since 1970 of a time; without a zone UTC is meant, a date is its midnight.
-
-    Raises:
-        ArgumentError: No time, a missing one such as NaT, or a number in another unit.
-
-    Example:
-        >>> milliseconds_of("start_time", datetime(1970, 1, 1, 0, 0, 1))
-        1000
-    """
+    """Milliseconds since 1970 of a time; without a zone UTC is meant, a date is its midnight."""
     if isinstance(when, str):
         return _native.milliseconds(when, name)
     if _is_missing(when):
@@ -119,15 +111,7 @@ def epoch_milliseconds(when: datetime) -> int:
 
 
 def seconds(name: str, duration: Duration) -> float:
-    """Seconds of a duration, from 0 on.
-
-    Raises:
-        ArgumentError: No duration, a missing one, or one that is negative or has no end.
-
-    Example:
-        >>> seconds("timeout", timedelta(minutes=1)), seconds("timeout", 3)
-        (60.0, 3.0)
-    """
+    """Seconds of a duration, from 0 on."""
     value = _in_seconds(name, duration)
     if not 0 <= value <= _LONGEST:
         raise ArgumentError(f"{name}: expected seconds from 0 on, or a timedelta, got {duration!r}")
@@ -140,15 +124,7 @@ def optional_seconds(name: str, duration: Duration | None) -> float | None:
 
 
 def integer(name: str, number: Number, least: int | None = None, most: int | None = None) -> int:
-    """An integer.
-
-    Raises:
-        ArgumentError: No integer, or one out of range.
-
-    Example:
-        >>> integer("queue_id", 3, 0)
-        3
-    """
+    """An integer."""
     value = whole(number)
     if value is None:
         raise _wrong(name, "an integer", number)
@@ -159,12 +135,7 @@ def integer(name: str, number: Number, least: int | None = None, most: int | Non
 
 
 def whole(number: object) -> int | None:
-    """Returns an integer of Python or NumPy; None for anything else, including booleans.
-
-    Example:
-        >>> whole(3), whole(3.0), whole(True)
-        (3, None, None)
-    """
+    """Returns an integer of Python or NumPy; None for anything else, including booleans."""
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         return None
     try:
@@ -174,27 +145,14 @@ def whole(number: object) -> int | None:
 
 
 def text(name: str, value: object) -> str:
-    """A text.
-
-    Raises:
-        ArgumentTypeError: Something else.
-
-    Example:
-        >>> text("topic", "orders")
-        'orders'
-    """
+    """A text."""
     if isinstance(value, str):
         return value
     raise _wrong(name, "a text", value)
 
 
 def unknown_argument(name: str, known: Iterable[str], *, of: str = "") -> ArgumentTypeError:
-    """Returns the error of an unknown keyword argument, which suggests a similar name.
-
-    Example:
-        >>> str(unknown_argument("bootstrap_servers", ["group", "name_server"], of="Producer"))
-        "Producer: unexpected keyword argument 'bootstrap_servers': did you mean name_server?"
-    """
+    """Returns the error of an unknown keyword argument, which suggests a similar name."""
     names = list(known)
     elsewhere = _ELSEWHERE.get(name.lower())
     near = [elsewhere] if elsewhere in names else get_close_matches(name, names, n=1, cutoff=0.6)
@@ -206,9 +164,6 @@ def check_fields(options: Any) -> None:
     """Converts the fields of a frozen dataclass to their types: NumPy's integers, timedeltas.
 
     A field of type `float` is a duration in seconds.
-
-    Raises:
-        ArgumentError: A value of another type.
     """
     for field, kind in _kinds(options.__class__).items():
         value = getattr(options, field)

@@ -36,24 +36,14 @@ def one_line(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Returns a text with control characters written as Python literals have them.
-
-    Example:
-        >>> escape("a\x1b[2Jb")
-        'a\\x1b[2Jb'
-    """
+    r"""Returns a text with control characters written as Python literals have them."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def time_text(milliseconds: int) -> str:
-    """Returns a time in UTC, to the millisecond; a number out of range stays a number.
-
-    Example:
-        >>> time_text(1_800_000_000_123)
-        '2027-01-15 08:00:00.123Z'
-    """
+    """Returns a time in UTC, to the millisecond; a number out of range stays a number."""
     try:
         when = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -62,12 +52,7 @@ def time_text(milliseconds: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """Returns bytes in the unit that reads best.
-
-    Example:
-        >>> size_text(1536)
-        '1.5 KiB'
-    """
+    """Returns bytes in the unit that reads best."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

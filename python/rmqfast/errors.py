@@ -48,32 +48,14 @@ _REQUEST_TIMEOUT = 10006
 
 
 def plain_remark(remark: str) -> str:
-    r"""Returns a peer's remark without Java's classes and lines, and without dead links.
-
-    Args:
-        remark: Of a response.
-
-    Example:
-        >>> plain_remark("java.lang.IllegalStateException: no disk, org.example.Store.put(Store.java:12)")
-        'no disk'
-        >>> plain_remark("the topic is not there\nSee http://rocketmq.apache.org/docs/faq/ for further details.")
-        'the topic is not there'
-    """
+    r"""Returns a peer's remark without Java's classes and lines, and without dead links."""
     from rmqfast import _native  # the extension imports this module
 
     return _native.plain_remark(remark)
 
 
 def step_after(remark: str) -> str | None:
-    """Returns the next step after a peer's remark; `None` if none is known.
-
-    Args:
-        remark: Of a response.
-
-    Example:
-        >>> step_after("topic[t] not exist, apply first please!")
-        'create the topic, or set autoCreateTopicEnable=true in broker.conf'
-    """
+    """Returns the next step after a peer's remark; `None` if none is known."""
     from rmqfast import _native
 
     return _native.step_after(remark)

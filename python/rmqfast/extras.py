@@ -11,16 +11,7 @@ __all__ = ["import_extra", "is_missing"]
 
 
 def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
-    """Imports a library of an extra.
-
-    Raises:
-        MissingExtraError: It is not installed.
-        ImportError: It is installed, and cannot be imported: as it was raised.
-
-    Example:
-        >>> import_extra("pyarrow", "arrow").__name__
-        'pyarrow'
-    """
+    """Imports a library of an extra."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

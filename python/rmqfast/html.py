@@ -15,12 +15,7 @@ MOST_ROWS = 20
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "", count: int = -1) -> str:
-    """A table of the first rows.
-
-    Example:
-        >>> table(["topic"], [["<b>"]])
-        '<table><thead><tr><th>topic</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
-    """
+    """A table of the first rows."""
     heads = "".join(f"<th>{_text(column)}</th>" for column in columns)
     body = "".join(_row(map(table_cell, columns, row)) for row in islice(rows, MOST_ROWS))
     more = max(count, len(rows)) - min(len(rows), MOST_ROWS)
@@ -30,12 +25,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: 
 
 
 def facts(title: str, values: Mapping[str, object]) -> str:
-    """A row for each value, with its name.
-
-    Example:
-        >>> facts("Damage", {"length": 4})
-        '<table><caption>Damage</caption><tbody><tr><th>length</th><td>4</td></tr></tbody></table>'
-    """
+    """A row for each value, with its name."""
     rows = "".join(
         f"<tr><th>{_text(name.replace('_', ' '))}</th><td>{_text(table_cell(name, value))}</td></tr>"
         for name, value in values.items()

@@ -62,12 +62,7 @@ _FILTER = _Filter()
 
 
 def logger_of(name: str) -> logging.Logger:
-    """Returns the logger of a module: its handlers run when the thread holds no `QuietLock`.
-
-    Example:
-        >>> logger_of("rmqfast.example").name
-        'rmqfast.example'
-    """
+    """Returns the logger of a module: its handlers run when the thread holds no `QuietLock`."""
     logger = logging.getLogger(name)
     # first: a line passes the other filters as it is handled
     if _FILTER not in logger.filters:
@@ -76,18 +71,7 @@ def logger_of(name: str) -> logging.Logger:
 
 
 class QuietLock:
-    """A lock for work that logs: handlers run after the thread has released all such locks.
-
-    Example:
-        >>> import sys
-        >>> lock, logger = QuietLock(), logger_of("rmqfast.example")
-        >>> logger.addHandler(logging.StreamHandler(sys.stdout))
-        >>> with lock:
-        ...     logger.warning("a line")
-        ...     print("work")
-        work
-        a line
-    """
+    """A lock for work that logs: handlers run after the thread has released all such locks."""
 
     def __init__(self, *, reentrant: bool = False) -> None:
         self._lock = new_rlock() if reentrant else new_lock()

@@ -16,59 +16,25 @@ LocalPath = str | os.PathLike[str]
 
 
 def local_path(given: LocalPath, name: str) -> Path:
-    """Returns the local path of a user's argument, which may be a `file:` URL.
-
-    Args:
-        given: The path. A name that begins as a URL does, as `s3:/x`, is `./s3:/x`.
-        name: What the error calls it.
-
-    Raises:
-        ArgumentError: An empty text, which would be the current directory, or the URL of another system.
-
-    Example:
-        >>> local_path("file:///data/store", "path")
-        PosixPath('/data/store')
-        >>> local_path("", "path")
-        Traceback (most recent call last):
-        rmqfast.errors.ArgumentError: path: expected a path (. is the current directory), got ''
-    """
+    """Returns the local path of a user's argument, which may be a `file:` URL."""
     return _native.local_path(name, given)
 
 
 def exists(path: LocalPath) -> bool:
-    """Whether the name exists, even as a link to nothing.
-
-    Raises:
-        StoreIOError: It cannot be looked at.
-    """
+    """Whether the name exists, even as a link to nothing."""
     return _native.path_exists(path)
 
 
 def is_file(path: LocalPath) -> bool:
-    """Whether there is a file.
-
-    Raises:
-        StoreIOError: It cannot be looked at.
-        CorruptError: A link that leads nowhere.
-    """
+    """Whether there is a file."""
     return _native.is_file(path)
 
 
 def is_directory(path: LocalPath) -> bool:
-    """Whether there is a directory.
-
-    Raises:
-        StoreIOError: It cannot be looked at.
-        CorruptError: A link that leads nowhere.
-    """
+    """Whether there is a directory."""
     return _native.is_directory(path)
 
 
 def list_directory(path: LocalPath) -> list[Path]:
-    """Lists the paths in a directory, sorted; empty if it does not exist.
-
-    Raises:
-        StoreIOError: It cannot be looked at.
-        CorruptError: A link that leads nowhere.
-    """
+    """Lists the paths in a directory, sorted; empty if it does not exist."""
     return sorted(_native.list_directory(path))

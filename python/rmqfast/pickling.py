@@ -11,16 +11,7 @@ T = TypeVar("T")
 
 
 def not_picklable(advice: str) -> Callable[[type[T]], type[T]]:
-    """Makes `pickle`, `copy` and `deepcopy` refuse objects of a class: they hold files, threads or connections.
-
-    Example:
-        >>> import copy
-        >>> @not_picklable("open one in each process")
-        ... class Client: ...
-        >>> copy.copy(Client())
-        Traceback (most recent call last):
-        TypeError: cannot pickle or copy a Client, which holds files, threads or connections: open one in each process
-    """
+    """Makes `pickle`, `copy` and `deepcopy` refuse objects of a class: they hold files, threads or connections."""
 
     def decorate(kind: type[T]) -> type[T]:
         def refuse(self: T, _protocol: object = 0) -> NoReturn:

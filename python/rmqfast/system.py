@@ -42,12 +42,7 @@ _INTERFACES = Path("/sys/class/net")
 
 
 def milliseconds_since_boot() -> int:
-    """Milliseconds since the machine started, including sleep; nobody can set this clock.
-
-    Example:
-        >>> milliseconds_since_boot() > 0
-        True
-    """
+    """Milliseconds since the machine started, including sleep; nobody can set this clock."""
     if sys.platform == "linux":
         nanoseconds = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     elif sys.platform == "win32":
@@ -67,22 +62,12 @@ if sys.platform == "win32":
 else:
 
     def monotonic() -> float:
-        """Seconds by the clock of `time.monotonic`, which freezegun and time-machine stop, and not this one.
-
-        Example:
-            >>> monotonic() <= monotonic()
-            True
-        """
+        """Seconds by the clock of `time.monotonic`, which freezegun and time-machine stop, and not this one."""
         return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def physical_memory() -> int:
-    """Bytes of the machine's memory; on Windows, where Python does not tell, 4 GiB.
-
-    Example:
-        >>> physical_memory() > 1 << 20
-        True
-    """
+    """Bytes of the machine's memory; on Windows, where Python does not tell, 4 GiB."""
     if sys.platform == "win32":
         size = 4 << 30
     else:
@@ -91,12 +76,7 @@ def physical_memory() -> int:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use: in a container not all.
-
-    Example:
-        >>> 1 <= usable_cores() <= os.cpu_count()
-        True
-    """
+    """Cores that this process may use: in a container not all."""
     if sys.platform == "linux":
         cores = len(os.sched_getaffinity(0))
     else:
@@ -105,21 +85,13 @@ def usable_cores() -> int:
 
 
 def after_fork(callback: Callable[[], None]) -> None:
-    """Registers a callback for each process that is forked from this one.
-
-    Example:
-        >>> after_fork(lambda: None)
-    """
+    """Registers a callback for each process that is forked from this one."""
     if sys.platform != "win32":
         os.register_at_fork(after_in_child=callback)
 
 
 def home_directory() -> Path | None:
-    """The home directory of the account; `None` if it has none, as in a container.
-
-    Example:
-        >>> directory = home_directory()
-    """
+    """The home directory of the account; `None` if it has none, as in a container."""
     try:
         return Path.home()
     except RuntimeError:
@@ -127,26 +99,13 @@ def home_directory() -> Path | None:
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Sets the mode of an open file, regardless of the umask.
-
-    Example:
-        >>> with (getfixture("tmp_path") / "orders").open("w") as file:
-        ...     set_mode(file.fileno(), 0o640)
-    """
+    """Sets the mode of an open file, regardless of the umask."""
     if sys.platform != "win32":
         os.fchmod(descriptor, mode)
 
 
 def sync_file(descriptor: int) -> None:
-    """Flushes an open file to the disk, past the drive's own memory.
-
-    Raises:
-        OSError: What the operating system says.
-
-    Example:
-        >>> with (getfixture("tmp_path") / "orders").open("w") as file:
-        ...     sync_file(file.fileno())
-    """
+    """Flushes an open file to the disk, past the drive's own memory."""
     if sys.platform == "darwin":
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
@@ -154,14 +113,7 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flushes the names in a directory to the disk.
-
-    Raises:
-        OSError: What the operating system says.
-
-    Example:
-        >>> sync_directory(getfixture("tmp_path"))
-    """
+    """Flushes the names in a directory to the disk."""
     if sys.platform != "win32":  # a directory cannot be waited for there; NTFS has a journal of names
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -171,15 +123,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock_file(file: IO[str]) -> None:
-    """Locks an open file against other processes until it is closed.
-
-    Raises:
-        BlockingIOError: Another process has it.
-
-    Example:
-        >>> with (getfixture("tmp_path") / "orders.jsonl").open("a") as file:
-        ...     lock_file(file)
-    """
+    """Locks an open file against other processes until it is closed."""
     if sys.platform == "win32":
         _lock_first_byte(file.fileno())
     else:
@@ -188,16 +132,7 @@ def lock_file(file: IO[str]) -> None:
 
 @contextmanager
 def owned_directory(directory: Path) -> Iterator[None]:
-    """Locks a directory against other processes for the block.
-
-    Raises:
-        BlockingIOError: Another process has it.
-        FileNotFoundError: Another process had it, and removed it.
-
-    Example:
-        >>> with owned_directory(getfixture("tmp_path")):
-        ...     pass  # nobody else writes there
-    """
+    """Locks a directory against other processes for the block."""
     if sys.platform == "win32":
         beside = directory.with_name(f"{directory.name}.lock")  # a directory cannot be locked there
         opened = os.open(beside, os.O_RDWR | os.O_CREAT)
@@ -232,12 +167,7 @@ if sys.platform == "win32":
 if sys.platform == "linux":
 
     def local_addresses() -> list[str]:
-        """The addresses of this machine, IPv4 first, in the order in which Java lists interfaces.
-
-        Example:
-            >>> "127.0.0.1" in local_addresses()
-            True
-        """
+        """The addresses of this machine, IPv4 first, in the order in which Java lists interfaces."""
         # Java lists interfaces in reverse order, and skips bridges
         names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
         ipv4 = [address for name in names if (address := _ipv4_address(name)) is not None]

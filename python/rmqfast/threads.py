@@ -52,12 +52,7 @@ T = TypeVar("T")
 
 
 def are_green() -> bool:
-    """Whether gevent, eventlet or the like replaced threads by greenlets.
-
-    Example:
-        >>> are_green()
-        False
-    """
+    """Whether gevent, eventlet or the like replaced threads by greenlets."""
     return not isinstance(_thread.start_new_thread, BuiltinFunctionType)
 
 
@@ -82,14 +77,7 @@ def new_semaphore(value: int) -> Semaphore:
 
 
 def new_thread(work: Callable[..., object], *args: Any, name: str | None = None) -> Thread:
-    """A daemon thread that is not started yet.
-
-    Example:
-        >>> thread = new_thread(print, "done", name="worker")
-        >>> thread.start(), thread.join()
-        done
-        (None, None)
-    """
+    """A daemon thread that is not started yet."""
     if are_green():
         return cast("Thread", _Thread(work, args, name or "rmqfast"))
     return threading.Thread(target=work, args=args, name=name, daemon=True)

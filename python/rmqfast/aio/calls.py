@@ -41,16 +41,6 @@ class FutureResults:
     """Passes results from any thread to futures of a loop, all that are there in one call of the loop.
 
     Futures that were cancelled are left alone; results for a closed loop are dropped.
-
-    Example:
-        >>> import threading
-        >>> async def main():
-        ...     results = FutureResults(asyncio.get_running_loop())
-        ...     future = asyncio.get_running_loop().create_future()
-        ...     threading.Thread(target=results.put, args=(future, 7)).start()
-        ...     return await future
-        >>> asyncio.run(main())
-        7
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -195,12 +185,7 @@ class Calls:
         await asyncio.shield(asyncio.wrap_future(_on_a_thread(self._end)))
 
     def here(self) -> asyncio.AbstractEventLoop:
-        """Returns the running loop, which from the first use on is the client's.
-
-        Raises:
-            ClientError: The client belongs to another loop.
-            ForkError: The client is that of a parent process.
-        """
+        """Returns the running loop, which from the first use on is the client's."""
         loop = asyncio.get_running_loop()
         if loop is self.loop and os.getpid() == self._pid:
             return loop
@@ -300,11 +285,7 @@ C = TypeVar("C", bound=HasTwin)
 
 
 async def start(self: HasTwin) -> None:
-    """Starts it, off the loop; a cancelled start is undone.
-
-    Raises:
-        ClientError: As `start` of the blocking client; or it belongs to another loop.
-    """
+    """Starts it, off the loop; a cancelled start is undone."""
     await self._calls.start(self._twin.start)
 
 
@@ -313,9 +294,6 @@ async def shutdown(self: HasTwin) -> None:
 
     Calls in progress end with an error, or with their timeouts. A cancelled shutdown goes on. A client whose loop is
     closed may be shut down in another one.
-
-    Raises:
-        ClientError: It belongs to another loop.
     """
     await self._calls.shutdown()
 

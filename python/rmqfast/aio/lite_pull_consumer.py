@@ -28,18 +28,7 @@ T = TypeVar("T")
 
 
 class Arrivals:
-    """Wakes waiting tasks when messages arrive. To wait: call `listen`, check for messages, then await `wait`.
-
-    Example:
-        >>> import threading
-        >>> async def main():
-        ...     arrivals, loop = Arrivals(), asyncio.get_running_loop()
-        ...     arrivals.listen(loop)
-        ...     threading.Timer(0.01, arrivals.notify).start()
-        ...     return await arrivals.wait(loop.time() + 10)
-        >>> asyncio.run(main())
-        True
-    """
+    """Wakes waiting tasks when messages arrive. To wait: call `listen`, check for messages, then await `wait`."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

@@ -17,15 +17,6 @@ class OnLoop:
 
     A plain function runs on the calling thread. The coroutine of an `async def` runs on the loop, and the calling
     thread blocks until its result or error is there; it gets a `CancelledError` if the loop is closed first.
-
-    Example:
-        >>> async def double(number):
-        ...     return 2 * number
-        >>> async def main():
-        ...     on_loop = OnLoop(double, asyncio.get_running_loop())
-        ...     return await asyncio.to_thread(on_loop, 4)
-        >>> asyncio.run(main())
-        8
     """
 
     def __init__(

@@ -7,24 +7,7 @@ from collections import deque
 
 
 class Turns:
-    """Lets up to `most` tasks start in one turn of the loop; the others wait for the next turns, in order.
-
-    Example:
-        >>> async def main():
-        ...     turns, names = Turns(2), []
-        ...
-        ...     async def begin(name):
-        ...         await turns.take()
-        ...         names.append(name)
-        ...
-        ...     tasks = [asyncio.create_task(begin(name)) for name in "abcd"]
-        ...     await asyncio.sleep(0)
-        ...     first = list(names)
-        ...     await asyncio.gather(*tasks)
-        ...     return first, names
-        >>> asyncio.run(main())
-        (['a', 'b'], ['a', 'b', 'c', 'd'])
-    """
+    """Lets up to `most` tasks start in one turn of the loop; the others wait for the next turns, in order."""
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most

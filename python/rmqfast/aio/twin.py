@@ -23,18 +23,6 @@ def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
     """Returns an asyncio method that calls a blocking one on one of the client's threads.
 
     A task that is cancelled stops waiting at once; the call itself may still be carried out.
-
-    Example:
-        >>> import asyncio
-        >>> from types import SimpleNamespace
-        >>> class Clock:
-        ...     def wait(self, seconds: float = 0.0) -> str:
-        ...         return f"waited {seconds} s"
-        >>> class AsyncClock:
-        ...     wait = awaitable(Clock.wait)
-        ...     _twin, _calls = Clock(), SimpleNamespace(ask=asyncio.to_thread)
-        >>> asyncio.run(AsyncClock().wait(0.5))
-        'waited 0.5 s'
     """
     name = method.__name__
 
@@ -69,20 +57,7 @@ def with_signature_of(client: Callable[P, Any]) -> Callable[[Callable[..., None]
 
 
 class ForwardedProperty(property, Generic[T]):
-    """A property whose value is that of the blocking client; reading it does not wait.
-
-    Example:
-        >>> class Clock:
-        ...     @property
-        ...     def zone(self) -> str:
-        ...         "The time zone."
-        ...         return "UTC"
-        >>> class AsyncClock:
-        ...     zone = ForwardedProperty(Clock, lambda clock: clock.zone)
-        ...     _twin = Clock()
-        >>> AsyncClock().zone, AsyncClock.__dict__["zone"].__doc__
-        ('UTC', 'The time zone.')
-    """
+    """A property whose value is that of the blocking client; reading it does not wait."""
 
     def __init__(self, client: type[C], get: Callable[[C], T]) -> None:
         super().__init__(lambda self: get(self._twin))

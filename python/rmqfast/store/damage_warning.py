@@ -23,13 +23,6 @@ class CallerLine:
 
     It is looked for when this is made, as a stream may be read on by threads that have no line. Where there is none,
     `otherwise` is taken.
-
-    Example:
-        >>> with warnings.catch_warnings(record=True) as caught:
-        ...     warnings.simplefilter("always")
-        ...     CallerLine().warn("1 damaged places")
-        >>> caught[0].category.__name__
-        'DamageWarning'
     """
 
     def __init__(self, otherwise: CallerLine | None = None) -> None:
@@ -49,12 +42,7 @@ class CallerLine:
 
 
 def describe(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
-    """Returns the number of damaged places, and the first of them, as a text.
-
-    Example:
-        >>> describe([(7, 2, "expected a record", "log")])
-        '1 damaged places, the first in log at offset 7: expected a record'
-    """
+    """Returns the number of damaged places, and the first of them, as a text."""
     first, count = Damage(*entries[0]), len(entries) + more
     return f"{count} damaged places{when}, the first in {first.file} at offset {first.offset}: {first.reason}"
 
@@ -72,9 +60,5 @@ def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, st
 
 
 def check_count(max_messages: Number) -> int:
-    """Checks the most messages of a look-up.
-
-    Raises:
-        ArgumentError: It is less than 1, or more than 2^20.
-    """
+    """Checks the most messages of a look-up."""
     return integer("max_messages", max_messages, 1, 1 << 20)

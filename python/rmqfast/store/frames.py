@@ -49,15 +49,7 @@ Frame = ArrowStream | ArrowBatch | LazyRows | Scannable | Readable
 
 
 def arrow_rows(source: object) -> Any | None:
-    """Returns the record batches of a frame; None for anything else.
-
-    Example:
-        >>> import polars as pl
-        >>> arrow_rows(pl.LazyFrame({"body": [b"paid"]})).shape
-        (1, 1)
-        >>> arrow_rows(["paid"]) is None
-        True
-    """
+    """Returns the record batches of a frame; None for anything else."""
     rows: Any = source
     if hasattr(rows, "collect") and hasattr(rows, "collect_schema") and not hasattr(rows, "__arrow_c_stream__"):
         return rows.collect()
@@ -69,11 +61,7 @@ def arrow_rows(source: object) -> Any | None:
 
 
 def messages_of(given: Iterable[Message] | Frame) -> list[Message]:
-    """Messages that are no frame.
-
-    Raises:
-        ArgumentTypeError: Something else; says how to write it.
-    """
+    """Messages that are no frame."""
     if isinstance(given, Message):
         raise ArgumentTypeError("messages: expected several, got one Message: write [message], or append it")
     if isinstance(given, dict):

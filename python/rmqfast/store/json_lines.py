@@ -37,22 +37,12 @@ def base64_text(value: object) -> str:
 
 
 def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    r"""Rows as JSON objects, one a line.
-
-    Example:
-        >>> json_lines(["topic", "body"], [["orders", b"paid"]])
-        '{"topic":"orders","body":"cGFpZA=="}\n'
-    """
+    r"""Rows as JSON objects, one a line."""
     return "".join(json_text(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
 
 
 def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
-    """Yields the rows of a scan as Python values, a batch at a time: milliseconds, dicts, bytes.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        StoreError: The store cannot be read.
-    """
+    """Yields the rows of a scan as Python values, a batch at a time: milliseconds, dicts, bytes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
         with closing(scan.batches()) as batches:  # before the warnings are as they were: it warns when it is closed

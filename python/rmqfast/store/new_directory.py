@@ -25,20 +25,6 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
 
     Until then it is in `out` + ".partial", which goes with any error; one that a killed process left goes with the next
     call. What an overwrite replaces waits in there, and comes back where the new directory cannot take its place.
-
-    Raises:
-        ArgumentError: `out` exists and shall not, or is a file; a stranger's directory has the name of the partial one.
-        StoreBusyError: Another process writes to `out`.
-        StoreIOError: The operating system refused, as for a full disk.
-
-    Example:
-        >>> out = getfixture("tmp_path") / "out"
-        >>> with new_directory(out, "error") as directory:
-        ...     _ = (directory / "orders.txt").write_text("paid")
-        ...     out.exists()
-        False
-        >>> [path.name for path in out.iterdir()]
-        ['orders.txt']
     """
     if not out.name:
         raise ArgumentError(f"out: expected a path that ends in a name, got {out}")

@@ -70,24 +70,6 @@ def write_parquet(
     Columns, types and names of directories are those that `rmqfast.spark.ingest` has Spark write. Each core writes
     files of its own. Nothing changes at `out` before all of it is on the disk: it is made beside it, as `out` +
     ".partial".
-
-    Raises:
-        UnknownTopicError: The store has no such topic.
-        ExpressionError: `tags` does not parse.
-        ArgumentError: Something is at `out`; `out` is in the store, or would replace it.
-        CorruptError: There is damage, unless `on_damage` is "warn".
-        StoreBusyError: Another process writes to `out`.
-        StoreIOError: The operating system refused, as for a full disk.
-        MissingExtraError: pyarrow is not installed.
-
-    Example:
-        >>> import rmqfast
-        >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-        >>> out = getfixture("tmp_path") / "out"
-        >>> write_parquet(store, out, ["fx_q1"]).rows
-        1259
-        >>> [path.name for path in out.glob("day=*/*")]
-        ['topic=fx_q1']
     """
     import_extra("pyarrow", "arrow")
     target = _local(out)

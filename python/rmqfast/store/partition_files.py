@@ -27,18 +27,7 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PartitionFiles:
-    """Writes batches to one Parquet file for each day and topic, a row group a batch.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> stored = pa.array([0], pa.timestamp("us", "UTC"))
-        >>> batch = pa.record_batch({"topic": ["%RETRY%cashiers"], "store_timestamp": stored})
-        >>> root = getfixture("tmp_path")
-        >>> with PartitionFiles(root, lambda: "1.parquet", most_open=10) as files:
-        ...     files.write(batch)
-        >>> [str(path.relative_to(root)) for path in root.rglob("*.parquet")]
-        ['day=1970-01-01/topic=%25RETRY%25cashiers/1.parquet']
-    """
+    """Writes batches to one Parquet file for each day and topic, a row group a batch."""
 
     def __init__(self, directory: Path, new_name: Callable[[], str], *, most_open: int) -> None:
         self._directory = directory
@@ -56,11 +45,7 @@ class PartitionFiles:
                 closing.callback(file.close)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Writes the rows of a batch; those of a partition keep their order.
-
-        Raises:
-            OSError: The operating system refused.
-        """
+        """Writes the rows of a batch; those of a partition keep their order."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

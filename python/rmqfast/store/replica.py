@@ -38,18 +38,6 @@ class Replica:
     Attributes:
         store: The store, to be read.
         topics: The topics that it keeps; none where it has all of the log.
-
-    Raises:
-        StoreBusyError: Another process has it.
-        UnsupportedStoreError: Neither empty nor a store.
-        ArgumentError: `begin` is no multiple of the size of a file.
-
-    Example:
-        >>> directory = getfixture("tmp_path") / "copy"
-        >>> sizes = AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-        >>> with Replica(directory, sizes, begin=3 << 20) as copy:
-        ...     copy.bounds
-        (3145728, 3145728)
     """
 
     topics: tuple[str, ...] = ()
@@ -100,28 +88,12 @@ class Replica:
 
     @staticmethod
     def cut(path: Path, at: int, options: AppendOptions) -> int:
-        """Cuts a copy that is not open after its last record that ends at `at` or before.
-
-        Raises:
-            StoreBusyError: Somebody has it open.
-        """
+        """Cuts a copy that is not open after its last record that ends at `at` or before."""
         return cut_copy(os.fspath(path), at, options.with_system_values(), progress=None)
 
 
 class TopicReplica(Replica):
-    """A copy of some topics. Messages keep their queue offsets; a mark file holds the position in the master's log.
-
-    Raises:
-        StoreBusyError: Another process has it.
-        UnsupportedStoreError: Neither empty nor a store.
-
-    Example:
-        >>> directory = getfixture("tmp_path") / "copy"
-        >>> sizes = AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-        >>> with TopicReplica(directory, sizes, ["orders"], begin=3 << 20) as copy:
-        ...     copy.bounds, copy.store.appender.log_bounds()
-        ((3145728, 3145728), (1048576, 1048576))
-    """
+    """A copy of some topics. Messages keep their queue offsets; a mark file holds the position in the master's log."""
 
     def __init__(
         self,

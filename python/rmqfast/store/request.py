@@ -247,15 +247,7 @@ class ScanRequest:
 
 
 def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
-    """Returns the tag expression of one expression or a list of tags.
-
-    Raises:
-        ArgumentError: A list without a tag, or something else.
-
-    Example:
-        >>> tag_expression(["paid", "new"])
-        'paid || new'
-    """
+    """Returns the tag expression of one expression or a list of tags."""
     if isinstance(tags, str):
         return tags
     given: Any = tags
@@ -268,15 +260,7 @@ def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
 
 
 def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | None:
-    """Returns the queue ids of one number or several.
-
-    Raises:
-        ArgumentError: No numbers, or a negative one.
-
-    Example:
-        >>> queue_ids_of(0), queue_ids_of([0, 1])
-        ((0,), (0, 1))
-    """
+    """Returns the queue ids of one number or several."""
     if given is None:
         return None
     if whole(given) is not None:
@@ -288,14 +272,7 @@ def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | N
 
 
 def warn_of_columns(sql: str | None, instead: Mapping[str, str] = _INSTEAD) -> None:
-    """Warns of an expression that names a column of the row: it sees properties alone.
-
-    Raises:
-        ExpressionError: It does not parse.
-
-    Warns:
-        ExpressionWarning: A property that has the name of a column.
-    """
+    """Warns of an expression that names a column of the row: it sees properties alone."""
     columns = [] if sql is None else [name for name in _native.sql_properties(sql) if name in COLUMNS]
     if columns:
         hint = instead.get(columns[0], "a filter on what was read")
@@ -314,25 +291,13 @@ def _offsets(name: str, given: Number | Mapping[int, Number] | None) -> int | di
 
 
 def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
-    """Raises for names that a bundle of arguments does not have.
-
-    Raises:
-        ArgumentTypeError: There is one, which is a TypeError, too, as of any function.
-
-    Example:
-        >>> check_names({"tags": "A"}, ReadArguments)
-    """
+    """Raises for names that a bundle of arguments does not have."""
     for name in arguments.keys() - bundle.__optional_keys__:
         raise unknown_argument(name, bundle.__annotations__)
 
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:
-    """A topic as `ScanRequest.topic`, several as its `among`.
-
-    Example:
-        >>> one_or_several("orders"), one_or_several(["orders", "refunds"])
-        (('orders', None), (None, ['orders', 'refunds']))
-    """
+    """A topic as `ScanRequest.topic`, several as its `among`."""
     return (topic, None) if topic is None or isinstance(topic, str) else (None, topic)
 
 

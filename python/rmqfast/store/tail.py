@@ -135,15 +135,7 @@ class Tail:
 
 
 def start_of(start: Time) -> tuple[str, int]:
-    """Returns the start of a tail as a kind and a number.
-
-    Raises:
-        ArgumentError: A negative offset, a text that is neither a name nor a time.
-
-    Example:
-        >>> start_of("begin"), start_of(4096), start_of("1970-01-01T00:00:01")
-        (('begin', 0), ('position', 4096), ('time', 1000))
-    """
+    """Returns the start of a tail as a kind and a number."""
     if isinstance(start, str) and start in ("end", "begin"):
         return start, 0
     if isinstance(start, SupportsIndex):

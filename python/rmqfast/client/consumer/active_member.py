@@ -108,11 +108,7 @@ class ActiveMember(ABC):
         return self.state is ServiceState.RUNNING
 
     def start(self) -> None:
-        """Starts it: brokers will know it.
-
-        Raises:
-            ClientError: As `ActiveConsumer.start`.
-        """
+        """Starts it: brokers will know it."""
         with self.lock:
             if self.state is not ServiceState.CREATE_JUST:
                 raise ClientError(
@@ -176,11 +172,7 @@ class ActiveMember(ABC):
         _log.warning("offsets of group %s and topic %s are not reset: the group pulls, use seek", self.group, topic)
 
     def consume_message_directly(self, _message: Any, _broker_name: str | None) -> dict[str, Any]:
-        """Raises: there is no listener that could take the message.
-
-        Raises:
-            ResponseError: Always.
-        """
+        """Raises: there is no listener that could take the message."""
         remark = f"The Consumer Group <{self.group}> not exist in this consumer"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
@@ -188,22 +180,13 @@ class ActiveMember(ABC):
         return self.offsets.clone(topic)
 
     def check_running(self) -> None:
-        """Raises unless it may be used.
-
-        Raises:
-            ClientError: It was not started, or has ended.
-            ForkError: It was started in another process.
-        """
+        """Raises unless it may be used."""
         if self.state is not ServiceState.RUNNING:
             raise self.not_running()
         self.check_process()
 
     def check_process(self) -> None:
-        """Raises in a fork of the process that started it.
-
-        Raises:
-            ForkError: It runs in another one.
-        """
+        """Raises in a fork of the process that started it."""
         if os.getpid() != self.pid and self.is_running:
             raise ForkError(
                 f"this consumer was started in process {self.pid}, and is used in a fork of the process: "

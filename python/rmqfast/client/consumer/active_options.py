@@ -67,14 +67,7 @@ class ActiveOptions:
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
-    """Raises `ArgumentError` if a value is no number in its range.
-
-    Example:
-        >>> check_range("pull_batch_size", 0, 1, 1024)
-        Traceback (most recent call last):
-            ...
-        rmqfast.errors.ArgumentError: pull_batch_size: expected 1 to 1024, got 0
-    """
+    """Raises `ArgumentError` if a value is no number in its range."""
     number: object = value
     if isinstance(number, bool) or not isinstance(number, int | float) or not least <= number <= most:
         raise ArgumentError(f"{name}: expected {least} to {most}, got {value!r}")

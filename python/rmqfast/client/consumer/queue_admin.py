@@ -24,11 +24,7 @@ class QueueAdmin:
         self._instance = instance
 
     def fetch_subscribe_message_queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Fetches the readable queues of a topic from a name server; the cached route stays.
-
-        Raises:
-            ClientError: The topic is unknown, has no such queues, or no name server answers.
-        """
+        """Fetches the readable queues of a topic from a name server; the cached route stays."""
         try:
             queues = subscribe_queues(topic, self._instance.api.topic_route(topic, timeout=_TIMEOUT))
         except (ClientError, RemotingError) as error:
@@ -39,36 +35,20 @@ class QueueAdmin:
         return queues
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """The offset behind a queue's last message.
-
-        Raises:
-            ClientError: The broker is unknown, or does not answer.
-        """
+        """The offset behind a queue's last message."""
         return self._ask_master(queue, lambda address: self._instance.api.max_offset(address, queue, timeout=_TIMEOUT))
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """The offset of the first message that the broker still has.
-
-        Raises:
-            ClientError: As `max_offset`.
-        """
+        """The offset of the first message that the broker still has."""
         return self._ask_master(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset of the message stored nearest to a time; with brokers of 5.x the first one at or after it.
-
-        Raises:
-            ClientError: As `max_offset`.
-        """
+        """The offset of the message stored nearest to a time; with brokers of 5.x the first one at or after it."""
         api = self._instance.api
         return self._ask_master(queue, lambda address: api.search_offset(address, queue, timestamp, timeout=_TIMEOUT))
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
-        """When a queue's first message was stored, in milliseconds since 1970; -1 for an empty queue.
-
-        Raises:
-            ClientError: As `max_offset`.
-        """
+        """When a queue's first message was stored, in milliseconds since 1970; -1 for an empty queue."""
         api = self._instance.api
         return self._ask_master(queue, lambda address: api.earliest_store_time(address, queue, timeout=_TIMEOUT))
 

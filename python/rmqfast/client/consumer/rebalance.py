@@ -213,10 +213,5 @@ class Rebalance(ABC, Generic[Q]):
 
 
 def java_order(text: str) -> bytes:
-    """Returns the sort key of a text in Java's order, by UTF-16 units.
-
-    Example:
-        >>> sorted(["\uffff", "\U0001f600", "B", "a", "9"], key=java_order)
-        ['9', 'B', 'a', '😀', '\uffff']
-    """
+    """Returns the sort key of a text in Java's order, by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")

@@ -35,12 +35,7 @@ class SendBack:
         self._max_reconsume_times = max_reconsume_times
 
     def send(self, message: MessageView, delay_level: int, broker_name: str | None = None) -> None:
-        """Has a message redelivered: by its broker, or else by a new message of the retry topic.
-
-        Raises:
-            ClientError: Nobody takes it.
-            RemotingError: As above.
-        """
+        """Has a message redelivered: by its broker, or else by a new message of the retry topic."""
         try:
             self._to_broker(message, delay_level, broker_name)
         except Exception as error:  # noqa: BLE001 - as Java: whatever it is, the message must not be lost

@@ -278,11 +278,7 @@ def queue_text(queue: MessageQueue) -> str:
 
 
 def index_of(group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
-    """Returns the index of a member; `None`, which is logged, if it is not in the group.
-
-    Raises:
-        ArgumentError: As `AllocateMessageQueueStrategy.allocate`.
-    """
+    """Returns the index of a member; `None`, which is logged, if it is not in the group."""
     if not client_id:
         raise ArgumentError("currentCID is empty")
     if not queues:

@@ -110,16 +110,7 @@ class SubscriptionConflict:
 
 
 def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData]]) -> list[SubscriptionConflict]:
-    """Finds the topics to which the members of a group subscribe differently, by name.
-
-    Example:
-        >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
-        >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
-        >>> print(*conflicts_of("g", {"c1": {"t": a}, "c2": {"t": b}}))
-        members of group g subscribe differently to t: c1 wants A, c2 wants B
-        >>> conflicts_of("g", {"c1": {"t": a}, "c2": {"t": a}})
-        []
-    """
+    """Finds the topics to which the members of a group subscribe differently, by name."""
     subscribed = {topic for subscriptions in members.values() for topic in subscriptions}
     topics = sorted(topic for topic in subscribed if not topic.startswith(RETRY_PREFIX))
     conflicts = []
@@ -138,14 +129,7 @@ def subscription_conflicts(
     group_table: Mapping[str, SubscriptionData],
     others: Mapping[str, Mapping[str, SubscriptionData] | None],
 ) -> list[SubscriptionConflict]:
-    """Finds conflicts from the view of one member, if some others do not answer.
-
-    Example:
-        >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
-        >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
-        >>> print(*subscription_conflicts("g", "c1", [a], {"t": b}, {"c2": None}))
-        members of group g subscribe differently to t: c1 wants A, (another member) wants B
-    """
+    """Finds conflicts from the view of one member, if some others do not answer."""
     own = {subscription.topic: subscription for subscription in mine}
     answers = {name: by_topic for name, by_topic in others.items() if by_topic is not None}
     conflicts = conflicts_of(group, {client_id: own, **answers})
@@ -156,12 +140,7 @@ def subscription_conflicts(
 
 
 def expression_of(subscription: SubscriptionData | None) -> str:
-    """The expression of a subscription, for people.
-
-    Example:
-        >>> expression_of(SubscriptionData(topic="t", sub_string="a > 1", sub_version=1, expression_type="SQL92"))
-        'SQL92 a > 1'
-    """
+    """The expression of a subscription, for people."""
     if subscription is None:
         return NOTHING
     prefix = "" if subscription.is_tag_type else f"{subscription.expression_type} "

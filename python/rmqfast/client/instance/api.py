@@ -378,21 +378,13 @@ class ClusterInfo:
 def as_fields(values: Mapping[str, object]) -> dict[str, str]:
     """Header fields as texts; what is `None` is left out.
 
-    Example:
-        >>> as_fields({"topic": "t", "queueId": 3, "force": True, "group": None})
-        {'topic': 't', 'queueId': '3', 'force': 'true'}
-
     Source: `RemotingCommand.makeCustomHeaderToNet`.
     """
     return {name: _text(value) for name, value in values.items() if value is not None}
 
 
 def checked(response: Response, address: str | None = None) -> Response:
-    """An answer that is SUCCESS.
-
-    Raises:
-        ResponseError: It is none; says who answered.
-    """
+    """An answer that is SUCCESS."""
     if response.code == ResponseCode.SUCCESS:
         return response
     raise ResponseError(response.code, response.remark or "", address)

@@ -171,9 +171,6 @@ def decode_messages(records: bytes, broker_name: str | None) -> list[MessageView
 def decode_message(record: bytes, broker_name: str | None) -> MessageView:
     """The message that a record of the commit log is.
 
-    Raises:
-        RemotingProtocolError: It is none, or more than one.
-
     Source: `MessageDecoder.decode`.
     """
     messages = decode_messages(record, broker_name)
@@ -184,9 +181,6 @@ def decode_message(record: bytes, broker_name: str | None) -> MessageView:
 
 def decode_viewed(record: bytes, physical_offset: int, broker_name: str | None) -> MessageView:
     """The message that a broker's answer to a look-up by offset is.
-
-    Raises:
-        RemotingProtocolError: As `decode_message`, or the record of another offset: Java's client shows that message.
 
     Source: `MQClientAPIImpl.viewMessage`.
     """

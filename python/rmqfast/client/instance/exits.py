@@ -36,11 +36,7 @@ class EndsAtExit(Protocol):
     """Has threads or connections that must end before the interpreter does."""
 
     def end_at_exit(self, deadline: float) -> None:
-        """Ends it, at the end of the interpreter.
-
-        Args:
-            deadline: When to give up waiting, by `time.monotonic`.
-        """
+        """Ends it, at the end of the interpreter."""
 
 
 class Exits:

@@ -47,12 +47,6 @@ class Heartbeats:
 
         Java drops the second one: a broker that was found meanwhile would not know the group for half a minute.
 
-        Args:
-            only: Sends to this address only, if it is one that gets heartbeats.
-
-        Returns:
-            Whether all brokers took it; also if there are no members or no brokers.
-
         Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`.
         """
         if not self._lock.acquire(blocking=False):
@@ -113,12 +107,7 @@ def heartbeat_of(client_id: str, members: Members) -> HeartbeatData:
 
 
 def targets_of(brokers: Mapping[str, Mapping[int, str]], *, is_consumer: bool) -> list[tuple[str, str]]:
-    """The brokers that get a heartbeat: all addresses, or only masters if there is no consumer.
-
-    Example:
-        >>> targets_of({"b": {0: "m:1", 1: "s:1"}}, is_consumer=False)
-        [('b', 'm:1')]
-    """
+    """The brokers that get a heartbeat: all addresses, or only masters if there is no consumer."""
     return [
         (name, address)
         for name, addresses in brokers.items()
@@ -142,12 +131,6 @@ class Reconnects:
     """Sends heartbeats to addresses whose connection was lost, with growing delays, until one is taken.
 
     A broker that restarts knows no client; until the next regular heartbeat, up to 30 s later, it would refuse pulls.
-
-    Args:
-        scheduler: Runs the attempts.
-        send: Sends a heartbeat to an address; returns whether it was taken.
-        longest: Delay in seconds from which on the regular heartbeats do.
-        chance: A random number from 0 to 1, so that a broker's clients do not all come back at once.
     """
 
     def __init__(

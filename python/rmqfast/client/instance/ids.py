@@ -22,10 +22,6 @@ def build_client_id(
 ) -> str:
     """Builds a client id, the name of a client at brokers.
 
-    Example:
-        >>> build_client_id("10.0.0.1", "4711#2607801348397")
-        '10.0.0.1@4711#2607801348397'
-
     Source: `ClientConfig.buildMQClientId`.
     """
     parts = [local_address() if client_ip is None else client_ip, instance_name]
@@ -46,15 +42,6 @@ def pid_instance_name() -> str:
 
 def chosen_address(addresses: Iterable[str]) -> str:
     """The address for client ids: the first IPv4 address outside 192.168, else the last IPv4, else the first IPv6.
-
-    Args:
-        addresses: The addresses of the interfaces, without loopback.
-
-    Example:
-        >>> chosen_address(["fe80::1", "192.168.0.7", "10.0.0.1"]), chosen_address(["192.168.0.7", "192.168.0.8"])
-        ('10.0.0.1', '192.168.0.8')
-        >>> chosen_address([])
-        '127.0.0.1'
 
     Source: `RemotingUtil.getLocalAddress`.
     """

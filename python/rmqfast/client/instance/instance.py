@@ -300,11 +300,7 @@ class ClientInstance:
             raise ForkError(f"the client {self.client_id} is that of a parent process: make another one in this one")
 
     def _wait_for_answer(self, timeout: float) -> None:
-        """Asks name servers until one answers, whatever it says.
-
-        Raises:
-            ClientError: None did in time (10001).
-        """
+        """Asks name servers until one answers, whatever it says."""
         until = monotonic() + timeout
         while True:
             try:
@@ -387,15 +383,7 @@ def _expression_error(subscription: SubscriptionData, error: RemotingError) -> C
 
 
 class Registry(Generic[_T]):
-    """Reference-counted objects by name.
-
-    Example:
-        >>> registry = Registry[list[int]]()
-        >>> registry.take("a", list) is registry.take("a", list)
-        True
-        >>> registry.give_back("a"), registry.give_back("a")
-        (False, True)
-    """
+    """Reference-counted objects by name."""
 
     def __init__(self) -> None:
         self._clear()

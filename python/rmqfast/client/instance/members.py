@@ -100,9 +100,6 @@ class Members:
     def add_consumer(self, group: str, consumer: ConsumerInner) -> None:
         """Adds a consumer.
 
-        Raises:
-            ClientError: The group has one already.
-
         Source: `MQClientInstance.registerConsumer`.
         """
         with self._lock:
@@ -111,9 +108,6 @@ class Members:
 
     def add_producer(self, group: str, producer: ProducerInner) -> None:
         """Adds a producer.
-
-        Raises:
-            ClientError: The group has one already.
 
         Source: `MQClientInstance.registerProducer`.
         """
@@ -176,11 +170,7 @@ class InnerProducer:
         self._lock, self._made = new_lock(), None
 
     def get(self, instance: Any) -> Any:
-        """The producer of an instance.
-
-        Raises:
-            ClientError: There are no producers in this process.
-        """
+        """The producer of an instance."""
         with self._lock:
             if self._made is None:
                 if self.factory is None:

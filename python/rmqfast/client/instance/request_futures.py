@@ -51,11 +51,6 @@ class RequestFutures:
     def open(self, on_reply: OnReply, *, timeout: float | None = None) -> str:
         """Adds a request; returns its correlation id.
 
-        Args:
-            on_reply: Gets the reply or the error. With a timeout it runs on a thread for such callbacks; without, on
-                the thread that completes the request, and must not block.
-            timeout: Seconds after which it fails.
-
         Source: `CorrelationIdUtil.createCorrelationId`.
         """
         correlation_id = str(uuid.uuid4())
@@ -125,23 +120,6 @@ def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> Message
     8 offset 0     8 place 0      4 sys flag     8 born time     8 or 20 born host   8 store time   8 or 20 store host
     4 reconsumed   8 prepared 0   4 + n body     1 + n topic     2 + n properties
     ```
-
-    Args:
-        ext_fields: The header.
-        body: The body as it was sent: compressed where the header says so.
-        now: Milliseconds since 1970.
-
-    Raises:
-        ResponseError: A field is missing, or of another type.
-        RemotingProtocolError: There is no such message.
-
-    Example:
-        >>> header = {"topic": "DefaultCluster_REPLY_TOPIC", "queueId": "0", "flag": "0", "sysFlag": "0"}
-        >>> times = {"bornTimestamp": "5", "storeTimestamp": "6", "properties": "CORRELATION_ID" + chr(1) + "7"}
-        >>> hosts = {"bornHost": "/127.0.0.1:5", "storeHost": "/127.0.0.1:10911"}
-        >>> reply = reply_of({**header, **times, **hosts}, b"yes", now=8)
-        >>> reply.body, reply.properties["CORRELATION_ID"], reply.properties["ARRIVE_TIME"]
-        (b'yes', '7', '8')
     """
     header = Header(ext_fields)
     born, store = _Host.of(header.text("bornHost")), _Host.of(header.text("storeHost"))
@@ -179,11 +157,7 @@ class _Host(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> _Host:
-        """That of a text; Java's have a name or nothing before a slash.
-
-        Raises:
-            RemotingProtocolError: It is none.
-        """
+        """That of a text; Java's have a name or nothing before a slash."""
         host, _, port = text.rpartition("/")[2].rpartition(":")
         try:
             address = ip_address(host.strip("[]"))

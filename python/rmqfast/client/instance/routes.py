@@ -53,14 +53,7 @@ class FoundBroker(NamedTuple):
 
 
 class RouteUpdater:
-    """Fetches routes, one at a time.
-
-    Args:
-        routes: Keeps the routes.
-        members: Get the new routes.
-        fetch: Gets the route of a topic from a name server.
-        timeout: How long to wait for another fetch, in seconds; 3, as Java.
-    """
+    """Fetches routes, one at a time."""
 
     def __init__(
         self,
@@ -80,19 +73,7 @@ class RouteUpdater:
         self._is_closed = True
 
     def update(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
-        """Fetches the route of a topic.
-
-        Args:
-            topic: The topic.
-            default_topic: The topic after which a missing topic would be created.
-            default_queue_nums: How many queues that would have.
-
-        Returns:
-            Whether the route is new. If the name server has no such topic, the old route stays.
-
-        Raises:
-            ClientError: There is no name server, or none answers.
-        """
+        """Fetches the route of a topic."""
         if not self._lock.acquire(timeout=self._timeout):
             _log.warning("the route of topic %s is not updated: another one is still waited for", topic)
             return False

@@ -40,18 +40,7 @@ class Handle:
 
 
 class TimerTable:
-    """Tasks by due time, without a clock or a thread.
-
-    Example:
-        >>> table = TimerTable()
-        >>> handle = table.add(10.0, lambda: print("now"), period=5.0)
-        >>> table.take_due(9.0) is None, table.wait(9.0)
-        (True, 1.0)
-        >>> table.take_due(11.0)()
-        now
-        >>> handle.at
-        15.0
-    """
+    """Tasks by due time, without a clock or a thread."""
 
     def __init__(self) -> None:
         self._heap: list[Handle] = []

@@ -12,11 +12,6 @@ __all__ = ["thread_frames"]
 def thread_frames() -> dict[int, FrameType]:
     """The frame in which each thread is, by its ident.
 
-    Example:
-        >>> import threading
-        >>> thread_frames()[threading.get_ident()].f_code.co_name
-        'thread_frames'
-
     Source: `UtilAll.jstack`.
     """
     was_enabled = gc.isenabled()

@@ -12,14 +12,7 @@ _OWNED = "_is_owned"
 
 
 def warn_unclosed(client: object, pid: int, named: str, step: str = "shutdown()") -> None:
-    """Warns of a client that nobody has any more, and that runs on; not at the end of the interpreter, nor in a fork.
-
-    Args:
-        client: The client, in its `__del__`.
-        pid: The process that started it.
-        named: What its user knows it as: its class, and its group.
-        step: What ends it.
-    """
+    """Warns of a client that was dropped while running, but not at the end of the interpreter nor in a fork."""
     if os.getpid() == pid and not sys.is_finalizing() and _OWNED not in vars(client):
         text = f"{named} was dropped and runs on: call {step}, or use it as a context manager"
         warnings.warn(text, ResourceWarning, source=client, stacklevel=2)

@@ -36,16 +36,6 @@ class HasTopicAndBody(Protocol):
 def check_group(group: str) -> None:
     """Checks the name of a group.
 
-    Raises:
-        ClientError: It is blank, longer than 255 characters, or has illegal characters.
-
-    Example:
-        >>> check_group("orders")
-        >>> check_group("")
-        Traceback (most recent call last):
-            ...
-        rmqfast.errors.ClientError: the specified group is blank
-
     Source: `Validators.checkGroup`.
     """
     _check("group", group)
@@ -53,9 +43,6 @@ def check_group(group: str) -> None:
 
 def check_producer_group(group: str) -> None:
     """Checks the group of a producer.
-
-    Raises:
-        ClientError: As `check_group`, or it is Java's default group.
 
     Source: `DefaultMQProducerImpl.checkConfig`.
     """
@@ -65,9 +52,6 @@ def check_producer_group(group: str) -> None:
 def check_consumer_group(group: str) -> None:
     """Checks the group of a consumer.
 
-    Raises:
-        ClientError: As `check_group`, or it is Java's default group.
-
     Source: `DefaultMQPushConsumerImpl.checkConfig`.
     """
     _check("consumer group", group)
@@ -76,9 +60,6 @@ def check_consumer_group(group: str) -> None:
 def check_topic(topic: str) -> None:
     """Checks the name of a topic.
 
-    Raises:
-        ClientError: It is blank, longer than 127 characters, or has illegal characters.
-
     Source: `Validators.checkTopic`.
     """
     _check("topic", topic)
@@ -86,9 +67,6 @@ def check_topic(topic: str) -> None:
 
 def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> None:
     """Checks a message before it is sent.
-
-    Raises:
-        ClientError: Code 13 if the body is illegal, -1 if the topic is.
 
     Source: `Validators.checkMessage`.
     """

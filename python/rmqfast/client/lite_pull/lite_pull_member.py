@@ -188,11 +188,7 @@ class LitePullMember(ActiveMember):
         return str(self._options.consume_from_where)
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None) -> None:
-        """Subscribes to a topic.
-
-        Raises:
-            ClientError: The expression is none, or queues are assigned.
-        """
+        """Subscribes to a topic."""
         with self.lock:
             self._set_type(SubscriptionType.SUBSCRIBE)
             subscription = build_subscription_data(wrap(self.config.namespace, topic), expression)
@@ -209,11 +205,7 @@ class LitePullMember(ActiveMember):
             self.queues.stop(pulled.queue for pulled in self.queues.queues() if pulled.queue.topic == wrapped)
 
     def assign(self, assigned: Sequence[MessageQueue]) -> None:
-        """Pulls these queues, and no others.
-
-        Raises:
-            ClientError: Topics are subscribed to.
-        """
+        """Pulls these queues, and no others."""
         with self.lock:
             self._set_type(SubscriptionType.ASSIGN)
             self.queues.stop(pulled.queue for pulled in self.queues.queues() if pulled.queue not in assigned)
@@ -222,11 +214,7 @@ class LitePullMember(ActiveMember):
                     self.queues.start(PulledQueue(queue, None))
 
     def fetch_queues(self, topic: str) -> frozenset[MessageQueue]:
-        """The queues of a topic that may be read, as a name server has them now.
-
-        Raises:
-            ClientError: Nobody has the topic, or no name server answers.
-        """
+        """The queues of a topic that may be read, as a name server has them now."""
         queues = self.admin.fetch_subscribe_message_queues(wrap(self.config.namespace, topic))
         return frozenset(map(self.without_namespace, queues))
 

@@ -67,10 +67,6 @@ class ProducerMember:
     def start(self) -> None:
         """Starts it: from now on brokers know it, and it may send.
 
-        Raises:
-            ClientError: It was started before, the group is not allowed or has a producer in this instance, or no name
-                server is known.
-
         Source: `DefaultMQProducerImpl.start`.
         """
         with self._lock:
@@ -154,11 +150,7 @@ class ProducerMember:
         return self.state is ServiceState.RUNNING and self._is_registered and not self.instance.is_closed
 
     def check_running(self) -> None:
-        """Whether it may send.
-
-        Raises:
-            ClientError: It was not started, or has ended.
-        """
+        """Whether it may send."""
         if self.state is not ServiceState.RUNNING:
             raise _not_ok(str(self.state))
 
@@ -167,11 +159,7 @@ class ProducerMember:
         return self.sender.topics()
 
     def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that may be written to, as a name server has them now.
-
-        Raises:
-            ClientError: Nobody has the topic, or no name server answers.
-        """
+        """The queues of a topic that may be written to, as a name server has them now."""
         check_topic(topic)
         wrapped = wrap(self.config.namespace, topic)
         self.instance.update_route(wrapped)
@@ -181,11 +169,7 @@ class ProducerMember:
         return list(queues.queues)
 
     def create_topic(self, topic: str, queues: int, key: str | None, attributes: Mapping[str, str] | None) -> None:
-        """Makes a topic at all brokers that have `key`, or the topic that new ones are made after.
-
-        Raises:
-            ClientError: Nobody has `key`, or a broker does not make the topic.
-        """
+        """Makes a topic at all brokers that have `key`, or the topic that new ones are made after."""
         check_topic(topic)
         source = key or self.options.create_topic_key
         self.instance.update_route(source)

@@ -31,12 +31,7 @@ class Batches:
         self._encoder, self._namespace, self._options = encoder, namespace, options
 
     def one(self, messages: Sequence[Message] | Frame, topic: str | None) -> Outgoing:
-        """All messages, or rows, as one batch.
-
-        Raises:
-            ArgumentError: A row that cannot be sent.
-            ClientError: They cannot be sent together.
-        """
+        """All messages, or rows, as one batch."""
         if not isinstance(messages, Sequence):
             return one_batch_of(self.of_rows(messages, topic, sys.maxsize))
         self._check(messages)
@@ -47,12 +42,7 @@ class Batches:
     def many(
         self, messages: Sequence[Message] | Frame, topic: str | None, batch_size: int
     ) -> list[tuple[Outgoing, Sequence[Message]]]:
-        """All messages, or rows, in batches of so many; each with its messages, which rows have none of.
-
-        Raises:
-            ArgumentError: A row that cannot be sent.
-            ClientError: They cannot be sent together.
-        """
+        """All messages, or rows, in batches of so many; each with its messages, which rows have none of."""
         if not isinstance(messages, Sequence):
             return [(rows, ()) for rows in self.of_rows(messages, topic, batch_size)]
         self._check(messages)
@@ -60,12 +50,7 @@ class Batches:
         return [(self._encode(part), part) for part in parts]
 
     def of_rows(self, rows: Frame, topic: str | None, batch_size: int) -> list[Outgoing]:
-        """All rows, in batches of one topic and of so many messages each, or as many as one may have bytes.
-
-        Raises:
-            ArgumentError: A row that cannot be sent; says which.
-            ClientError: A topic that cannot be sent to.
-        """
+        """All rows, in batches of one topic and of so many messages each, or as many as one may have bytes."""
         most = self._options.max_message_size
         batches = arrow_rows(rows)
         if batches is None:
@@ -98,15 +83,6 @@ class Batches:
 def check_batch(messages: Sequence[Message]) -> None:
     """Whether messages may be sent together: of one topic, none of them delayed.
 
-    Raises:
-        ClientError: They may not, or there are none.
-
-    Example:
-        >>> check_batch([])
-        Traceback (most recent call last):
-            ...
-        rmqfast.errors.ClientError: Failed to initiate the MessageBatch: expected messages, got none
-
     Source: `MessageBatch.generateFromList`.
     """
     if not messages:
@@ -128,9 +104,6 @@ def check_batch(messages: Sequence[Message]) -> None:
 def check_batch_size(size: int, most: int) -> None:
     """Whether a batch is small enough.
 
-    Raises:
-        ClientError: It is not (13).
-
     Source: `Validators.checkMessage`.
     """
     if size > most:
@@ -142,11 +115,7 @@ def check_batch_size(size: int, most: int) -> None:
 
 
 def check_sendable_topic(topic: str) -> None:
-    """Whether a batch may go to a topic.
-
-    Raises:
-        ClientError: It may not.
-    """
+    """Whether a batch may go to a topic."""
     problem = name_problem("batch topic", topic)
     if problem is not None:
         raise ClientError(problem)
@@ -154,9 +123,6 @@ def check_sendable_topic(topic: str) -> None:
 
 def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
     """The batch that rows are, where they are one.
-
-    Raises:
-        ClientError: There are no rows, or they cannot be sent together.
 
     Source: `MessageBatch.generateFromList`, `Validators.checkMessage`.
     """
@@ -174,17 +140,7 @@ def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
 
 
 def parts_of(messages: Sequence[Message], most_bytes: int, most_count: int) -> list[list[Message]]:
-    """Messages as lists that are small enough for a batch each, in their order.
-
-    Args:
-        messages: What is sent.
-        most_bytes: Bytes of a batch; what its properties take is guessed.
-        most_count: Messages of a batch.
-
-    Example:
-        >>> [len(part) for part in parts_of([Message("t", b"x" * 600)] * 5, 2000, 3)]
-        [2, 2, 1]
-    """
+    """Messages as lists that are small enough for a batch each, in their order."""
     parts: list[list[Message]] = []
     size = most_bytes
     for message in messages:

@@ -39,19 +39,7 @@ class _HasProperties(Protocol):
 
 
 def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float) -> MessageView:
-    """Sends a request and waits for its reply.
-
-    Args:
-        send: Sends it.
-        futures: Where replies come in.
-        client_id: To whom they come.
-        topic: Where the request goes, for errors.
-        timeout: For both, in seconds.
-
-    Raises:
-        RequestTimeoutError: It was sent, and there is no reply.
-        ClientError: It was not sent.
-    """
+    """Sends a request and waits for its reply."""
     deadline = monotonic() + timeout
     ended: Future[MessageView | RmqError] = new_future()
     correlation_id = futures.open(ended.set_result)

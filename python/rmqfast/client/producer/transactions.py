@@ -132,12 +132,7 @@ class TransactionSendResult(NamedTuple):
 
 
 class TransactionChecks:
-    """A daemon thread that does one thing after the other; it starts with the first.
-
-    Args:
-        name: Of the thread.
-        max_waiting: What may wait; more is dropped: the broker asks again.
-    """
+    """A daemon thread that does one thing after the other; it starts with the first."""
 
     def __init__(self, name: str, max_waiting: int = MAX_WAITING) -> None:
         self._name, self._most = name, max_waiting

@@ -33,12 +33,7 @@ class BrokerChoice:
         return self._find(queue.broker_name, self._suggested.get(queue, MASTER_ID))
 
     def broker_of(self, queue: MessageQueue, subscription: SubscriptionData) -> FoundBroker:
-        """Returns the broker to ask; updates the route if its address is not known.
-
-        Raises:
-            ClientError: Nobody knows it (10003), or it is too old for the expression.
-            RemotingError: No name server answers.
-        """
+        """Returns the broker to ask; updates the route if its address is not known."""
         broker = self.current(queue)
         if broker is None:
             self.update_route(queue.topic)

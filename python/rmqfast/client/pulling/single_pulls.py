@@ -119,24 +119,13 @@ class SinglePulls:
         self._brokers = BrokerChoice(instance.subscribe_address, instance.update_route)
 
     def pull(self, pull: Pull, timeout: float) -> PullResult:
-        """Pulls, and waits up to `timeout` seconds.
-
-        Raises:
-            ClientError: The broker is not known (10003), or too old for the expression.
-            ResponseError: The broker refused.
-            RemotingError: There is no answer.
-        """
+        """Pulls, and waits up to `timeout` seconds."""
         address, fields = self._request(pull)
         answer = self._instance.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=timeout)
         return self._result(pull, address, answer)
 
     def submit(self, pull: Pull, on_done: OnPulled, timeout: float) -> None:
-        """Starts a pull; `on_done` is called on one of the client's threads, but not if this raises.
-
-        Raises:
-            ClientError: As `pull`.
-            RemotingError: Nobody can be asked.
-        """
+        """Starts a pull; `on_done` is called on one of the client's threads, but not if this raises."""
         address, fields = self._request(pull)
 
         def finish(end: Response | RmqError) -> None:
@@ -193,12 +182,7 @@ def read_answer(
     tags: frozenset[str] = frozenset(),
     verify_crc: bool = False,
 ) -> Fetched:
-    """Reads the answer to a pull.
-
-    Raises:
-        ResponseError: The broker refused.
-        RemotingProtocolError: Nobody can read it, or it has messages of another queue.
-    """
+    """Reads the answer to a pull."""
     fetched = read_pull(
         queue,
         offset,

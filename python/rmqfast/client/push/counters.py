@@ -28,15 +28,7 @@ class _Step:
 
 
 class ConsumeCounters:
-    """Counts pulls and consumption by topic.
-
-    Example:
-        >>> counters = ConsumeCounters(lambda: 100.0)
-        >>> counters.on_consume("t", ok=120, failed=0, seconds=0.6)
-        >>> status = counters.status("t")
-        >>> status["consumeOKTPS"], status["consumeRT"], status["consumeFailedMsgs"]
-        (2.0, 600.0, 0)
-    """
+    """Counts pulls and consumption by topic."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock, self._lock = clock, new_lock()

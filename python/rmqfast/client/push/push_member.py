@@ -139,11 +139,7 @@ class PushMember:
         return self.instance.config.is_unit_mode
 
     def start(self) -> None:
-        """Starts threads, and registers the consumer at brokers.
-
-        Raises:
-            ClientError: As `PushConsumer.start`.
-        """
+        """Starts threads, and registers the consumer at brokers."""
         self.offsets.load()
         self.instance.register_consumer(self._group, self)
         try:

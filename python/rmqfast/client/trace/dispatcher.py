@@ -47,14 +47,6 @@ class TraceSegment:
 
     Attributes:
         since: When the first trace was added; `None` if empty.
-
-    Example:
-        >>> segment = TraceSegment()
-        >>> segment.add(TraceData("Pub", frozenset({"a", "b"})), 1.0)
-        >>> segment.has_room(TraceData("x" * 118_000, frozenset()))
-        False
-        >>> segment.take(), segment.since
-        ((b'Pub', ['a', 'b']), None)
     """
 
     def __init__(self) -> None:

@@ -98,11 +98,7 @@ def by_number(table: Mapping[str, int]) -> dict[int, int]:
 
 
 def checked_name(kind: str, name: str) -> str:
-    """A name of a topic or a group that RocketMQ allows.
-
-    Raises:
-        ArgumentError: It has other characters, or none.
-    """
+    """A name of a topic or a group that RocketMQ allows."""
     if not name or not all(c.isascii() and (c.isalnum() or c in "%|-_") for c in name):
         raise ArgumentError(f"{kind}: expected letters, digits, '%', '|', '-', '_', got {name!r}")
     return name

@@ -24,15 +24,6 @@ def warning_of_lost_offsets(root: str | os.PathLike[str], *, is_kept: bool | Non
 
     A broker writes the file with its first save, offsets or not: without it somebody removed it, or the broker was
     killed in its first seconds.
-
-    Example:
-        >>> path = getfixture("golden_store_copy")("offsets-4.9.4")
-        >>> warning_of_lost_offsets(path) is None
-        True
-        >>> for file in (path / "config").glob("consumerOffset.json*"):
-        ...     file.unlink()
-        >>> "each begins as a new group" in warning_of_lost_offsets(path)
-        True
     """
     store = local_path(root, "root")
     path = store / "config" / ConsumerOffsetTable.FILE_NAME

@@ -30,11 +30,7 @@ class ChangeCount:
         self.path: Final = database.with_name(f"{database.name}-count")
 
     def read(self) -> int | None:
-        """Returns the number of changes; None if the file is missing or holds no number.
-
-        Raises:
-            OSError: The system refuses to read it.
-        """
+        """Returns the number of changes; None if the file is missing or holds no number."""
         try:
             text = self.path.read_bytes()[: _DIGITS + 1]
         except FileNotFoundError:

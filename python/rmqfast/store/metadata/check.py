@@ -37,11 +37,7 @@ _TRIES = 20
 
 
 def check_metadata(root: Path) -> Findings:
-    """Returns the damage of the database below a store, and notes for a person; nothing is locked or written.
-
-    Raises:
-        StoreIOError: The system refuses to read it.
-    """
+    """Returns the damage of the database below a store, and notes for a person; nothing is locked or written."""
     database = root / "config" / _NAME
     count = ChangeCount(database)
     try:

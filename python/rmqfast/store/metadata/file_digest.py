@@ -11,11 +11,7 @@ __all__ = ["digest_of"]
 
 
 def digest_of(path: Path) -> str | None:
-    """Returns the digest of a file; None where it is not there.
-
-    Raises:
-        StoreIOError: The system refuses to read it.
-    """
+    """Returns the digest of a file; None where it is not there."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

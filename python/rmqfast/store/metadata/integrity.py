@@ -92,11 +92,7 @@ def to_signed(total: int) -> int:
 
 
 def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
-    """The value of a row.
-
-    Raises:
-        sqlite3.DatabaseError: It is not the one that was written.
-    """
+    """The value of a row."""
     texts = (kind, file, name, value)
     if any(not isinstance(text, str) for text in texts) or checksum(*texts) != stored:
         raise sqlite3.DatabaseError(f"row {name!r} of {file!r} contradicts its checksum")
@@ -104,11 +100,7 @@ def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
 
 
 def verify_size(path: Path) -> int:
-    """The size of a database; SQLite takes one that was cut short for a new one.
-
-    Raises:
-        sqlite3.DatabaseError: It lacks its first page, though it was there.
-    """
+    """The size of a database; SQLite takes one that was cut short for a new one."""
     size = path.stat().st_size
     log = path.with_name(f"{path.name}-wal")
     if 0 < size < _SMALLEST_PAGE or (size == 0 and exists(log) and log.stat().st_size > 0):
@@ -117,22 +109,14 @@ def verify_size(path: Path) -> int:
 
 
 def verify_structure(db: sqlite3.Connection) -> None:
-    """Has SQLite check the structure, and that rows are found by their keys: pages may have changed places.
-
-    Raises:
-        sqlite3.DatabaseError: It is damaged.
-    """
+    """Has SQLite check the structure, and that rows are found by their keys: pages may have changed places."""
     for (problem,) in db.execute("PRAGMA integrity_check(1)"):
         if problem != "ok":
             raise sqlite3.DatabaseError(problem)
 
 
 def schemas_of(tables: Mapping[str, str]) -> tuple[bool, bool]:
-    """Whether tables, their texts by name, are those of version 0.1.0, and whether they are those of now.
-
-    Raises:
-        sqlite3.DatabaseError: There are others.
-    """
+    """Whether tables, their texts by name, are those of version 0.1.0, and whether they are those of now."""
     is_old, is_new = (schema.items() <= tables.items() for schema in (OLD_SCHEMA, SCHEMA))
     if tables != (OLD_SCHEMA if is_old else {}) | (SCHEMA if is_new else {}):
         raise sqlite3.DatabaseError(f"unknown tables: {', '.join(sorted(map(str, tables)))}")
@@ -140,11 +124,7 @@ def schemas_of(tables: Mapping[str, str]) -> tuple[bool, bool]:
 
 
 def verify_rows(db: sqlite3.Connection) -> None:
-    """Checks each row, and that none is lost.
-
-    Raises:
-        sqlite3.DatabaseError: A row is not the one that was written, or one is missing.
-    """
+    """Checks each row, and that none is lost."""
     totals: Counter[str] = Counter()
     for kind, file, name, value, stored in db.execute("SELECT kind, file, name, value, checksum FROM entries"):
         check_row(kind, file, name, value, stored)
@@ -159,11 +139,7 @@ def verify_rows(db: sqlite3.Connection) -> None:
 
 
 def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
-    """Checks that SQLite has read the write-ahead log to its end: it takes what follows a bad frame for a torn write.
-
-    Raises:
-        sqlite3.DatabaseError: Changes follow that were acknowledged.
-    """
+    """Checks that SQLite read the whole write-ahead log: SQLite stops silently at a bad frame, as at a torn write."""
     try:
         _, frames, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.OperationalError as error:
@@ -188,11 +164,7 @@ def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
 
 
 def verify_count(db: sqlite3.Connection, count: ChangeCount, known: int | None) -> None:
-    """Checks that the database has as many changes as it had before.
-
-    Raises:
-        LostChangesError: It has fewer, or nothing tells.
-    """
+    """Checks that the database has as many changes as it had before."""
     changes = changes_of(db)
     if known is None and (changes or exists(count.path)):
         reason = f"expected a number, got none: nothing tells whether {count.database.name} is an older one"
