@@ -18,9 +18,9 @@ from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 
 T = TypeVar("T")
 
-#: How long an answer is waited for, in seconds, unless the `Admin` gets another one: that of mqadmin.
+#: Default timeout of a request in seconds, that of mqadmin.
 TIMEOUT = 5.0
-#: What a broker must compute, or ask a client for, is waited for so many times as long: as with mqadmin.
+#: Requests that a broker must compute, or pass on to a client, get so many times the timeout, as with mqadmin.
 SLOW = 3
 RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 
@@ -39,7 +39,6 @@ class AdminClient:
         self._running: ClientInstance | None = None
 
     def start(self) -> None:
-        """Starts the client; once per object."""
         with self._lock:
             if self._is_started:
                 raise ClientError(
@@ -56,7 +55,6 @@ class AdminClient:
             self._running, self._is_started = instance, True
 
     def shutdown(self) -> None:
-        """Closes the client. Idempotent."""
         with self._lock:
             instance, self._running = self._running, None
         if instance is not None:
@@ -68,7 +66,7 @@ class AdminClient:
 
     @property
     def instance(self) -> ClientInstance:
-        """The running instance; an error before `start` and after `shutdown`."""
+        """Returns the running instance, or raises `ClientError` before `start` and after `shutdown`."""
         if self._running is None:
             state = "shut down" if self._is_started else "not started"
             raise ClientError(
@@ -90,7 +88,7 @@ class AdminClient:
         *,
         slow: bool = False,
     ) -> Response:
-        """Sends a request and returns the answer; `slow` multiplies the timeout."""
+        """Sends a request and returns the answer; `slow` multiplies the timeout by `SLOW`."""
         timeout = self.timeout * (SLOW if slow else 1)
         return self.api.ask(address, code, ext_fields, body, timeout=timeout)
 
@@ -101,15 +99,15 @@ class AdminClient:
         return self.api.cluster_info(timeout=self.timeout)
 
     def brokers_of(self, topic: str) -> list[BrokerAddress]:
-        """The brokers of a topic by name: each master, or a slave where there is no master."""
+        """Returns the address of each broker of the topic: its master, or a slave if it has no master."""
         return self.addresses(self.route(topic).broker_datas)
 
     def brokers_if_there(self, topic: str) -> list[BrokerAddress]:
-        """The brokers of a topic; empty if the topic does not exist."""
+        """Returns the brokers of the topic, or an empty list if the topic does not exist."""
         return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self.brokers_of(topic), [])
 
     def brokers_of_group(self, group: str, topic: str | None = None) -> list[BrokerAddress]:
-        """The brokers of a group's retry topic, else those of `topic`."""
+        """Returns the brokers of the group's retry topic, or those of `topic` if there is no retry topic."""
         try:
             return self.brokers_of(RETRY_PREFIX + group)
         except ResponseError as error:
@@ -124,7 +122,7 @@ class AdminClient:
         return address
 
     def broker_address(self, broker: str) -> str:
-        """The address of a broker, given by its name or by an address."""
+        """Returns the address of a broker; `broker` is its name, or already an address."""
         if ":" in broker:
             return broker
         brokers = self.cluster_info().brokers
@@ -135,7 +133,7 @@ class AdminClient:
         return address
 
     def masters(self, cluster: str | None = None) -> list[BrokerAddress]:
-        """The masters of one cluster, or of all."""
+        """Returns the masters of one cluster, or of all clusters for `None`."""
         info = self.cluster_info()
         if cluster is not None and cluster not in info.clusters:
             raise ClientError(
@@ -150,12 +148,11 @@ class AdminClient:
         return addresses
 
     def addresses(self, brokers: Iterable[BrokerData]) -> list[BrokerAddress]:
-        """The addresses of brokers, sorted by name; brokers without an address are left out."""
         selected = [(broker.broker_name, select_address(broker)) for broker in brokers]
         return sorted(BrokerAddress(name, self.translate(address)) for name, address in selected if address is not None)
 
     def translate(self, address: str) -> str:
-        """An address as it is reached from here."""
+        """Maps a registered address to one that this client can reach, by the configured translation."""
         return self._config.translated(address)
 
 

@@ -16,7 +16,7 @@ from rmqfast.remoting import RequestCode, properties
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.json_object import JsonObject
 
-#: What may be changed while a broker runs: it takes any key, and some of them break it (paths, file sizes, ports).
+#: Keys that are safe to change on a running broker. Brokers accept any key, and paths, sizes or ports break them.
 UPDATABLE = frozenset(
     {
         "accessMessageInMemoryMaxRatio",
@@ -55,7 +55,7 @@ class BrokerRow:
     """A broker of a cluster, master or slave.
 
     Attributes:
-        broker_name: Its name, which its slaves share.
+        broker_name: Name of the master and all its slaves.
         broker_id: 0 for a master.
         address: `ip:port`.
 
@@ -73,7 +73,7 @@ class BrokerRow:
 
     @property
     def is_master(self) -> bool:
-        """Whether the broker accepts messages."""
+        """Whether the broker is a master, which accepts messages."""
         return self.broker_id == MASTER_ID
 
 
@@ -84,11 +84,11 @@ class Clusters:
         self._client = client
 
     def info(self) -> ClusterInfo:
-        """All clusters and brokers that the name server knows."""
+        """Returns all clusters and brokers that the name server knows."""
         return self._client.cluster_info()
 
     def brokers(self) -> list[BrokerRow]:
-        """All brokers, one row per address, sorted by cluster, name and id."""
+        """Returns all brokers, one row per address, sorted by cluster, name and id."""
         info = self.info()
         rows = [
             BrokerRow(cluster, name, broker_id, address)
@@ -107,12 +107,12 @@ class Brokers:
         self._client = client
 
     def status(self, broker: str) -> dict[str, str]:
-        """Runtime status of a broker: rates, request queues, offsets, disks, by RocketMQ's names."""
+        """Returns the runtime status of a broker by RocketMQ's keys: rates, request queues, offsets, disks."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
         return JsonObject.of_body(body).member("table").texts_by_text()
 
     def config(self, broker: str) -> dict[str, str]:
-        """The configuration of a broker."""
+        """Returns the configuration of a broker by RocketMQ's keys."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_CONFIG).body
         return properties.loads(body.decode())
 
@@ -120,24 +120,24 @@ class Brokers:
         """Changes the configuration of a running broker.
 
         Args:
-            broker: Its name, which stands for its master, or `host:port`.
-            changes: Values by RocketMQ's keys; flags are `true` and `false`.
+            broker: Name of a broker, which stands for its master, or `host:port`.
+            changes: Values by RocketMQ's keys; Python's flags are sent as `true` and `false`.
             force: Allows keys that are not in `UPDATABLE`. Some of them break a running broker.
 
         Raises:
-            ArgumentError: A key is not allowed, or there is none.
+            ArgumentError: A key is not in `UPDATABLE`, or `changes` is empty.
             ResponseError: The broker refuses.
-            ClientError: The broker reports success but kept other values.
+            ClientError: The broker reports success but keeps old values.
         """
         other_keys = sorted(set(changes) - UPDATABLE)
         if not changes or (other_keys and not force):
             listed = ", ".join(sorted(UPDATABLE))
             raise ArgumentError(f"update_config: expected some of {listed}, got {', '.join(other_keys) or 'none'}")
-        # small letters, as brokers print flags: what they took is compared below
+        # Lower case, as brokers print flags; the values are compared below.
         texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in changes.items()}
         address, body = self._client.broker_address(broker), properties.dumps(texts).encode()
         self._client.ask(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)
-        # brokers pass over keys that they do not know, and do not tell
+        # Brokers silently ignore unknown keys, so read the configuration back.
         now = self.config(address)
         ignored = sorted(key for key, value in texts.items() if now.get(key) != value)
         if ignored:

@@ -21,12 +21,12 @@ _COLUMNS = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offse
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """Progress of a group in a queue.
+    """Progress of a group in one queue.
 
     Attributes:
         broker_offset: End of the queue.
-        consumer_offset: Next offset of the group; 0 also means that the group has none.
-        last_timestamp: Store time of the last message consumed, in milliseconds since 1970; 0 for none.
+        consumer_offset: Next offset that the group consumes; 0 also if it has no offset.
+        last_timestamp: Store time of the last consumed message, in milliseconds since 1970; 0 for none.
 
     Example:
         >>> QueueProgress("orders", "broker-a", 0, broker_offset=10, consumer_offset=7, last_timestamp=0).diff
@@ -46,7 +46,7 @@ class QueueProgress:
 
     @property
     def diff(self) -> int:
-        """Backlog of the queue in messages."""
+        """Backlog of the queue, in messages."""
         return self.broker_offset - self.consumer_offset
 
 
@@ -55,8 +55,8 @@ class ConsumeStats(Sequence[QueueProgress]):
     """Progress of a group in all its queues.
 
     Attributes:
-        rows: The queues, sorted.
-        consume_tps: Messages consumed per second in the last minute, of all brokers.
+        rows: One row per queue, sorted by topic, broker and queue.
+        consume_tps: Messages consumed per second in the last minute, summed over all brokers.
 
     Example:
         >>> rows = [QueueProgress("orders", "broker-a", number, 10, 7, 0) for number in range(2)]
@@ -69,11 +69,11 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @property
     def diff_total(self) -> int:
-        """Backlog of all queues in messages."""
+        """Backlog of all queues, in messages."""
         return sum(row.diff for row in self.rows)
 
     def of_queue(self, queue: MessageQueue) -> QueueProgress | None:
-        """Progress in one queue."""
+        """Returns the progress in one queue, or `None` if the group has no offset there."""
         return next((row for row in self.rows if row.queue == queue), None)
 
     @overload
@@ -98,11 +98,7 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumeStats:
-        """Parses the answer of one broker.
-
-        Raises:
-            ResponseError: The body is no JSON, or a member has another type.
-        """
+        """Parses the answer of one broker; `ResponseError` if a member of the JSON has another type."""
         members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
         table = members.objects_by_queue("offsetTable", most=MAX_QUEUES)
         rows = [_row(queue, item) for queue, item in table.items()]
@@ -110,7 +106,7 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @classmethod
     def of_brokers(cls, answers: Sequence[ConsumeStats]) -> ConsumeStats:
-        """Adds up the stats of several brokers."""
+        """Sums up the stats of several brokers."""
         return cls(_sort([row for stats in answers for row in stats]), sum(stats.consume_tps for stats in answers))
 
 

@@ -1,4 +1,4 @@
-"""Finds the copies that members of a group sent back: delayed ones, retries, dead letters.
+"""Finds the copies of a message that members of a group sent back: delayed ones, retries, dead letters.
 
 Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `ScheduleMessageService`.
 """
@@ -20,9 +20,9 @@ _LEVEL = re.compile(r"(\d{1,9})([smhd])")
 
 
 def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
-    """The copies of a message in a group, oldest first; none for a message without a producer's id."""
+    """Returns the copies of a message in a group, oldest first; empty if the message has no producer's id."""
     retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
-    # a message goes back to its broker, or where that does not answer to another one of the topic of retries
+    # A message is sent back to its own broker or, if that is down, to another broker of the retry topic.
     brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
     delayed = [copy for broker in brokers for copy in _delayed_copies(client, broker, message, retry)]
     retried = [
@@ -37,7 +37,7 @@ def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
         for each in _with_key(client, broker, dead, message.msg_id)
     ]
     retry_counts = {copy.reconsume_times for copy in retried}
-    # a delayed copy stays in the log, and in the index, after it was delivered
+    # A delayed copy stays in the log and its index after delivery to the retry topic.
     delayed_only = [copy for copy in delayed if copy.reconsume_times not in retry_counts]
     return sorted([*delayed_only, *retried, *dead_copies], key=lambda copy: copy.store_timestamp)
 
@@ -58,23 +58,18 @@ def _retry(client: AdminClient, broker: BrokerAddress, message: Any, group: str)
 
 
 def _with_key(client: AdminClient, broker: BrokerAddress, topic: str, unique_key: str) -> list[Any]:
-    # a copy keeps the properties of its message, and so its UNIQ_KEY
+    # A copy keeps all properties of its message, so its UNIQ_KEY finds it in the index.
     return [each for each in query(client, [broker], topic, unique_key) if each.msg_id == unique_key]
 
 
 def delay_levels(text: str) -> list[int]:
-    """Parses `messageDelayLevel` to milliseconds, level 1 first.
-
-    Example:
-        >>> delay_levels("1s 5m 2h")
-        [1000, 300000, 7200000]
-    """
+    """Parses `messageDelayLevel` to milliseconds, level 1 first."""
     matches = [_LEVEL.fullmatch(word) for word in text.split()]
     return [int(match[1]) * _UNITS[match[2]] * 1000 for match in matches if match is not None]
 
 
 def _due(message: Any, levels: list[int]) -> int | None:
-    level = message.queue_id  # of level n is queue n - 1
+    level = message.queue_id  # queue n of the schedule topic holds delay level n + 1
     return message.store_timestamp + levels[level] if level < len(levels) else None
 
 

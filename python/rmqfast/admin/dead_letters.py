@@ -1,6 +1,6 @@
-"""Dead letters: lists and resends messages that a group consumed too often without success.
+"""Dead letters: lists and resends messages that a group failed to consume too often.
 
-Source: `DlqMessageController` of the dashboard; what is sent is that of `DefaultMQPushConsumerImpl.sendMessageBack`;
+Source: `DlqMessageController` of the dashboard, `DefaultMQPushConsumerImpl.sendMessageBack`,
 `DefaultMQPushConsumerImpl.consumeMessageDirectly`.
 """
 
@@ -21,7 +21,7 @@ from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
 
 PULL_SIZE = 32
-#: What says how often the message was consumed in vain and where it waited: its way begins anew.
+#: Properties dropped when a dead letter is resent, since they count its attempts and delays.
 _NOT_KEPT = frozenset(
     {
         "CONSUME_START_TIME",
@@ -52,11 +52,11 @@ class DeadLetters:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[Any]:
-        """Lists the dead letters of a group, the oldest of each broker first, with those already resent.
+        """Lists the dead letters of a group, also those already resent; the oldest of each broker come first.
 
         Args:
             group: The group.
-            max_messages: Limit; `None` for all, which must fit into memory.
+            max_messages: Limit over all brokers; `None` for all, which must fit into memory.
             begin_timestamp: Earliest store time of the dead letter, as in `MessageStore.scan`.
             end_timestamp: Latest store time.
 
@@ -64,7 +64,7 @@ class DeadLetters:
             Messages of the topic `%DLQ%<group>`. Their property `RETRY_TOPIC` names the original topic.
 
         Raises:
-            ResponseError: 17, the group does not exist; or a broker refuses.
+            ResponseError: 17, the group does not exist, or a broker refuses.
 
         Example:
             >>> import rmqfast
@@ -77,7 +77,7 @@ class DeadLetters:
         try:
             rows = self._topics.status(DLQ_PREFIX + group)
         except ResponseError as error:
-            # a group gets its topic of dead letters with the first of them
+            # Brokers create the dead-letter topic with the first dead letter of the group.
             if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in self._groups.all():
                 raise
             return []
@@ -88,16 +88,16 @@ class DeadLetters:
     def resend(self, message: Any) -> Any:
         """Resends a dead letter to its group, as a message not consumed before.
 
-        The copy goes to the group's retry topic, so no other group receives it. Members see it with its original topic,
-        keys and id. The dead letter itself stays: brokers only remove old files.
+        The copy goes to the group's retry topic, so no other group receives it. Members see its original topic, keys
+        and id. The dead letter itself stays until its file expires.
 
         Returns:
-            The place of the copy, a `SendResult`.
+            A `SendResult` with the place of the copy.
 
         Raises:
             ArgumentError: The message is no dead letter.
-            CorruptError: Its body does not decompress.
-            ClientError: No broker accepts it.
+            CorruptError: The body of the message does not decompress.
+            ClientError: No broker accepts the copy.
 
         Example:
             >>> import rmqfast
@@ -107,13 +107,13 @@ class DeadLetters:
             ...     [admin.dead_letters.resend(each).queue.topic for each in admin.dead_letters.of_group("cashiers")]
             []
         """
-        import_module("rmqfast.client.producer")  # its import makes the producer known
+        import_module("rmqfast.client.producer")  # the import registers the producer that `inner_producer` needs
         return self._client.instance.inner_producer.send(_copy_for_retry(message))
 
     def _dead_letters_of(self, row: TopicOffset, begin: int, end: int) -> Iterator[Any]:
         address = self._client.broker_of(row.topic, row.broker_name)
         offset = row.min_offset
-        # the search finds the first message of a time, so older ones need not be pulled
+        # `search_offset` skips older messages, so that they need not be pulled.
         if begin > 0:
             offset = max(
                 offset, self._client.api.search_offset(address, row.queue, begin, timeout=self._client.timeout * SLOW)
@@ -121,7 +121,7 @@ class DeadLetters:
         while offset < row.max_offset:
             pulled = pull(self._client, address, row.queue, offset, WHOLE, max_messages=PULL_SIZE)
             yield from (each for each in pulled.messages if begin <= each.store_timestamp <= end)
-            # always forward: an answer that stays where it is must not be asked for forever
+            # Always advance, or a broker that repeats its offset would keep this loop running forever.
             offset = max(pulled.next_offset, offset + 1)
 
 
@@ -129,7 +129,7 @@ def _copy_for_retry(message: Any) -> Message:
     topic = message.properties.get("RETRY_TOPIC")
     if not message.topic.startswith(DLQ_PREFIX) or topic is None:
         raise ArgumentError(f"message: expected one of dead_letters, got {message.msg_id} of the topic {message.topic}")
-    # the properties that count attempts would make it a dead letter again at once
+    # With the old attempt counts, the copy would become a dead letter again at once.
     properties = {name: value for name, value in message.properties.items() if name not in _NOT_KEPT}
     group = message.topic.removeprefix(DLQ_PREFIX)
     return Message(RETRY_PREFIX + group, message.body, properties=properties, flag=message.flag)

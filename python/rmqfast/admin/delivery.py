@@ -1,4 +1,4 @@
-"""Decides from known facts where delivery of a message to a group stops.
+"""Decides, from known facts, at which step the delivery of a message to a group stops.
 
 Source: `PullMessageProcessor`, `ExpressionMessageFilter`, `PullAPIWrapper.processPullResult`.
 """
@@ -15,7 +15,7 @@ from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionDat
 
 
 class Way(Enum):
-    """Last step that a message reaches on its way to a member."""
+    """Last step that a message reaches on the way to a member of the group."""
 
     DELIVERED = auto()
     FILTERED = auto()
@@ -24,13 +24,10 @@ class Way(Enum):
 
 
 class Delivery(NamedTuple):
-    """End of a message's way to a group.
+    """The step at which a delivery stops; `reason` completes "by the broker" or "by the tag check of".
 
-    Attributes:
-        way: The last step reached.
-        reason: Completes "by the broker" or "by the tag check of".
-        is_loss: Whether a member subscribes to the message and does not receive it.
-        passed_by: The SQL92 filter of the broker that let it pass, and why.
+    `is_loss`: a member subscribes to the message and does not receive it. `passed_by`: the broker's SQL92 filter that
+    the message passed, with the compared values.
     """
 
     way: Way
@@ -40,7 +37,7 @@ class Delivery(NamedTuple):
 
 
 def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
-    """Follows a message through the present filters of the broker and the members."""
+    """Applies the present filters of the broker and the members to a message."""
     owner = group.member(queue.owner)
     broker_filter = filter_of(group, owner)
     if not group.is_online:
@@ -70,7 +67,7 @@ def _by_sql(
 
 
 def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
-    """The filter at the broker: a pull consumer's own, else the one stored for the group."""
+    """Returns the filter at the broker: a pull consumer's own one, otherwise the one stored for the group."""
     if group.pulls and owner is not None and owner.subscription is not None:
         return owner.subscription
     return group.subscription
@@ -88,7 +85,7 @@ def _at_broker(
         reason = f"{tag_text(message)} is not in {subscription}"
     else:
         reason = f"{subscription} is not true of it: {message.sql[broker_filter.sub_string].values_text}"
-    # a broker keeps one subscription per group: members that subscribe to more lose these messages
+    # A broker stores one subscription per group, so members that subscribe to more lose messages.
     losers = [m.client_id for m in group.members if m.subscription and m is not setter and _would_get(m, message)]
     if losers:
         return Delivery(Way.FILTERED, f"{reason}, though {' and '.join(losers)} subscribed to it", is_loss=True)
@@ -104,7 +101,7 @@ def _at_member(
         silent = ", ".join(m.client_id for m in candidates if m.subscription is None)
         return Delivery(Way.UNKNOWN, f"{silent} may have got it and does not tell what it wants")
     kept_by = [m for m, own in subscribed if passes_member(own, message)]
-    # whichever of them had the queue: each keeps it
+    # The owner is not known, but each candidate keeps the message.
     if len(kept_by) == len(subscribed):
         return Delivery(Way.DELIVERED, f"which wants {expression_of(subscribed[0][1])}")
     if kept_by:
@@ -130,7 +127,7 @@ def tag_text(message: MessageFacts) -> str:
 
 
 def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether the broker delivers a message for a subscription: by tag hash, or by the SQL92 answer it gave."""
+    """Whether the broker delivers a message under a subscription, by tag hash or by its own SQL92 answer."""
     if not subscription.is_tag_type:
         answer = message.sql.get(subscription.sub_string)
         return answer is not None and answer.is_passed is True
@@ -141,6 +138,6 @@ def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool
 
 
 def passes_member(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether a member keeps a message that it received."""
+    """Whether a member keeps a received message, by comparing its tags as strings."""
     is_checked = bool(subscription.tags_set) and not subscription.class_filter_mode
     return not is_checked or message.tags in subscription.tags_set

@@ -37,22 +37,22 @@ class Explainer:
         self._client, self._groups, self._messages = client, groups, messages
 
     def explain(self, what: Any, group: str | None = None) -> Explanation:
-        """Explains the state of a message, a queue or a group, and names what is unknown.
+        """Explains the state of a message, a queue or a group, and says which facts are unknown.
 
-        It combines offsets, subscriptions of broker and members, the owners of queues, copies that were sent back, and
-        traces. If members changed after the message was stored, only traces can decide. SQL92 expressions are evaluated
-        by the broker. Nothing is changed.
+        Combines offsets, subscriptions of broker and members, queue owners, copies sent back, and traces. Brokers
+        evaluate SQL92 expressions. If members changed after the message was stored, only traces can decide. Changes
+        nothing.
 
         Args:
             what: A stored message, a `MessageQueue`, or the name of a group.
             group: The group to look at. Default: each group that consumes the topic.
 
         Returns:
-            An explanation; for several groups, `parts` has one per group.
+            An explanation. With several groups, `parts` has one explanation per group.
 
         Raises:
             ResponseError: 17, the topic does not exist, or no member of the group ever connected.
-            ArgumentError: `what` is something else.
+            ArgumentError: `what` has another type.
 
         Example:
             >>> import rmqfast
@@ -82,7 +82,7 @@ class Explainer:
         return Explanation(subject=_subject(what, queue), sentences=tuple(text), parts=tuple(parts))
 
     def _explain_in(self, what: Any, queue: MessageQueue, address: str, group: str) -> Explanation:
-        # the broker of the queue decides: brokers may disagree about a group's subscription
+        # Take the facts from the broker of this queue, since brokers may disagree about a group's subscription.
         facts = Members(self._client, group).facts(address, queue.topic)
         progress = self._queue_facts(address, queue, facts)
         subject = f"{_subject(what, queue)}, group {group}"
@@ -93,7 +93,7 @@ class Explainer:
         copies = copies_of(self._client, what, group) if what.msg_id else []
         verdict = verdict_of(message, progress, facts, copies)
         if verdict.outcome is Outcome.UNKNOWN:
-            # only now: traces are a query of all brokers of their topic, and most verdicts need none
+            # Traces are fetched last: they cost a query to all brokers, and most verdicts need no trace.
             verdict = verdict_of(message, progress, facts, copies, self._traces_of(what.msg_id))
         return Explanation(
             subject=subject,
@@ -113,7 +113,7 @@ class Explainer:
         parts = []
         for queue in self._queues_of(brokers, group, subscriptions):
             address = self._client.broker_of(queue.topic, queue.broker_name)
-            # once per broker and topic, since each question to a member may cost a timeout
+            # Cached per broker and topic, since a member that does not answer costs a timeout.
             if (address, queue.topic) not in topics:
                 topics[address, queue.topic] = members.facts(address, queue.topic)
             facts = topics[address, queue.topic]
@@ -140,22 +140,22 @@ class Explainer:
         return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self._messages.trace(message_id), [])
 
     def _brokers_that_know(self, group: str) -> list[BrokerAddress]:
-        """The brokers with a group's retry topic; for a group whose members are new, those that know the group."""
+        """Returns the brokers with the group's retry topic, or those that know the group if nobody joined it yet."""
         try:
             return self._client.brokers_of_group(group)
         except ResponseError as error:
-            # the topic of retries comes with the first heartbeat: a group that nobody joined has none
+            # Brokers create the retry topic on the first heartbeat, so a group without members has none.
             brokers = [broker for broker in self._client.masters() if group in configs_at(self._client, broker.address)]
             if error.code != ResponseCode.TOPIC_NOT_EXIST or not brokers:
                 raise
             return brokers
 
     def _subscriptions_at(self, brokers: Sequence[BrokerAddress], group: str) -> dict[str, SubscriptionData]:
-        """The stored subscriptions of a group by topic, the newest of several brokers."""
+        """Returns the stored subscriptions of a group by topic; of several brokers, the newest version counts."""
         newest: dict[str, SubscriptionData] = {}
         for broker in brokers:
             for topic, subscription in online_at(self._client, broker.address, group).subscriptions.items():
-                # as brokers do among members: the greatest version replaces the others
+                # Brokers, too, keep the subscription with the highest version.
                 if topic not in newest or subscription.sub_version > newest[topic].sub_version:
                     newest[topic] = subscription
         return newest
@@ -163,7 +163,7 @@ class Explainer:
     def _queues_of(
         self, brokers: Sequence[BrokerAddress], group: str, subscriptions: Mapping[str, SubscriptionData]
     ) -> list[MessageQueue]:
-        """Queues with offsets of the group, and queues of its topics without any offset yet."""
+        """Returns the queues with an offset of the group, and all queues of subscribed topics without any offset."""
         queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
         topics = {queue.topic for queue in queues}
         for topic in sorted(topic for topic in subscriptions.keys() - topics if not topic.startswith(RETRY_PREFIX)):
@@ -186,8 +186,7 @@ class Explainer:
         )
 
     def _original(self, message: Any) -> Any:
-        """The message under its original topic, if it is a retry."""
-        # consumers show a retry with its original topic, but with the queue and offset of the retry topic
+        # Consumers show a retry under its original topic, but with queue and offset of the retry topic.
         if message.reconsume_times > 0 and message.properties.get("RETRY_TOPIC") == message.topic:
             return self._messages.by_unique_key(message.topic, message.msg_id)
         return message
@@ -204,7 +203,7 @@ class Explainer:
 def _sql_answers(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, group: GroupFacts
 ) -> dict[str, SqlAnswer]:
-    # the broker is asked, because its dialect counts, and whether it filters by SQL92 at all
+    # Ask the broker: only it knows its SQL92 dialect and whether it filters by SQL92 at all.
     own = [member.subscription for member in group.members]
     expressions = [each for each in (group.subscription, *own) if each is not None and not each.is_tag_type]
     return {each.sub_string: _sql_answer(client, message, queue, address, each) for each in expressions}
@@ -213,13 +212,13 @@ def _sql_answers(
 def _sql_answer(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, subscription: SubscriptionData
 ) -> SqlAnswer:
-    """Pulls the message with the expression: the message comes if it passes, a later one or none if not."""
+    """Pulls one message with the expression from the message's offset: it comes back only if it passes."""
     values, client_id = (
         {name: message.property(name) for name in names_in(subscription.sub_string)},
         client.instance.client_id,
     )
     try:
-        # first, since in a pull an expression that does not compile lets everything pass
+        # Check first: a pull with an expression that does not compile would let every message pass.
         client.api.check_client_config(address, TOOLS_GROUP, client_id, subscription, timeout=client.timeout)
         pulled = pull(client, address, queue, message.queue_offset, subscription)
     except ResponseError as error:

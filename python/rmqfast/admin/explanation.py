@@ -1,4 +1,4 @@
-"""The answer of `admin.explain`: sentences, and the facts behind them."""
+"""The answer of `admin.explain`, as sentences and as the facts behind the sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rmqfast.html import table
 class Outcome(StrEnum):
     """Fate of a message in a group.
 
-    `LOST`: a member subscribes to it or received it, but nobody processed it. `FILTERED`: nobody subscribes to it.
+    `LOST`: a member subscribes to the message or received it, but no member processed it. `FILTERED`: no member
 
     Example:
         >>> from rmqfast import Admin, EmbeddedCluster, Message, Producer
@@ -44,15 +44,15 @@ class Explanation:
 
     Attributes:
         subject: The message, queue or group.
-        sentences: The explanation, the outcome first.
-        outcome: Fate of a message in one group.
+        sentences: The explanation; the first sentence is the outcome.
+        outcome: Fate of a message in one group; `None` for queues and groups.
         message: Facts of the message.
-        queue: Facts of its queue, or of the queue itself.
+        queue: Facts of the queue, or of the message's queue.
         group: Facts of the group.
-        copies: Copies that members sent back.
-        subscriptions: Of a group: the stored subscriptions and those of each member.
-        conflicts: Of a group: topics to which its members subscribe differently.
-        parts: One explanation per group or queue, if there are several.
+        copies: Copies of the message that members sent back.
+        subscriptions: For a group: the stored subscriptions and those of each member.
+        conflicts: For a group: topics to which its members subscribe differently.
+        parts: One explanation per group, or per queue of a group, if there are several.
 
     Example:
         >>> from rmqfast import Admin, EmbeddedCluster, MessageQueue
@@ -75,7 +75,7 @@ class Explanation:
 
     @property
     def sentence(self) -> str:
-        """The outcome in one sentence."""
+        """First sentence, which is the outcome."""
         return self.sentences[0] if self.sentences else ""
 
     def _repr_html_(self) -> str:
@@ -89,12 +89,7 @@ class Explanation:
 
 
 def ordinal(number: int) -> str:
-    """Writes a count as an ordinal number.
-
-    Example:
-        >>> [ordinal(number) for number in (1, 2, 3, 11, 22)]
-        ['first', 'second', 'third', '11th', '22nd']
-    """
+    """Formats a number as "first", "second", "third", "4th", "11th" or "22nd"."""
     words = {1: "first", 2: "second", 3: "third"}
     if number in words:
         return words[number]

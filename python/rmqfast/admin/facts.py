@@ -1,6 +1,6 @@
 """Facts about messages, groups, members, queues and copies, as plain values.
 
-What is asked of brokers is in `explain`, what follows from it in `delivery` and `outcome`.
+`explain` collects the facts from brokers; `delivery` and `outcome` draw conclusions.
 
 Source: `ExpressionMessageFilter`, `MessageEvaluationContext`, `MessageExtBrokerInner.tagsString2tagsCode`,
 `String.hashCode`, `SelectorParser.jj`.
@@ -19,12 +19,12 @@ from rmqfast.remoting.protocol.consumer_connection import ACTIVELY, BROADCASTING
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _KEYWORDS = {"AND", "OR", "NOT", "BETWEEN", "IN", "IS", "NULL", "TRUE", "FALSE", "CONTAINS", "STARTSWITH", "ENDSWITH"}
-#: Texts, comments and numbers are consumed, as there are no names in them.
+#: Matches strings, comments and numbers without a group, so that words inside them do not count as names.
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\r\n]*|/\*.*?\*/|[0-9.][0-9A-Za-z.]*|([A-Za-z_$][A-Za-z0-9_$]*)", re.DOTALL)
 
 
 class CopyKind(StrEnum):
-    """Kind of a copy that was sent back."""
+    """Kind of a copy that a member sent back: waiting for its delay, in the retry topic, or a dead letter."""
 
     DELAYED = "DELAYED"
     RETRY = "RETRY"
@@ -36,9 +36,9 @@ class SqlAnswer:
     """Verdict of the broker's SQL92 filter on a message.
 
     Attributes:
-        is_passed: Whether the message passes; `None` if the broker does not filter by the expression.
-        values: Properties that the expression names, with the message's values; `None` for a missing one.
-        problem: Reason why the broker does not filter by it.
+        is_passed: Whether the message passes; `None` if the broker cannot evaluate the expression.
+        values: Properties named in the expression, with the message's values; `None` for a missing property.
+        problem: Reason why the broker cannot evaluate the expression.
     """
 
     is_passed: bool | None = None
@@ -47,7 +47,7 @@ class SqlAnswer:
 
     @property
     def values_text(self) -> str:
-        """The properties as text.
+        """Lists the properties with their values.
 
         Example:
             >>> SqlAnswer(is_passed=False, values={"a": "1", "b": None}).values_text
@@ -62,8 +62,8 @@ class MessageFacts:
     """Facts about a message.
 
     Attributes:
-        msg_id: The producer's id.
-        tags: Its tag.
+        msg_id: Id that the producer gave.
+        tags: Tag; `None` if it has no tag.
         store_timestamp: Store time in milliseconds since 1970.
         sql: Verdicts of the broker's filter, by SQL92 expression.
     """
@@ -77,7 +77,7 @@ class MessageFacts:
 
     @property
     def tags_code(self) -> int:
-        """The Java hash of the tag, by which brokers filter; 0 without a tag."""
+        """Java hash of the tag, by which brokers filter; 0 without a tag."""
         return tag_hash(self.tags) if self.tags else 0
 
 
@@ -86,9 +86,9 @@ class MemberFacts:
     """Facts about an online member of a group.
 
     Attributes:
-        client_id: Its client id.
+        client_id: Client id of the member.
         subscription: Its own subscription to the topic; `None` if it has none or does not answer.
-        queues: Its queues of the topic; `None` if it does not answer.
+        queues: Queues of the topic that it owns; `None` if it does not answer.
         problem: Reason why it does not answer.
     """
 
@@ -100,12 +100,12 @@ class MemberFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubscriptionFacts:
-    """The subscription stored for a group, or that of one member.
+    """The subscription stored for a group, or the subscription of one member.
 
     Attributes:
         topic: The topic.
-        client_id: The member; `None` for the one that the brokers store for the group.
-        subscription: Topic, expression, type and version; `None` if there is none or the member does not answer.
+        client_id: The member; `None` for the subscription that brokers store for the group.
+        subscription: Expression, type and version; `None` if there is none or the member does not answer.
         queues: The member's queues of the topic; `None` if it does not answer.
         differs: Whether the member's subscription differs from the stored one, so that it misses or drops
             messages; `None` if unknown.
@@ -126,7 +126,7 @@ class GroupFacts:
 
     Attributes:
         group: The group.
-        members: Its online members.
+        members: Online members of the group.
         subscription: The subscription that the broker stores for the topic.
         consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull.
         message_model: `CLUSTERING` or `BROADCASTING`.
@@ -140,7 +140,7 @@ class GroupFacts:
 
     @property
     def is_online(self) -> bool:
-        """Whether the broker knows a member."""
+        """Whether the broker knows at least one member."""
         return bool(self.members)
 
     @property
@@ -150,15 +150,15 @@ class GroupFacts:
 
     @property
     def pulls(self) -> bool:
-        """Whether members send their filter with each pull, so that each has its own at the broker."""
+        """Whether members send their own filter with each pull, so that the broker filters for each member alone."""
         return self.consume_type == ACTIVELY
 
     def member(self, client_id: str | None) -> MemberFacts | None:
-        """The member with a client id."""
+        """Returns the member with a client id, or `None`."""
         return next((member for member in self.members if member.client_id == client_id), None)
 
     def setter(self) -> MemberFacts | None:
-        """The member whose subscription the broker stored for the group."""
+        """Returns the member whose subscription the broker stored; `None` if several members would match."""
         subscription = self.subscription
         if subscription is None:
             return None
@@ -176,9 +176,9 @@ class QueueFacts:
     Attributes:
         min_offset: Offset of the first message still stored.
         max_offset: End of the queue.
-        consumer_offset: Next offset of the group; `None` if it has none.
-        owner: The member that owns the queue; `None` for nobody or unknown.
-        owner_is_assumed: Whether the owner was computed with `AllocateMessageQueueAveragely`.
+        consumer_offset: Next offset that the group consumes; `None` if the group has no offset.
+        owner: Member that owns the queue; `None` if no member owns it or the owner is unknown.
+        owner_is_assumed: Whether the owner was computed with `AllocateMessageQueueAveragely`, not reported.
     """
 
     queue: MessageQueue
@@ -190,7 +190,7 @@ class QueueFacts:
 
     @property
     def behind(self) -> int:
-        """Backlog of the group in messages."""
+        """Backlog of the group, in messages."""
         return self.max_offset - max(self.min_offset, self.consumer_offset or 0)
 
 
@@ -199,11 +199,11 @@ class CopyFacts:
     """A copy of a message that a member sent back.
 
     Attributes:
-        kind: Delayed, in the retry topic, or a dead letter.
+        kind: Waiting for its delay, in the retry topic, or a dead letter.
         reconsume_times: Number of failed attempts.
         store_timestamp: Store time of the copy in milliseconds since 1970.
-        due_timestamp: Time at which a delayed copy moves to the retry topic.
-        consumer_offset: Next offset of the group in the retry queue.
+        due_timestamp: Time when a delayed copy moves to the retry topic, in milliseconds since 1970.
+        consumer_offset: Next offset that the group consumes in the retry queue.
     """
 
     kind: CopyKind
@@ -216,12 +216,12 @@ class CopyFacts:
 
 
 def tag_hash(tag: str) -> int:
-    """The hash of a tag in consume queues: that of a Java `String`."""
+    """Returns the hash of a tag in consume queues, a signed 32-bit `String.hashCode`."""
     value = java_hash(tag)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def names_in(expression: str) -> list[str]:
-    """The properties that an SQL92 expression names, in their order, each once."""
+    """Returns the properties that an SQL92 expression names, in order of first use."""
     names = (match[1] for match in _TOKEN.finditer(expression))
     return list(dict.fromkeys(name for name in names if name is not None and name.upper() not in _KEYWORDS))

@@ -1,4 +1,4 @@
-"""Consumer groups: creates, changes, deletes and lists them; members and progress.
+"""Consumer groups: creates, changes, deletes and lists groups; reports members and progress.
 
 Source: `DefaultMQAdminExtImpl.createAndUpdateSubscriptionGroupConfig`, `DefaultMQAdminExtImpl.examineConsumeStats`,
 `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `UpdateSubGroupSubCommand`, `DeleteSubscriptionGroupCommand`,
@@ -35,11 +35,11 @@ class Groups:
         self._client, self._topics = client, topics
 
     def create(self, /, group: str | SubscriptionGroupConfig, *, cluster: str | None = None, **settings: Any) -> None:
-        """Creates a group on the masters of a cluster, or replaces its settings.
+        """Creates a group on the masters of a cluster, or replaces the settings of an existing group.
 
         Args:
-            group: Its name, or a complete configuration.
-            cluster: The cluster. Default: all.
+            group: Name of the group, or a complete configuration.
+            cluster: Default: all clusters.
             **settings: Fields of `SubscriptionGroupConfig`, as `retry_max_times=3`.
 
         Raises:
@@ -53,11 +53,11 @@ class Groups:
             self._put_group(broker.address, config)
 
     def update(self, /, group: str, *, cluster: str | None = None, **settings: Any) -> None:
-        """Changes settings of a group on each broker and keeps the others.
+        """Changes some settings of a group on each master and keeps the other settings.
 
         Args:
             group: The group.
-            cluster: The cluster. Default: all.
+            cluster: Default: all clusters.
             **settings: Fields of `SubscriptionGroupConfig`, as `retry_max_times=3`.
 
         Raises:
@@ -81,7 +81,7 @@ class Groups:
     def delete(self, group: str, *, cluster: str | None = None, remove_offsets: bool = False) -> None:
         """Deletes a group from the masters of a cluster, with its retry and dead-letter topics.
 
-        Without `remove_offsets`, a new group of that name resumes at the old offsets.
+        Without `remove_offsets`, a later group of the same name resumes at the old offsets.
 
         Raises:
             ResponseError: A broker refuses.
@@ -89,22 +89,22 @@ class Groups:
         fields = {"groupName": group, "removeOffset": remove_offsets, "cleanOffset": remove_offsets}
         for broker in self._client.masters(cluster):
             self._client.ask(broker.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)
-        # brokers remove the group alone, as in RocketMQ, where mqadmin asks for these, too
+        # Brokers remove only the group itself; mqadmin deletes these topics, too.
         for topic in (RETRY_PREFIX + group, DLQ_PREFIX + group):
             self._topics.delete(topic, cluster=cluster)
 
     def all(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """All groups by name, with the built-in ones; the first broker's settings if they differ."""
+        """Returns all groups by name, also built-in ones; if brokers differ, the settings of the first broker."""
         tables = [configs_at(self._client, broker.address) for broker in self._client.masters(cluster)]
         return dict(sorted({name: config for table in reversed(tables) for name, config in table.items()}.items()))
 
     def progress(self, group: str, topic: str | None = None) -> ConsumeStats:
-        """Progress of a group in its queues on all brokers.
+        """Returns the progress of a group in its queues on all brokers.
 
-        With `topic`: in that topic only, which also works for a group without a retry topic.
+        With `topic`, returns the progress in that topic only, which also works for a group without a retry topic.
 
         Raises:
-            ResponseError: 17, the group has no retry topic: none of its members ever connected.
+            ResponseError: 17, the group has no retry topic, since no member ever connected.
             ClientError: 206, the group has no offsets.
         """
         answers = [stats_at(self._client, each, group, topic) for each in self._client.brokers_of_group(group, topic)]
@@ -115,7 +115,7 @@ class Groups:
         return stats
 
     def connections(self, group: str) -> ConsumerConnection:
-        """The online members of a group, from the first broker with its retry topic.
+        """Returns the online members of a group, as the first broker with its retry topic knows them.
 
         Raises:
             ResponseError: 206, no member is online; 17, the group has no retry topic.
@@ -128,10 +128,10 @@ class Groups:
         raise ClientError(f"no member of the group {group} is online", next_step=_NOBODY)
 
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
-        """The online producers of a group, from the first broker of a topic.
+        """Returns the online producers of a group, as the first broker of a topic knows them.
 
         Raises:
-            ResponseError: 1, the broker knows none; 17, the topic does not exist.
+            ResponseError: 1, the broker knows no producer of the group; 17, the topic does not exist.
             ClientError: No producer is online.
         """
         code, fields = RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": group}
@@ -142,13 +142,13 @@ class Groups:
         raise ClientError(f"no producer of the group {group} is online", next_step=_NOBODY)
 
     def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
-        """Running state of a member of a group.
+        """Returns the running state of a member of a group.
 
         Raises:
-            ResponseError: 1, the member is not online; 207, it does not answer.
+            ResponseError: 1, the member is not online; 207, the member does not answer.
         """
         brokers = self._client.brokers_of_group(group)
-        for broker in brokers[:-1]:  # a client is connected to the brokers of its topics, not to all
+        for broker in brokers[:-1]:  # a client connects only to the brokers of its topics
             try:
                 return running_info_at(self._client, broker.address, group, client_id, jstack=jstack)
             except ResponseError as error:
@@ -157,21 +157,21 @@ class Groups:
         return running_info_at(self._client, brokers[-1].address, group, client_id, jstack=jstack)
 
     def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
-        """Topics to which members of one group subscribe differently, so that messages get lost.
+        """Returns topics to which members of a group subscribe differently, so that messages get lost.
 
-        Without `group`: of all groups with a retry topic.
+        Without `group`, checks all groups with a retry topic.
 
         Raises:
-            ResponseError: 17, the group has no retry topic: none of its members ever connected.
+            ResponseError: 17, the group has no retry topic, since no member ever connected.
         """
         groups = self._groups_with_retries() if group is None else [group]
         return [conflict for each in groups for conflict in self._conflicts_of(each)]
 
     def of_topic(self, topic: str) -> list[str]:
-        """Groups that consume a topic: those online and those with offsets, of all its brokers.
+        """Returns the groups that consume a topic: groups online and groups with offsets, on all its brokers.
 
-        RocketMQ 5.3.3 answers with the topic in place of groups that are online and have no offsets; all groups are
-        searched then.
+        RocketMQ 5.3.3 returns the topic's name instead of groups that are online without offsets; then all groups are
+        searched.
 
         Raises:
             ResponseError: 17, the topic does not exist.
@@ -185,17 +185,17 @@ class Groups:
             return sorted(groups)
         all_groups = self._groups_with_retries()
         online = {group for group in all_groups if self._subscribes(group, topic)}
-        # the topic's name stays where a group has it, too
+        # Keep the topic's name if a group really has that name.
         return sorted((groups - {topic}) | online | (groups & set(all_groups)))
 
     def _subscribes(self, group: str, topic: str) -> bool:
         try:
             return topic in self.connections(group).subscriptions
         except (ResponseError, ClientError):
-            return False  # nobody is online
+            return False  # no member is online
 
     def _groups_with_retries(self) -> list[str]:
-        # as mqadmin lists groups: one that nobody ever joined is not among them
+        # Like mqadmin, find groups by their retry topics; a group that nobody joined has none.
         topics = self._topics.all()
         return sorted(topic.removeprefix(RETRY_PREFIX) for topic in topics if topic.startswith(RETRY_PREFIX))
 

@@ -1,4 +1,4 @@
-"""Members of a group: the broker's view, each member's own answer, and their differences.
+"""Members of a group: the broker's view, the answers of the members, and their differences.
 
 Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `DefaultMQAdminExtImpl.getConsumerRunningInfo`.
 """
@@ -19,21 +19,21 @@ from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
-#: What each member says of itself by client id, or why it does not.
+#: Answer of each member by client id, or the error that it gave instead.
 Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 
 
 class Members:
-    """Members of a group during one query: each is asked once, since a silent one costs a timeout."""
+    """Asks each member of a group at most once per query, since a member that does not answer costs a timeout."""
 
     def __init__(self, client: AdminClient, group: str) -> None:
         self._client, self._group = client, group
         self._answers: dict[str, ConsumerRunningInfo] = {}
-        # by broker, too: a member that one broker cannot reach may be connected to another
+        # Keyed by broker, too: a member that one broker cannot reach may be connected to another broker.
         self._silent: dict[tuple[str, str], RemotingError] = {}
 
     def answer(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
-        """A member's answer through a broker, or the reason why there is none. Not all are connected to all brokers."""
+        """Returns a member's answer, asked for through a broker, or the error that came instead."""
         answer = self._answers.get(client_id) or self._silent.get((address, client_id))
         if answer is not None:
             return answer
@@ -45,7 +45,7 @@ class Members:
         return self._answers[client_id]
 
     def infos(self, brokers: Iterable[BrokerAddress]) -> Infos:
-        """Answers of the members that brokers know, by client id; the first broker that reaches a member counts."""
+        """Returns the answer of each online member by client id, through the first broker that reaches the member."""
         infos: dict[str, ConsumerRunningInfo | RemotingError] = {}
         for broker in brokers:
             for client_id in online_at(self._client, broker.address, self._group).client_ids:
@@ -54,7 +54,7 @@ class Members:
         return infos
 
     def facts(self, address: str, topic: str) -> GroupFacts:
-        """Facts about the group from one broker and from its members."""
+        """Collects facts about the group from one broker and from its members."""
         connections = online_at(self._client, address, self._group)
         return GroupFacts(
             group=self._group,
@@ -66,13 +66,13 @@ class Members:
 
 
 def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
-    """The members that one broker knows; `ResponseError` 206 if none is online."""
+    """Returns the members that one broker knows; `ResponseError` 206 if no member is online."""
     fields = {"consumerGroup": group}
     return ConsumerConnection.of_body(client.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields).body)
 
 
 def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
-    """The members that one broker knows; an empty answer if none is online."""
+    """Returns the members that one broker knows; an empty answer if no member is online."""
     nobody = ConsumerConnection(connections=())
     return unless(ResponseCode.CONSUMER_NOT_ONLINE, lambda: members_at(client, address, group), nobody)
 
@@ -80,7 +80,7 @@ def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnecti
 def running_info_at(
     client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
-    """A member's own answer through one broker; `ResponseError` 1 if it is not online, 207 if it does not answer."""
+    """Asks a member through one broker; `ResponseError` 1 if it is not online, 207 if it does not answer."""
     fields = {"consumerGroup": group, "clientId": client_id, "jstackEnable": jstack}
     return ConsumerRunningInfo.of_body(
         client.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, slow=True).body
@@ -94,48 +94,29 @@ def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | Remoti
 
 
 def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
-    """Topics to which the members that answered subscribe differently."""
+    """Returns topics to which the members that answered subscribe differently."""
     subscriptions = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
     return conflicts_of(group, subscriptions)
 
 
 def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQueue]) -> tuple[str | None, bool]:
-    """The member that owns a queue, and whether that was only computed.
-
-    Example:
-        >>> queues = [MessageQueue("t", "b", number) for number in range(4)]
-        >>> tells = MemberFacts(client_id="c1", queues=queues[:1])
-        >>> owner_of(queues[0], GroupFacts(group="g", members=[tells]), queues)
-        ('c1', False)
-        >>> silent = [MemberFacts(client_id=name) for name in ("c1", "c2")]
-        >>> owner_of(queues[3], GroupFacts(group="g", members=silent), queues)
-        ('c2', True)
-    """
+    """Returns the member that owns a queue, and whether the owner was only computed."""
     for member in group.members:
         if member.queues is not None and queue in member.queues:
             return member.client_id, False
-    # in broadcasting each member has all queues, and if all told theirs, nobody has this one
+    # In broadcasting, every member has all queues. If all members reported their queues, nobody owns this one.
     if group.is_broadcasting or all(member.queues is not None for member in group.members):
         return None, False
-    # without the others' queues it cannot be worked out who has what
+    # With only some members' queues known, the shares of the others cannot be computed.
     if any(member.queues is not None for member in group.members) or queue not in queues:
         return None, False
-    # pull consumers do not tell their queues: assume the default strategy
+    # Pull consumers do not report their queues, so assume the default allocation.
     ids, share = sorted(member.client_id for member in group.members), AllocateMessageQueueAveragely().allocate
     return next(name for name in ids if queue in share(group.group, name, sorted(queues), ids)), True
 
 
 def subscriptions_of(subscriptions: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
-    """The stored subscriptions of a group and those of its members by topic, without retry topics.
-
-    Example:
-        >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
-        >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
-        >>> members = {name: ConsumerRunningInfo(subscriptions={"t": own}) for name, own in (("c1", a), ("c2", b))}
-        >>> found = subscriptions_of({"t": b}, members)
-        >>> [(each.client_id, each.subscription.sub_string, each.differs) for each in found]
-        [(None, 'B', None), ('c1', 'A', True), ('c2', 'B', False)]
-    """
+    """Returns the stored and the members' subscriptions by topic, without retry topics; the stored one comes first."""
     own = [info.subscriptions for info in members.values() if isinstance(info, ConsumerRunningInfo)]
     topics = sorted({topic for each in (subscriptions, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})
     rows = []

@@ -19,9 +19,9 @@ from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.consumer_connection import ACTIVELY, BROADCASTING, PASSIVELY, ConsumerConnection
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL
 
-#: The ordinal of 5.0.0, from which on broadcasting groups have a type of their own.
+#: Ordinal of version 5.0.0, the first with a track type for broadcasting groups.
 VERSION_5 = 413
-#: What mqadmin prints, as these are its answers.
+#: Texts of mqadmin, repeated because scripts compare its answers.
 NO_OFFSETS = (
     "Not found the consumer group consume stats, because return offset table is empty, maybe the consumer not "
     "consume any message"
@@ -34,7 +34,7 @@ BROADCAST_CONSUMPTION = 213
 
 
 class TrackType(StrEnum):
-    """Fate of a message in a group. `CONSUME_BROADCASTING` comes from RocketMQ 5.x."""
+    """Fate of a message in a group. Only RocketMQ 5.x has `CONSUME_BROADCASTING`."""
 
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
@@ -47,7 +47,7 @@ class TrackType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageTrack:
-    """Fate of a message in a group. `CONSUMED` means that an offset passed it, not that anybody processed it."""
+    """Fate of a message in a group. `CONSUMED` means only that the group's offset passed the message."""
 
     group: str
     track_type: TrackType
@@ -58,12 +58,12 @@ def track_of(client: AdminClient, groups: Groups, message: Any, group: str) -> M
     try:
         members = groups.connections(group)
     except ResponseError as error:
-        # as with mqadmin any other error is UNKNOWN, and the description has it
+        # As in mqadmin, any other error means UNKNOWN and goes into the description.
         is_offline = error.code == ResponseCode.CONSUMER_NOT_ONLINE
         return MessageTrack(group, TrackType.NOT_ONLINE if is_offline else TrackType.UNKNOWN, _describe(error))
     except RmqError as error:
         return MessageTrack(group, TrackType.UNKNOWN, str(error))
-    # as with mqadmin, though the offset may have passed the message
+    # As in mqadmin, pull groups are not examined further, even if their offset passed the message.
     if members.consume_type == ACTIVELY:
         return MessageTrack(group, TrackType.PULL)
     if members.consume_type != PASSIVELY:
@@ -80,7 +80,7 @@ def _track_of_push(
         code = error.code if isinstance(error, ResponseError) else error.response_code
         if code != ResponseCode.CONSUMER_NOT_ONLINE:
             return MessageTrack(group, TrackType.UNKNOWN, _describe(error))
-        # 4.9.4 has no such type: its broadcasting groups have no offsets on brokers, and so are NOT_ONLINE
+        # 4.9.4 lacks this type: broadcasting groups have no offsets on its brokers and so are NOT_ONLINE.
         if members.message_model == BROADCASTING and _is_version_5(client, group):
             description = f"CODE:{BROADCAST_CONSUMPTION} DESC:{BROADCAST}"
             return MessageTrack(group, TrackType.CONSUME_BROADCASTING, description)
@@ -107,18 +107,18 @@ def _is_version_5(client: AdminClient, group: str) -> bool:
 def track_type(
     message: Any, stats: ConsumeStats, members: ConsumerConnection, master_addresses: dict[str, str]
 ) -> TrackType:
-    """Fate of a message in a group of push consumers."""
+    """Returns the fate of a message in a group of push consumers."""
     passed = any(
         row.topic == message.topic
         and row.queue_id == message.queue_id
-        # a message has the address of its broker and not the name
+        # A message carries the address of its broker, not the name.
         and master_addresses.get(row.broker_name) == message.store_host
         and row.consumer_offset > message.queue_offset
         for row in stats
     )
     if not passed:
         return TrackType.NOT_CONSUME_YET
-    # that of now: mqadmin does not know the one that counted when the message was passed
+    # The present subscription; mqadmin, too, ignores that another one may have applied earlier.
     subscription = members.subscriptions.get(message.topic)
     tags = () if subscription is None else subscription.tags_set
     if tags and message.tags not in tags and SUB_ALL not in tags:

@@ -1,4 +1,4 @@
-"""Single messages: looks them up by id, key or place; their traces and their fate.
+"""Single messages: looks them up by id, key or queue offset; reports their traces and their fate.
 
 Source: `MQAdminImpl.viewMessage`, `MQAdminImpl.queryMessage`, `MQAdminImpl.queryMessageByUniqKey`,
 `DefaultMQAdminExtImpl.viewMessage`, `QueryMsgByOffsetSubCommand`, `QueryMsgTraceByIdSubCommand.queryTraceByMsgId`,
@@ -23,10 +23,10 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
-#: The group that administrators pull as; every broker has it.
+#: Group under which administrators pull; every broker has this group.
 TOOLS_GROUP = "TOOLS_CONSUMER"
 LATEST = (1 << 63) - 1
-#: A subscription that filters nothing.
+#: Subscription without a filter.
 WHOLE = SubscriptionData(topic="", sub_version=0)
 
 
@@ -45,20 +45,20 @@ class PulledMessages(NamedTuple):
 
 
 class Messages:
-    """`admin.messages`: looks up messages, as `MessageView`s, with their traces and their fate."""
+    """`admin.messages`: looks up messages as `MessageView`s, and reports their traces and their fate."""
 
     def __init__(self, client: AdminClient, groups: Groups) -> None:
         self._client, self._groups = client, groups
 
     def by_id(self, message_id: str, topic: str | None = None) -> Any:
-        """The message with a broker's id or, with a topic, a producer's id.
+        """Returns the message with an id of a broker or, given a topic, an id of a producer.
 
         Raises:
-            UnknownMessageError: There is none.
-            ArgumentError: The id is no broker's id, and there is no topic.
+            UnknownMessageError: No message has the id.
+            ArgumentError: The id is not a broker's id, and `topic` is missing.
         """
         try:
-            # both kinds have 32 digits with IPv4: whether it is the broker's only the broker can say
+            # With IPv4, both kinds of id have 32 digits, so ask the broker first.
             place = place_of_id(message_id)
         except ArgumentError:
             if topic is None:
@@ -74,7 +74,7 @@ class Messages:
     def by_key(
         self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: Time = 0, end_timestamp: Time = LATEST
     ) -> list[Any]:
-        """The messages with a key, of all brokers, oldest first.
+        """Returns the messages with a key, from all brokers, oldest first.
 
         Args:
             topic: The topic.
@@ -84,7 +84,7 @@ class Messages:
             end_timestamp: Latest store time.
 
         Returns:
-            An empty list if there is none, where Java raises error 208.
+            The messages; an empty list where Java raises error 208.
         """
         messages = query(
             self._client,
@@ -99,24 +99,24 @@ class Messages:
         return [message for message in messages if key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
-        """The message with a producer's id; the one stored first if there are several.
+        """Returns the message with a producer's id; if there are several, the one stored first.
 
         Raises:
-            UnknownMessageError: There is none.
+            UnknownMessageError: No message has the id.
         """
         listed = query(self._client, self._client.brokers_of(topic), topic, unique_key)
         messages = [message for message in listed if message.msg_id == unique_key]
         if not messages:
             raise UnknownMessageError(f"no message of the topic {topic} has the id {unique_key}")
-        # a producer that sends once more, as after a timeout, keeps the id
+        # A producer that retries after a timeout stores a second message with the same id.
         return min(messages, key=lambda message: message.store_timestamp)
 
     def by_offset(self, queue: MessageQueue, offset: int) -> Any:
-        """The message at an offset of a queue.
+        """Returns the message at an offset of a queue.
 
         Raises:
-            UnknownMessageError: There is none.
-            ResponseError: 17, the topic does not exist; or the broker refuses.
+            UnknownMessageError: The queue has no message at the offset.
+            ResponseError: 17, the topic does not exist, or the broker refuses.
         """
         pulled = pull(self._client, self._client.broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
         message = pulled.at(offset)
@@ -136,14 +136,14 @@ class Messages:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[TraceView]:
-        """Steps of a message from the traces of its producer and its consumers.
+        """Returns the steps of a message, from the traces of its producer and its consumers.
 
-        Clients write traces only with `enable_msg_trace`, about half a second later.
+        Clients write traces only with `enable_msg_trace`, about half a second after the step.
 
         Args:
-            message_id: The producer's id, also one of a batch sent by rmqfast.
-            trace_topic: The topic of the traces.
-            max_messages: Limit of trace messages per broker; each may hold several steps.
+            message_id: Producer's id of a message, or of a batch sent by rmqfast.
+            trace_topic: Topic that holds the traces.
+            max_messages: Limit of trace messages per broker; one trace message may hold several steps.
             begin_timestamp: Earliest store time of the traces, as in `MessageStore.scan`.
             end_timestamp: Latest store time of the traces.
 
@@ -175,9 +175,9 @@ class Messages:
         return trace_views(message_id, traces)
 
     def track(self, message: Any, group: str | None = None) -> list[MessageTrack]:
-        """Fate of a message in a group, as mqadmin reports it; `explain` tells more.
+        """Returns the fate of a message in a group, as mqadmin reports it; `explain` says more.
 
-        Without `group`: in each group that consumes the topic.
+        Without `group`, returns the fate in each group that consumes the topic.
 
         Raises:
             ResponseError: 17, the topic does not exist.
@@ -211,12 +211,7 @@ def pull(
     *,
     max_messages: int = 1,
 ) -> PulledMessages:
-    """Pulls messages of a subscription from an offset on.
-
-    Raises:
-        ResponseError: The broker refuses.
-        RemotingProtocolError: The answer has messages of another queue.
-    """
+    """Pulls messages of a subscription, from an offset on."""
     fields = pull_fields(
         TOOLS_GROUP,
         queue,
@@ -228,7 +223,7 @@ def pull(
     )
     answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=client.timeout)
     fetched = read_answer(queue, offset, address, answer)
-    # without MIN_OFFSET and MAX_OFFSET as properties: a message looks as it does when looked up by its id
+    # Without the properties MIN_OFFSET and MAX_OFFSET, so that the message equals one looked up by id.
     messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
     return PulledMessages(messages, answer.remark or "", fetched.next_begin_offset)
 
@@ -244,7 +239,7 @@ def query(
     begin_timestamp: int = 0,
     end_timestamp: int = LATEST,
 ) -> list[Any]:
-    """Messages that brokers find by a key's hash, oldest first. The caller filters by the key itself."""
+    """Returns messages by the hash of a key, oldest first; the caller must compare the key itself."""
     messages: list[Any] = []
     for broker in brokers:
         try:
@@ -263,13 +258,13 @@ def query(
                 raise
         else:
             messages += decode_messages(answer.body, broker.broker_name)
-    # the index has hashes of topic and key: messages of other topics with the same one come, too
+    # The index stores only hashes of topic and key, so messages of other topics may match.
     messages = [message for message in messages if message.topic == topic]
     return sorted(messages, key=lambda message: message.store_timestamp)
 
 
 def place_of_id(message_id: str) -> MessagePlace:
-    """Parses a broker's message id; `ArgumentError` if the text is none."""
+    """Parses a broker's message id; `ArgumentError` if the string is not a broker's id."""
     parts = parse_message_id(message_id)
     if parts is None:
         raise ArgumentError(f"message_id: expected 32 or 56 hexadecimal digits, got {message_id[:60]!r}")

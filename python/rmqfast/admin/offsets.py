@@ -22,7 +22,7 @@ from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.store import milliseconds
 
-#: The time that stands for the end of a queue.
+#: Timestamp that means the end of a queue.
 END = -1
 
 
@@ -33,10 +33,10 @@ class Offsets:
         self._client, self._groups = client, groups
 
     def reset_by_time(self, group: str, topic: str, when: Time, *, force: bool = True) -> dict[MessageQueue, int]:
-        """Resets a group's offsets for a topic, on all its brokers, to a time.
+        """Resets a group's offsets for a topic to a time, on all brokers of the topic.
 
         The broker notifies online members, which switch within ten seconds. Without online members, the stored offsets
-        are set.
+        change.
 
         Args:
             group: The group.
@@ -45,7 +45,7 @@ class Offsets:
             force: Allows moving forward as well as back.
 
         Returns:
-            The new offset per queue; queues that would need `force` are missing.
+            The new offset per queue. Queues whose offset would need `force` are missing.
 
         Raises:
             ResponseError: 17, the topic does not exist; 1, the group has no offset for a queue.
@@ -72,7 +72,7 @@ class Offsets:
     def reset(self, group: str, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
         """Sets the offset of a group in one queue.
 
-        With `force` also while members are online, which overwrite it within seconds.
+        With `force`, sets it even while members are online, which overwrite it within seconds.
 
         Raises:
             ArgumentError: The offset is negative.
@@ -80,7 +80,7 @@ class Offsets:
             ResponseError: 17, the topic does not exist.
         """
         offset = integer("offset", offset, 0)
-        # members keep their own offsets in memory and commit them every five seconds: they would win
+        # Members keep offsets in memory and commit them every five seconds, which would undo the change.
         address = self._client.broker_of(queue.topic, queue.broker_name)
         if not force and (members := online_at(self._client, address, group).client_ids):
             raise ClientError(
@@ -92,7 +92,7 @@ class Offsets:
     def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
         """Copies the offsets of a group for a topic to another group.
 
-        The target group should be offline. Brokers of RocketMQ 5.x must know it.
+        The target group should be offline. Brokers of RocketMQ 5.x must know the target group.
 
         Returns:
             The copied offset per queue.
@@ -102,7 +102,7 @@ class Offsets:
             ClientError: 206, the source group has no offsets.
         """
         addresses = dict(self._client.brokers_of(topic))
-        # the progress of a group may name brokers that have left the topic's route
+        # The progress of a group may name brokers that have left the topic's route.
         rows = [row for row in self._groups.progress(source, topic) if row.broker_name in addresses]
         for row in rows:
             address = addresses[row.broker_name]
@@ -122,10 +122,10 @@ class Offsets:
     ) -> dict[MessageQueue, int]:
         committed = {row.queue: row.consumer_offset for row in stats_at(self._client, broker, group, topic)}
         offsets: dict[MessageQueue, int] = {}
-        # a group without any offset here gets one in each queue, as with `resetOffsetByTimestampOld`
+        # A group without any offset here gets an offset in each queue, as with `resetOffsetByTimestampOld`.
         for queue in committed or self._queues_at(broker, topic):
             offset = self._offset_at(broker.address, queue, timestamp)
-            # without force only backwards, as the broker does for online members
+            # Without force, offsets only move back, as at brokers with online members.
             if force or offset <= committed.get(queue, 0):
                 self._set(broker.address, group, queue, offset)
                 offsets[queue] = offset
@@ -137,7 +137,7 @@ class Offsets:
 
     def _offset_at(self, address: str, queue: MessageQueue, timestamp: int) -> int:
         timeout = self._client.timeout * SLOW
-        # SEARCH_OFFSET_BY_TIMESTAMP has no time that stands for the end
+        # SEARCH_OFFSET_BY_TIMESTAMP has no timestamp that means the end.
         if timestamp == END:
             return self._client.api.max_offset(address, queue, timeout=timeout)
         return self._client.api.search_offset(address, queue, timestamp, timeout=timeout)

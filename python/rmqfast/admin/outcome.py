@@ -1,4 +1,4 @@
-"""Decides from known facts the fate of a message in a group.
+"""Decides the fate of a message in a group, from known facts.
 
 Source: `DefaultMQAdminExtImpl.consumed`, `SendMessageProcessor.asyncConsumerSendMsgBack`.
 """
@@ -51,7 +51,7 @@ def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
         return Verdict(
             Outcome.DEAD_LETTER, [f"dead letter: {times}, {place} {since}; the group {group.group} gets it no more"]
         )
-    # each copy counts one more than the one before: the highest is where the message is now
+    # Each further copy counts one attempt more, so the highest count is the latest copy.
     last = max(copies, key=lambda copy: (copy.reconsume_times, copy.kind is CopyKind.RETRY))
     time = f"{ordinal(last.reconsume_times)} time"
     if last.kind is CopyKind.DELAYED:
@@ -98,16 +98,16 @@ def _verdict_of_passed(
         verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {doubt}", f"today {_by_today(delivery, queue)}"])
     else:
         verdict = _decide(delivery, queue)
-    # a trace tells that a member processed it, an offset only that it was passed
+    # A trace proves that a member processed the message; an offset only shows that the group passed it.
     if verdict.outcome is Outcome.UNKNOWN:
         verdict = _by_traces(verdict, group, traces)
     return Verdict(verdict.outcome, [*verdict.sentences, *_reservations(queue, group)])
 
 
 def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> str | None:
-    """Explains why the present subscriptions may not be those under which the message was passed."""
-    # each rebalance makes a member's subscription anew, so one that is no newer than the message
-    # proves that neither tags nor owners of queues have changed since
+    """Explains why another subscription may have applied when the group passed the message; `None` if none could."""
+    # Each rebalance gives a member's subscription a new version (a time). A version older than the message
+    # proves that neither the tags nor the queue owners have changed since.
     subscription = filter_of(group, group.member(queue.owner))
     if subscription is None or not subscription.sub_version > message.store_timestamp > 0:
         return None
@@ -140,7 +140,7 @@ def _decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
 
 
 def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
-    """Decides by the members' traces if offsets and subscriptions do not."""
+    """Decides by the members' traces, for messages whose offsets and subscriptions decide nothing."""
     for step in traces:
         if step.trace_type is TraceType.SUB_AFTER and step.group == group.group and step.is_success:
             text = f"consumed: by its trace {step.client_host} processed it at {time_text(step.timestamp)}"

@@ -1,4 +1,4 @@
-"""Topics: creates, changes, deletes and describes them.
+"""Topics: creates, changes, deletes and describes topics.
 
 Source: `DefaultMQAdminExtImpl.createAndUpdateTopicConfig`, `DefaultMQAdminExtImpl.deleteTopicInBroker`,
 `DefaultMQAdminExtImpl.deleteTopicInNameServer`, `DefaultMQAdminExtImpl.examineTopicRouteInfo`,
@@ -23,7 +23,7 @@ from rmqfast.remoting.protocol.queue_data import QueueData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 from rmqfast.store.config import TopicConfig
 
-#: The topic that others are made after (`AutoCreateTopic`).
+#: Topic whose settings new topics inherit (`AutoCreateTopic`).
 DEFAULT_TOPIC = "TBW102"
 MAX_QUEUES = 1 << 20
 MAX_STATS_BYTES = 64 << 20
@@ -75,15 +75,15 @@ class Topics:
         broker_names: Sequence[str] | None = None,
         order: bool = False,
     ) -> None:
-        """Creates a topic on the masters of a cluster, or sets queues and permissions of an existing one.
+        """Creates a topic on the masters of a cluster, or sets queues and permissions of an existing topic.
 
         Args:
-            topic: Its name.
+            topic: Name of the topic.
             queues: Queues per broker.
             read_queues: Queues that consumers see. Default: `queues`.
             perm: Sum of 4 (read), 2 (write) and 1 (new topics inherit from it).
-            cluster: The cluster. Default: all.
-            broker_names: Only these brokers of it.
+            cluster: Default: all clusters.
+            broker_names: Restricts the change to these brokers of the cluster.
             order: Marks the topic as ordered, which brokers ignore.
 
         Raises:
@@ -110,17 +110,17 @@ class Topics:
         perm: int | None = None,
         broker_names: Sequence[str] | None = None,
     ) -> None:
-        """Changes a topic on each of its brokers; settings left out stay.
+        """Changes a topic on each of its brokers; omitted settings stay.
 
         Args:
             topic: The topic.
-            queues: Queues that producers see, and consumers unless `read_queues` is given.
-            read_queues: Queues that consumers see.
+            queues: Queues for producers, and for consumers unless `read_queues` is given.
+            read_queues: Queues for consumers.
             perm: Sum of 4 (read) and 2 (write).
-            broker_names: Only these brokers.
+            broker_names: Restricts the change to these brokers.
 
         Raises:
-            ResponseError: 17, the topic does not exist; or a broker refuses.
+            ResponseError: 17, the topic does not exist, or a broker refuses.
         """
         route = self._client.route(topic)
         addresses = dict(self._client.addresses(route.broker_datas))
@@ -133,9 +133,9 @@ class Topics:
         """Deletes a topic from the masters of a cluster and from all name servers.
 
         Raises:
-            ResponseError: A broker refuses, as for system topics.
+            ResponseError: A broker refuses, for instance because it is a system topic.
         """
-        # brokers first: one that still has the topic would register it anew
+        # Brokers first: a broker that still has the topic would register it again.
         for broker in self._client.masters(cluster):
             self._client.ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
         fields = {"topic": topic, "clusterName": cluster}
@@ -143,13 +143,13 @@ class Topics:
             self._client.ask(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
 
     def all(self, *, cluster: str | None = None) -> list[str]:
-        """All topics by name, with system, retry and dead-letter topics."""
+        """Returns the names of all topics, also system, retry and dead-letter topics."""
         api, timeout = self._client.api, self._client.timeout
         names = api.all_topics(timeout=timeout) if cluster is None else api.topics_of_cluster(cluster, timeout=timeout)
         return sorted(set(names))
 
     def route(self, topic: str) -> TopicRouteData:
-        """Brokers and queues of a topic.
+        """Returns the brokers and queues of a topic.
 
         Raises:
             ResponseError: 17, the topic does not exist.
@@ -157,7 +157,7 @@ class Topics:
         return self._client.route(topic)
 
     def status(self, topic: str) -> list[TopicOffset]:
-        """Offsets of all queues of a topic, sorted by queue.
+        """Returns the offsets of all queues of a topic, sorted by queue.
 
         Raises:
             ResponseError: 17, the topic does not exist.
@@ -194,7 +194,7 @@ class Topics:
 
 
 def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:
-    """Parses `TopicStatsTable`; `ResponseError` if the body is no JSON, or a member has another type."""
+    """Parses `TopicStatsTable`; `ResponseError` if a member of the JSON has another type."""
     table = JsonObject.of_body(body, most=MAX_STATS_BYTES).objects_by_queue("offsetTable", most=MAX_QUEUES)
     return [
         TopicOffset(
