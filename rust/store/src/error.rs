@@ -1,55 +1,55 @@
-//! One error tree: every variant carries what a person needs to act, and maps to one Python class.
+//! The errors of this crate. Each variant holds the facts that a user needs to act, and maps to one Python class.
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The errors of this crate, but for those of the pure formats ([`crate::format::malformed`]).
+/// The errors of this crate, except those of the decoders in `format` ([`crate::format::malformed`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
         source: io::Error,
     },
-    /// A disk that has no room for a file of the commit log, which is allocated as a whole.
+    /// The disk has no room for a file of the commit log. Such a file is allocated as a whole.
     #[error("{path}: {}", no_room(*needed, *free), path = path.display())]
     NoRoom {
-        /// The file, or the store.
+        /// The file of the log, or the store.
         path: PathBuf,
-        /// Bytes of the file.
+        /// Size of the file.
         needed: u64,
-        /// Bytes that are free.
+        /// Free bytes on the disk.
         free: u64,
     },
-    /// Bytes that contradict the format.
+    /// Bytes in a file contradict the format.
     #[error("{path} at offset {offset}: {reason}", path = path.display())]
     Corrupt {
         path: PathBuf,
         /// Byte position in the file.
         offset: u64,
-        /// Expected and got, in words.
+        /// The expected and the found value, as a sentence.
         reason: String,
     },
     /// A store of a kind that this crate does not read or write.
     #[error("{path}: {reason}", path = path.display())]
     Unsupported {
-        /// The file or directory that shows the kind.
+        /// The file or directory that shows the unsupported kind.
         path: PathBuf,
         reason: String,
     },
-    /// A name that does not exist; `near` holds those that look alike.
+    /// A topic, column or other name that does not exist. `near` holds similar names that do exist.
     #[error("unknown {what} '{name}'{}", did_you_mean(near))]
     Unknown {
         what: &'static str,
-        /// The name that was asked for.
+        /// The unknown name.
         name: String,
         near: Vec<String>,
     },
-    /// A filter expression that does not parse.
+    /// A filter expression has a syntax error.
     #[error("{reason} at position {position} of {expression:?}")]
     Expression {
         expression: String,
@@ -60,42 +60,42 @@ pub enum Error {
     /// An argument out of range.
     #[error("{what}: expected {expected}, got {got}")]
     Invalid { what: &'static str, expected: String, got: String },
-    /// A store that somebody else owns.
+    /// A store that another process has locked.
     #[error("{path}: {reason}", path = path.display())]
     Busy {
         path: PathBuf,
-        /// The owner, and the next step.
+        /// The lock's owner, and the next step.
         reason: String,
     },
-    /// A store that takes no messages: it is closed, its disk is too full, or a write or a flush has failed.
+    /// A store that accepts no messages: it is closed, its disk is too full, or a write or a flush has failed.
     #[error("{path}: {reason}", path = path.display())]
     NotWritable {
         path: PathBuf,
         /// The cause, and the next step.
         reason: String,
     },
-    /// A store that was closed is asked for something.
+    /// A method of a closed store was called.
     #[error("{path}: the store is closed", path = path.display())]
     Closed { path: PathBuf },
-    /// The handler of a signal called a scan or tail that the same thread is already running.
+    /// A signal handler called a scan or tail that the interrupted thread is already running.
     #[error(
         "{what} is at work in this thread, which a signal interrupted; have the handler set a flag, and ask afterwards"
     )]
     InUse { what: &'static str },
-    /// Messages are stored but were not flushed in time. Appending them again would store them twice.
+    /// The messages are stored, but were not flushed in time. Appending them again would store them twice.
     #[error("{path}: stored before offset {position}, but not on the disk in time", path = path.display())]
     FlushTimeout {
         path: PathBuf,
-        /// Offset behind the messages.
+        /// Offset in the commit log behind the last of the messages.
         position: u64,
     },
-    /// The caller asked to stop (Ctrl-C).
+    /// The user interrupted the call (Ctrl-C).
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Error {
-    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    /// Returns the class of `rmqfast.errors` that Python and the JVM raise for this error.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Io { .. } if self.is_not_found() => "StoreNotFoundError",
@@ -114,12 +114,11 @@ impl Error {
         }
     }
 
-    /// An I/O error with its path.
     pub fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
 
-    /// The error for a file of an open store that another process has changed: no append may follow.
+    /// Returns the error for a file of an open store that another process has changed. Afterwards the store refuses appends.
     pub fn changed_by_another(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Self {
         let reason = format!(
             "another process has changed the file: {what}; nothing is appended any more. Close the store, and open it again: that \
@@ -151,13 +150,13 @@ impl Error {
         Self::Invalid { what, expected: expected.into(), got: got.to_string() }
     }
 
-    /// An unknown name, with those of `names` that look like it.
+    /// Creates [`Error::Unknown`], with the similar names among `names`.
     pub fn unknown<'a>(what: &'static str, name: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         Self::Unknown { what, name: name.to_owned(), near: near_names(name, names) }
     }
 }
 
-/// The text of [`Error::NoRoom`] behind the path.
+/// Formats [`Error::NoRoom`] without the path.
 pub fn no_room(needed: u64, free: u64) -> String {
     format!(
         "expected room for a file of the commit log, {needed} bytes, got {free} that are free; with a smaller \
@@ -169,7 +168,7 @@ fn did_you_mean(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
 }
 
-/// Up to five known names, nearest first, that differ from `name` by at most a third of its letters.
+/// Returns up to five of `names`, nearest first, that contain `name` or differ from it by at most a third of its letters.
 fn near_names<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let limit = (name.chars().count() / 3).max(2);
     let mut scored: Vec<(usize, &str)> = names
@@ -181,6 +180,7 @@ fn near_names<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<S
     scored.into_iter().take(5).map(|(_, k)| k.to_owned()).collect()
 }
 
+// Levenshtein distance, with one row of the table in memory.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,14 +1,14 @@
-//! Apache RocketMQ's message store in Rust: its formats, its files, its store, and a scan of it into Arrow.
+//! Apache RocketMQ's message store in Rust: its file formats, its files, the store itself, and a scan that turns messages into Arrow.
 //!
-//! Layers, low to high; each names only those before it (`tests/store/layers.rs` holds this):
+//! Layers, lowest first. Each layer uses only the layers above it in this list (`tests/store/layers.rs` checks this):
 //!
 //! ```text
-//! format   bytes <-> values, pure: message, properties, consume queue, index, checkpoint, ids, config
+//! format   bytes <-> values, without I/O: message, properties, consume queue, index, checkpoint, ids, config
 //! filter   tag expressions and SQL92 over the values of a message
 //! file     segments: names, reads, maps, locks
 //! store    commit log, consume queues, index, append: what RocketMQ calls a store
-//! scan     plan, read, filter, build Arrow batches
-//! export   what a scan reads, as a store of its own
+//! scan     plans, reads and filters messages, and builds Arrow batches
+//! export   copies the messages that a scan selects into a new store
 //! ```
 #![allow(missing_docs)] // The crate is not published: a name that says all needs no sentence.
 

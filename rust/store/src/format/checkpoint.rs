@@ -3,18 +3,18 @@
 //! | position | type | field |
 //! |---|---|---|
 //! | 0 | i64 | physicMsgTimestamp: store time, in milliseconds, up to which the commit log was flushed |
-//! | 8 | i64 | logicsMsgTimestamp: the same of the consume queues |
-//! | 16 | i64 | indexMsgTimestamp: the same of the index |
+//! | 8 | i64 | logicsMsgTimestamp: store time up to which the consume queues were flushed |
+//! | 16 | i64 | indexMsgTimestamp: store time up to which the index was flushed |
 //! | 24 | i64 | masterFlushedOffset (5.x; 0 before) |
 //! | 32 | i64 | confirmPhyOffset (5.x; 0 before) |
 //! | 40 | | zero, or fields of a later version |
 //! | 4064 | 4 | `REND`: begins this project's own fields, which RocketMQ leaves alone |
 //! | 4068 | u64 | offset up to which the commit log was flushed |
-//! | 4076 | i64 | copy of physicMsgTimestamp: differs once RocketMQ has written to the store |
-//! | 4084 | u32 | bytes of a file of the log |
+//! | 4076 | i64 | copy of physicMsgTimestamp; RocketMQ changes only the original, so a difference shows that it has written to the store |
+//! | 4084 | u32 | size of each file of the log |
 //! | 4088 | u32 | CRC-32 of these 24 bytes |
 //!
-//! No checksum covers the times, so recovery takes them only as a hint where to start.
+//! No checksum covers RocketMQ's times, so recovery uses them only as a hint where to start.
 //!
 //! Source: `StoreCheckpoint`.
 use super::cursor::{i32_at, i64_at};
@@ -23,14 +23,14 @@ use super::malformed::{Expected, Malformed};
 pub const FILE_SIZE: usize = 4096;
 /// Length of the fields of 4.9.4, the shortest checkpoint that can be read.
 pub const MIN_LEN: usize = 24;
-/// Length of all RocketMQ's fields.
+/// Length of all of RocketMQ's fields, those of 5.x included.
 const LEN: usize = 40;
-/// Position and magic of the flushed end.
+/// Position of this project's own fields, which hold the flushed end.
 const END_AT: usize = 4064;
 const END_MAGIC: [u8; 4] = *b"REND";
-/// Bytes of it that the CRC covers.
+/// Bytes from `END_AT` that the CRC covers.
 const END_LEN: usize = 24;
-/// Recovery starts this much earlier than the timestamps, in milliseconds.
+/// Recovery starts this many milliseconds before the recorded times, as RocketMQ does.
 const SAFETY_MS: i64 = 3000;
 
 /// RocketMQ's fields: times in milliseconds, offsets in bytes of the commit log.
@@ -42,13 +42,13 @@ pub struct Checkpoint {
     pub logics_msg_timestamp: i64,
     /// Store time of the last message in an index file that was flushed.
     pub index_msg_timestamp: i64,
-    /// The master's flushed offset, as a 5.x slave was told.
+    /// Flushed offset of the master, as a 5.x slave received it.
     pub master_flushed_offset: i64,
-    /// The offset that 5.x had confirmed to its replicas.
+    /// Offset up to which a 5.x broker's replicas had confirmed the log.
     pub confirm_phy_offset: i64,
 }
 
-/// The end of the flushed part of the commit log.
+/// The offset up to which the commit log is flushed, and the size of each of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlushedEnd {
     pub offset: u64,
@@ -56,7 +56,7 @@ pub struct FlushedEnd {
 }
 
 impl Checkpoint {
-    /// Decodes at least 24 bytes; fields past the end are 0.
+    /// Decodes at least 24 bytes. Fields behind the last byte are 0.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let timestamp = |at| i64_at(bytes, at).ok_or_else(|| too_short(bytes));
         Ok(Self {
@@ -68,8 +68,8 @@ impl Checkpoint {
         })
     }
 
-    /// Overwrites the fields in `page` and leaves the rest, which a later version may have written. Refuses fewer than 24 bytes; a page of
-    /// fewer than 40 takes the fields that fit.
+    /// Overwrites RocketMQ's fields in `page` and keeps all other bytes, which a later version may have written. A page shorter than 40
+    /// bytes takes the fields that fit; a page shorter than 24 bytes is an error.
     pub fn encode_into(&self, page: &mut [u8]) -> Result<(), Malformed> {
         if page.len() < MIN_LEN {
             return Err(too_short(page));
@@ -90,7 +90,7 @@ impl Checkpoint {
         page
     }
 
-    /// The flushed end in `page`, if there is one and RocketMQ has not written to the store since.
+    /// Returns the flushed end in `page`. `None` if it is missing or damaged, or if RocketMQ has written to the store since.
     pub fn flushed_end(&self, page: &[u8]) -> Option<FlushedEnd> {
         let bytes = page.get(END_AT..END_AT + END_LEN)?;
         let is_whole = page.get(END_AT + END_LEN..)?.first_chunk() == Some(&crc32fast::hash(bytes).to_be_bytes());
@@ -99,7 +99,7 @@ impl Checkpoint {
         Some(FlushedEnd { offset, file_size }).filter(|_| is_whole && is_own)
     }
 
-    /// Writes the flushed end into `page`, valid for these times; `None` erases it.
+    /// Writes the flushed end into `page`, valid as long as `physic_msg_timestamp` does not change. `None` erases it.
     pub fn put_flushed_end(&self, end: Option<FlushedEnd>, page: &mut [u8; FILE_SIZE]) {
         let mut bytes = [0; END_LEN + 4];
         if let Some(end) = end {
@@ -113,7 +113,7 @@ impl Checkpoint {
         page[END_AT..END_AT + bytes.len()].copy_from_slice(&bytes);
     }
 
-    /// The store time before which commit log and consume queues are flushed: 3 s before the older of the two, or 0.
+    /// Returns the store time before which both the commit log and the consume queues are flushed, in milliseconds; at least 0.
     pub fn min_timestamp(&self) -> i64 {
         self.physic_msg_timestamp.min(self.logics_msg_timestamp).saturating_sub(SAFETY_MS).max(0)
     }

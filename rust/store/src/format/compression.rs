@@ -1,4 +1,4 @@
-//! Compressed bodies: the codec that the system flag names, and the codecs with a limit on the length of their output.
+//! Compressed message bodies: which codec the system flag names, and the codecs, with a limit on the length of their output.
 //!
 //! | sysFlag & 0x700 | codec | bytes | bytes behind the stream |
 //! |---|---|---|---|
@@ -6,9 +6,9 @@
 //! | 0x100 | LZ4 | LZ4 frames | up to 3 bytes are ignored; more must be a frame, read on or skippable |
 //! | 0x200 | ZSTD | Zstandard frames | must be a frame, read on |
 //!
-//! Java's streams do the same. ZLIB has an Adler-32 and notices a flipped byte. LZ4 and ZSTD as Java writes them have no checksum: only
-//! the record's BODYCRC shows a flip in their literals. An empty input is malformed here, though an empty body for Java's ZLIB; no client
-//! compresses an empty body.
+//! This is what Java's streams accept. ZLIB has an Adler-32 and detects a flipped byte. LZ4 and ZSTD, as Java writes them, have no
+//! checksum: a flip in their literals is detected only by the record's BODYCRC. An empty input is an error here, while Java's ZLIB returns
+//! an empty body. No client compresses an empty body.
 //!
 //! Source: `CompressionType.findByValue`, `ZlibCompressor`, `Lz4Compressor`, `ZstdCompressor`.
 use super::malformed::{Expected, Malformed};
@@ -37,21 +37,21 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The codec that the system flag names. [`COMPRESSED_FLAG`] tells whether the body is compressed at all.
+    /// Returns the codec that the system flag names. [`COMPRESSED_FLAG`] tells whether the body is compressed at all.
     pub fn from_sys_flag(sys_flag: i32) -> Result<Self, Malformed> {
         match (sys_flag & TYPE_MASK) >> 8 {
-            // Older clients set no type, and mean ZLIB.
+            // Older clients leave the type at 0 and use ZLIB.
             0 | 3 => Ok(Self::Zlib),
             1 => Ok(Self::Lz4),
             2 => Ok(Self::Zstd),
-            // The flag's place in a record.
+            // 36 is the position of the system flag in a record.
             other => {
                 Err(Malformed { field: "compression type", at: 36, expected: Expected::AtMost(3), got: other.into() })
             }
         }
     }
 
-    /// The bits to set in the system flag, [`COMPRESSED_FLAG`] included.
+    /// Returns the bits to set in the system flag, [`COMPRESSED_FLAG`] included.
     pub fn sys_flag(self) -> i32 {
         COMPRESSED_FLAG
             | match self {
@@ -62,11 +62,11 @@ impl Compression {
     }
 }
 
-/// Decompresses `input` and appends the body, of at most `cap` bytes, to `out`. An error, as for a truncated input or a longer body, leaves
-/// `out` unchanged.
+/// Decompresses `input` and appends the body to `out`. A body longer than `cap` bytes and a truncated input are errors; after an error
+/// `out` is unchanged.
 ///
-/// Memory follows the actual output, not a claimed length: `out` doubles as needed. The codecs take up to 12 MiB more (LZ4
-/// frames that no client of RocketMQ writes), or the frame's window (ZSTD).
+/// Memory grows with the actual output, not with a claimed length: `out` doubles as needed. In addition LZ4 takes up to 12 MiB, for frames
+/// that no client of RocketMQ writes, and ZSTD takes the frame's window.
 pub fn decompress_into(kind: Compression, input: &[u8], cap: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut body = Body::behind(out, cap);
     let result = match kind {
@@ -81,7 +81,7 @@ pub fn decompress_into(kind: Compression, input: &[u8], cap: usize, out: &mut Ve
     result
 }
 
-/// Compresses a body; `level` is clamped to the codec's range and has no effect on LZ4. RocketMQ's default is 5.
+/// Compresses a body. `level` is clamped to the codec's range and has no effect on LZ4; RocketMQ's default is 5.
 pub fn compress(kind: Compression, input: &[u8], level: i32) -> Vec<u8> {
     match kind {
         Compression::Zlib => zlib_compress(input, level.clamp(0, 9).unsigned_abs()),
@@ -102,6 +102,7 @@ fn zlib(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
             ended = status == Status::StreamEnd;
             Ok((decoder.total_out() - wrote) as usize)
         })?;
+        // Input left and no output, or a full output: only the second can go on.
         match (ended, filled) {
             (true, _) => return Ok(()),
             (false, true) => {}
@@ -134,6 +135,7 @@ fn zstd(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
             frame_rest = decoder.run(&mut stored, &mut room).map_err(unsound(stored.pos()))?;
             Ok(room.pos())
         })?;
+        // A frame without its end makes no more progress once the input is used up.
         match (frame_rest == 0, stored.pos() == input.len()) {
             (true, true) => return Ok(()),
             (false, true) if !filled => {

@@ -1,7 +1,7 @@
-//! The files `config/*.json`, in the dialect of fastjson: JSON, but maps with integer keys have them bare, `{0:5,1:7}`.
+//! The files `config/*.json`. Brokers write them with fastjson, whose maps have bare integer keys: `{0:5,1:7}`.
 //!
-//! Read: JSON, with integer keys bare or quoted. A bare key becomes the string of its digits in the value.
-//! Written, so that what a broker wrote comes out byte for byte:
+//! The parser reads JSON with bare or quoted integer keys. A bare key becomes a string in the value.
+//! The writer reproduces a broker's file byte for byte:
 //!
 //! | | fastjson 1 (4.9.4, 5.3.3) | fastjson 2 (5.4.0) |
 //! |---|---|---|
@@ -11,12 +11,12 @@
 //! | array | on one line; in `table` a line for each item | numbers on one line, else a line for each |
 //! | control characters | `\u001F`; U+007F to U+009F, U+2028 and U+2029, too | `\u001f`; only those below U+0020 |
 //!
-//! Java knows from a map's type whether its keys are integers. Here a map has integer keys if all of them are integers and it lies in
-//! `offsetTable` or `table` (consumerOrderInfo.json). Members keep their order: RocketMQ sorts the fields of an object by name, and
+//! Java knows from a map's type whether its keys are integers. Here a map has integer keys if all of its keys are integers and it belongs
+//! to `offsetTable` or `table` (consumerOrderInfo.json). Members keep their order: RocketMQ sorts the fields of an object by name, and
 //! leaves maps in hash order.
-//! There is no checksum: a flipped digit is another number. Like RocketMQ the parser takes the last of equal keys and skips a byte order
-//! mark. It refuses fastjson's other liberties (zeroes behind the text, a comma before a brace, single quotes, fractions), which no
-//! broker writes.
+//! The files have no checksum: a flipped digit is another number. Like RocketMQ the parser takes the last of equal keys and skips a byte
+//! order mark. It refuses what only fastjson accepts (zeroes behind the text, a comma before a brace, single quotes, fractions), since no
+//! broker writes that.
 //!
 //! Source: `RemotingSerializable.toJson`, `ConfigManager.load`.
 use memchr::memchr2;
@@ -33,18 +33,18 @@ pub use writer::{Dialect, write};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The longest text, in bytes: Java has no longer string.
+/// Maximum length of a file in bytes. Java cannot hold a longer string.
 pub const MAX_LEN: usize = i32::MAX as usize;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     #[error("expected a configuration of at most {MAX_LEN} bytes, got {0}")]
     TooLong(usize),
-    /// Not JSON, even with bare integer keys allowed; or nested deeper than 127 levels.
+    /// The text is not JSON, even with bare integer keys, or is nested deeper than 127 levels.
     #[error("line {line} column {column}: {reason}")]
     Syntax {
         line: usize,
-        /// From 1, in bytes; 0 for the end of the line before.
+        /// Byte position in the line, from 1; 0 stands for the end of the line before.
         column: usize,
         reason: String,
     },
@@ -62,7 +62,7 @@ pub fn to_fastjson(value: &Value) -> String {
     write(value, Dialect::Fastjson1)
 }
 
-/// Quotes bare integer keys: a number between `{` or `,` and `:`. The parser refuses everything else.
+/// Quotes bare integer keys, which are numbers between `{` or `,` and `:`. Other deviations from JSON stay, for the parser to refuse.
 fn quote_integer_keys(text: &[u8]) -> Cow<'_, [u8]> {
     let (mut out, mut copied, mut at, mut before) = (Vec::new(), 0, 0, 0);
     while let Some(&byte) = text.get(at) {
@@ -92,12 +92,12 @@ fn quote_integer_keys(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Whether `token` is an integer, not just a sign, and a colon follows.
+/// Whether `token` is an integer and a colon follows. A sign alone is no integer.
 fn is_key(token: &[u8], rest: &[u8]) -> bool {
     token.last().is_some_and(u8::is_ascii_digit) && rest.trim_ascii_start().first() == Some(&b':')
 }
 
-/// Length from behind the opening quote to behind the closing one, or to the end.
+/// Returns the length of a string from behind its opening quote to behind its closing quote, or to the end of `text`.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(mark) = memchr2(b'"', b'\\', &text[at..]) {
@@ -105,13 +105,13 @@ fn string_len(text: &[u8]) -> usize {
         if text[at - 1] == b'"' {
             return at;
         }
-        // Skips the escaped character, which may be a quote.
+        // Skip the escaped character, which may be a quote.
         at = (at + 1).min(text.len());
     }
     text.len()
 }
 
-/// The parser's error, at its position before keys were quoted.
+/// Converts the parser's error. Its position refers to the quoted text, so the column is mapped back to the original.
 fn syntax_error(text: &[u8], error: &serde_json::Error) -> ConfigError {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();
@@ -120,9 +120,9 @@ fn syntax_error(text: &[u8], error: &serde_json::Error) -> ConfigError {
     ConfigError::Syntax { line, column: column_before_quoting(source, column), reason }
 }
 
-/// The column in `line` of column `quoted` in the same line with quoted keys.
+/// Maps a column of a line with quoted keys to the column in the original `line`.
 fn column_before_quoting(line: &[u8], quoted: usize) -> usize {
-    // A key may open the line: what came before it, on the line above, was a brace or a comma.
+    // A key may begin the line, after a brace or comma on the line before: prepend a comma so that such a key is quoted, too.
     let led = [b",", line].concat();
     let quoted_line = quote_integer_keys(&led);
     let (mut column, mut added) = (0, 0);

@@ -1,4 +1,4 @@
-//! A consume-queue unit: 20 bytes that point from a queue's position to a record of the commit log.
+//! A consume-queue entry, here called unit: 20 bytes that point from a position of a queue to a record of the commit log.
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -11,19 +11,18 @@ use super::cursor::{i32_at, i64_at};
 
 pub const UNIT_SIZE: usize = 20;
 
-/// The size field of a pre-blank unit. Such units fill a file before the first message of a queue that starts in its middle.
+/// Size field of a pre-blank unit. RocketMQ fills a file with such units if the queue's first message is in the middle of the file.
 pub const PRE_BLANK_SIZE: i32 = i32::MAX;
 
-/// The tags code of a unit in place of a message left out. Its lower half, which a broker compares, means no tag.
+/// Tags code of a unit that replaces a lost or left-out message. Brokers compare only the lower half, which is 0: no tag.
 pub const LEFT_OUT: i64 = 1 << 32;
 
-/// Whether a tags code is an address in `consumequeue_ext` (`ConsumeQueueExt.isExtAddr`), and no hash that could be compared.
+/// Whether a tags code is an address in `consumequeue_ext` (`ConsumeQueueExt.isExtAddr`). Such a code is not a tag hash.
 #[inline]
 pub fn is_ext_address(tags_code: i64) -> bool {
     tags_code < i64::from(i32::MIN)
 }
 
-/// Whether a unit with these fields stands for no message.
 #[inline]
 pub fn is_no_message(size: i32, tags_code: i64) -> bool {
     size == PRE_BLANK_SIZE || tags_code == LEFT_OUT
@@ -38,19 +37,19 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// The unit of a position without a message, before the first message of a queue.
+    /// A unit before the first message of a queue. It stands for no message.
     pub const PRE_BLANK: Self = Self { physical_offset: 0, size: PRE_BLANK_SIZE, tags_code: 0 };
 
-    /// The last unit of a queue whose last messages are lost. It spans the log file before `log_file` and one byte more, with files of
-    /// `file_size` bytes. RocketMQ finds no message there and counts the log as dispatched up to that byte (`ConsumeQueue.maxPhysicOffset`),
-    /// while the size of a pre-blank unit would count more as dispatched than there is.
+    /// Creates the last unit of a queue that has lost its last messages. The unit spans the log file before `log_file` and the first byte
+    /// of `log_file`. RocketMQ finds no message there, and counts the log as dispatched up to that byte (`ConsumeQueue.maxPhysicOffset`).
+    /// The size of a pre-blank unit would count more bytes as dispatched than exist. `file_size` is the size of a file of the log.
     pub const fn last_left_out(log_file: i64, file_size: i32) -> Self {
         Self { physical_offset: log_file - file_size as i64, size: file_size.saturating_add(1), tags_code: LEFT_OUT }
     }
 
-    /// A unit in place of a message left out or lost in the middle of a queue. RocketMQ reads it as pre-blank, but never writes one there.
-    /// The last one in a queue's file points to the start of the log file with the queue's next message, so that a broker
-    /// removes the queue's file together with that one. All others point to 0.
+    /// Creates a unit that replaces a lost or left-out message in the middle of a queue. RocketMQ reads it as pre-blank, although it writes
+    /// pre-blank units only at a queue's beginning. In the last position of a queue file `log_file` is the start of the log file with the
+    /// queue's next message, so that a broker removes both files together. In all other positions `log_file` is 0.
     pub const fn left_out(log_file: i64) -> Self {
         Self { physical_offset: log_file, size: PRE_BLANK_SIZE, tags_code: LEFT_OUT }
     }
@@ -71,20 +70,19 @@ impl Unit {
         out
     }
 
-    /// Offset behind its record in the commit log; 0 for one that points nowhere.
+    /// Returns the commit log offset behind the unit's record, or 0 if the unit points to no record.
     #[inline]
     pub fn end(&self) -> u64 {
         let number = |value: i64| u64::try_from(value).unwrap_or(0);
         number(self.physical_offset).saturating_add(number(self.size.into()))
     }
 
-    /// Whether the unit points to a record. An unwritten one is all zero; offset 0 is legal, so the size decides.
+    /// Whether the unit points to a record. The size decides, since an unwritten unit is all zero and offset 0 is legal.
     #[inline]
     pub fn is_message(&self) -> bool {
         !is_no_message(self.size, self.tags_code) && self.size > 0 && self.physical_offset >= 0
     }
 
-    /// Whether the unit stands for no message, at the beginning of a queue or within it.
     #[inline]
     pub fn is_blank(&self) -> bool {
         *self == Self::PRE_BLANK || self.is_left_out()
@@ -95,7 +93,7 @@ impl Unit {
         self.size > 0 && self.tags_code == LEFT_OUT && self.physical_offset >= 0
     }
 
-    /// Whether RocketMQ counts the unit as written, as it does messages and pre-blank units.
+    /// Whether RocketMQ counts the unit as written. It counts messages and pre-blank units.
     #[inline]
     pub fn is_written(&self) -> bool {
         // A broker finds the end of a queue by this condition.

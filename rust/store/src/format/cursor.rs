@@ -1,6 +1,6 @@
-//! CheckedBodies big-endian reads, `None` past the end: the one place that turns raw bytes into numbers.
+//! Reads big-endian numbers from bytes; `None` if the bytes end before. All formats use these functions.
 //!
-//! Java's `ByteBuffer` writes big-endian two's complement; so does everything in a store.
+//! Everything in a store is big-endian two's complement, as Java's `ByteBuffer` writes it.
 
 #[inline]
 pub fn i16_at(bytes: &[u8], at: usize) -> Option<i16> {

@@ -5,7 +5,7 @@ use super::cursor::i32_at;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// An address and a port. The port keeps its 32 bits, since a damaged record may hold any value.
+/// An IP address and a port. The port has 32 bits, since a damaged record may hold any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     pub ip: IpAddr,

@@ -1,14 +1,14 @@
-//! An index file: a hash table on disk that maps `topic#key` to physical offsets of messages.
+//! An index file: a hash table on disk that maps `topic#key` to the physical offsets of messages.
 //!
 //! | position | type | field |
 //! |---|---|---|
 //! | 0 | i64 | beginTimestamp: store time of the first entry |
-//! | 8 | i64 | endTimestamp: of the last |
+//! | 8 | i64 | endTimestamp: store time of the last entry |
 //! | 16 | i64 | beginPhyOffset: physical offset of the first entry |
-//! | 24 | i64 | endPhyOffset: of the last |
+//! | 24 | i64 | endPhyOffset: physical offset of the last entry |
 //! | 32 | i32 | hashSlotCount: slots in use |
 //! | 36 | i32 | indexCount: number of the next entry, from 1; 0 or less stands for 1 |
-//! | 40 | slots × i32 | number of the newest entry of each chain, 0 for none |
+//! | 40 | slots × i32 | for each slot: number of the newest entry in its chain, or 0 |
 //! | 40 + 4 × slots | entries × 20 bytes | entry number 0 is never used |
 //!
 //! An entry:
@@ -17,11 +17,11 @@
 //! |---|---|---|
 //! | 0 | i32 | keyHash |
 //! | 4 | i64 | phyOffset |
-//! | 12 | i32 | timeDiff: seconds since beginTimestamp; of the first entry since the end of the file before |
-//! | 16 | i32 | number of the entry before it in the chain, always a smaller one; 0 for none |
+//! | 12 | i32 | timeDiff: seconds since beginTimestamp; for the first entry, seconds since the last entry of the file before |
+//! | 16 | i32 | number of the previous entry in the chain, always a smaller number; 0 if there is none |
 //!
-//! The header does not tell the number of slots and entries. There is no checksum: a flipped hash hides an entry, a flipped offset points
-//! elsewhere. So a reader compares topic and key of the record it finds.
+//! The header does not contain the number of slots and entries. There is no checksum: a flipped hash hides an entry, and a flipped offset
+//! points to another record. So a reader must compare topic and key of each record that it finds.
 //!
 //! Source: `IndexHeader`, `IndexFile.putKey`, `selectPhyOffset`, `isTimeMatched`; `IndexService.buildKey`.
 use super::cursor::{i32_at, i64_at};
@@ -32,12 +32,12 @@ pub mod view;
 pub const HEADER_SIZE: usize = 40;
 pub const SLOT_SIZE: usize = 4;
 pub const ENTRY_SIZE: usize = 20;
-/// `maxHashSlotNum` unless configured.
+/// Default of the broker's option `maxHashSlotNum`.
 pub const DEFAULT_SLOT_COUNT: u32 = 5_000_000;
-/// `maxIndexNum` unless configured.
+/// Default of the broker's option `maxIndexNum`.
 pub const DEFAULT_ENTRY_COUNT: u32 = 20_000_000;
 
-/// The header: times in milliseconds, offsets in bytes of the commit log.
+/// The header of an index file. Times are in milliseconds, offsets are bytes of the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexHeader {
     /// Store time of the first entry.
@@ -54,7 +54,7 @@ pub struct IndexHeader {
 }
 
 impl IndexHeader {
-    /// The header of a new file, which starts where the file before it ended, or at 0.
+    /// Creates the header of a new file, which begins at the time and offset where the file before it ended.
     pub fn following(end_timestamp: i64, end_phy_offset: i64) -> Self {
         let (time, offset) = (end_timestamp.max(0), end_phy_offset.max(0));
         Self {
@@ -76,12 +76,12 @@ impl IndexHeader {
             begin_phy_offset: i64_at(bytes, 16)?,
             end_phy_offset: i64_at(bytes, 24)?,
             hash_slot_count: i32_at(bytes, 32)?,
-            // Java counts from 1, and writes 0 until there is an entry.
+            // Entries are numbered from 1, but Java writes 0 until the first entry.
             index_count: i32_at(bytes, 36)?.max(1),
         })
     }
 
-    /// The 40 bytes. Java writes the count with the first entry, so a file without one holds 0.
+    /// Encodes the header. The count of a file without entries is 0, since Java writes it with the first entry.
     pub fn encode(&self) -> [u8; HEADER_SIZE] {
         let count = if self.index_count <= 1 { 0 } else { self.index_count };
         let mut out = [0; HEADER_SIZE];
@@ -130,10 +130,10 @@ impl IndexEntry {
     }
 }
 
-/// The absolute value of Java's hash of `topic#key`; 0 for the one hash that has none.
+/// Returns the absolute value of Java's hash of `topic#key`. The hash -2^31 has no absolute value and becomes 0.
 pub fn index_hash(topic: &str, key: &str) -> i32 {
     let step = |h: i32, unit: u16| h.wrapping_mul(31).wrapping_add(i32::from(unit));
-    // UTF-16, as `String.hashCode`: a character beyond U+FFFF counts as two.
+    // `String.hashCode` works on UTF-16, where a character beyond U+FFFF counts as two.
     let units = topic.encode_utf16().chain(std::iter::once(u16::from(b'#'))).chain(key.encode_utf16());
     units.fold(0, step).checked_abs().unwrap_or(0)
 }

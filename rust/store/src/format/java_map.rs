@@ -1,16 +1,16 @@
-//! The iteration order of a `java.util.HashMap` of texts. RocketMQ rewrites property strings in this order, so equal input gives equal
-//! bytes.
+//! The iteration order of a `java.util.HashMap` whose keys are strings. RocketMQ writes property strings in this order, so equal input must
+//! give equal bytes here.
 //!
 //! Source: `HashMap.hash`, `HashMap.resize`, `MessageDecoder.messageProperties2String`.
 use super::tag::java_hash;
 
 type Pair<'a, T> = (&'a T, &'a T);
 
-/// Buckets of a new map. It doubles when it is three quarters full.
+/// Buckets of a new map. Their number doubles when the map is three quarters full.
 const BUCKETS: usize = 16;
 
-/// The pairs in the order of a map that they were put into one by one. A repeated name keeps its place and takes the last value. Names
-/// that are not UTF-8 hash as Java would decode them.
+/// Returns the pairs in the order of a map into which they were put one by one. A repeated name keeps its place and takes the last value.
+/// Names that are not UTF-8 are hashed as Java decodes them.
 pub fn in_map_order<'a, T: AsRef<[u8]> + ?Sized>(pairs: impl Iterator<Item = Pair<'a, T>>) -> Vec<Pair<'a, T>> {
     let mut entries: Vec<(usize, Pair<'_, T>)> = Vec::with_capacity(BUCKETS);
     for (name, value) in pairs {
@@ -23,18 +23,19 @@ pub fn in_map_order<'a, T: AsRef<[u8]> + ?Sized>(pairs: impl Iterator<Item = Pai
     while entries.len() * 4 > buckets * 3 {
         buckets *= 2;
     }
-    // A stable sort: within a bucket the order is that of insertion.
+    // The sort is stable: within a bucket entries keep the order of insertion.
     entries.sort_by_key(|(hash, _)| hash & (buckets - 1));
     entries.into_iter().map(|(_, pair)| pair).collect()
 }
 
-/// The bucket of `name`, among a power of two; the same in a `ConcurrentHashMap`.
+/// Returns the bucket of `name`, also in a `ConcurrentHashMap`. `buckets` is a power of two.
 pub fn bucket(name: &[u8], buckets: usize) -> usize {
     spread(name) & (buckets - 1)
 }
 
 #[inline]
 fn spread(name: &[u8]) -> usize {
+    // Java mixes the upper half of the hash into the lower half, since the bucket depends on the low bits only.
     let hash = java_hash(&String::from_utf8_lossy(name)).cast_unsigned();
     (hash ^ (hash >> 16)) as usize
 }

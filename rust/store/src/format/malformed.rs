@@ -1,10 +1,9 @@
-//! The error of decoders. It is cheap to create, since a scan may meet millions of them.
+//! The error of decoders. It needs no allocation, since a scan of a damaged log may create millions of them.
 use std::fmt;
 
-/// A field that violates the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The field, in RocketMQ's words.
+    /// RocketMQ's name of the field.
     pub field: &'static str,
     /// Its position, in bytes from the start of the structure.
     pub at: usize,

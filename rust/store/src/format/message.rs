@@ -1,14 +1,14 @@
-//! A record of the commit log.
+//! A record of the commit log, which is one stored message.
 //!
-//! `B` is 8 bytes for an IPv4 born host (sysFlag 0x10 clear) and 20 for IPv6; `S` the same for the store host (0x20).
+//! `B` is the length of the born host: 8 bytes for IPv4 (sysFlag 0x10 clear), 20 for IPv6. `S` is the same for the store host (0x20).
 //!
 //! | position | type | field |
 //! |---|---|---|
 //! | 0 | i32 | TOTALSIZE: the whole record |
 //! | 4 | i32 | MAGICCODE: [`MAGIC_V1`], [`MAGIC_V2`] or [`BLANK_MAGIC`] |
-//! | 8 | i32 | BODYCRC: CRC-32 of the stored body, sign bit cleared; 0 for no body |
+//! | 8 | i32 | BODYCRC: CRC-32 of the stored body, sign bit cleared; 0 if the body is empty |
 //! | 12 | i32 | QUEUEID |
-//! | 16 | i32 | FLAG: the user's |
+//! | 16 | i32 | FLAG: a number that the application sets |
 //! | 20 | i64 | QUEUEOFFSET: the message's number in its queue |
 //! | 28 | i64 | PHYSICALOFFSET: the record's offset in the log |
 //! | 36 | i32 | SYSFLAG |
@@ -22,7 +22,7 @@
 //! | … | i8 (V1) or i16 (V2), t | TOPIC |
 //! | … | i16, p | PROPERTIES |
 //!
-//! A blank record fills the end of a file: its size, [`BLANK_MAGIC`], and then any bytes.
+//! A blank record fills the end of a file. It has its size, [`BLANK_MAGIC`], and then any bytes.
 //!
 //! Source: `CommitLog.MessageExtEncoder.encode`, `CommitLog.checkMessageAndReturnSize`, `MessageDecoder.decode`,
 //! `MessageVersion` (5.x).
@@ -41,7 +41,6 @@ use fields::{BORN_HOST_AT, host_len};
 pub use layout::{Item, Layout};
 pub use new_message::{NewMessage, encode_blank, has_room};
 
-/// A record and its layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     record: &'a [u8],
@@ -49,7 +48,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message at the start of `bytes`, or `None` for anything else.
+    /// Decodes the message at the start of `bytes`. `None` for a blank, truncated or malformed record.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         match Layout::decode(bytes) {
             Ok(Item::Message(layout)) => Self::new(bytes, layout),
@@ -57,7 +56,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Combines bytes with their layout; `None` if there are too few.
+    /// Combines the bytes of a record with their layout. `None` if `bytes` is shorter than the record.
     #[inline]
     pub fn new(bytes: &'a [u8], layout: Layout) -> Option<Self> {
         Some(Self { record: bytes.get(..layout.total as usize)?, layout })
@@ -78,37 +77,37 @@ impl<'a> Message<'a> {
     pub fn flag(&self) -> i32 {
         self.i32_at(16)
     }
-    /// The message's number in its queue.
+    /// Position of the message in its queue, counted in messages.
     #[inline]
     pub fn queue_offset(&self) -> i64 {
         self.i64_at(20)
     }
-    /// The record's own offset, by its field.
+    /// The record's offset in the commit log, as stored in the record.
     #[inline]
     pub fn physical_offset(&self) -> i64 {
         self.i64_at(28)
     }
-    /// CRC of the stored body.
+    /// The stored CRC of the body. See [`body_crc_matches`](Self::body_crc_matches) to check it.
     #[inline]
     pub fn body_crc(&self) -> i32 {
         self.i32_at(8)
     }
-    /// Milliseconds, the producer's clock.
+    /// Milliseconds since 1970 by the producer's clock.
     #[inline]
     pub fn born_timestamp(&self) -> i64 {
         self.i64_at(40)
     }
-    /// Milliseconds, the broker's clock.
+    /// Milliseconds since 1970 by the broker's clock.
     #[inline]
     pub fn store_timestamp(&self) -> i64 {
         self.i64_at(self.layout.store_timestamp_at())
     }
-    /// The producer, 8 or 20 bytes.
+    /// Address and port of the producer, 8 or 20 bytes.
     #[inline]
     pub fn born_host(&self) -> &'a [u8] {
         self.slice(BORN_HOST_AT, host_len(self.layout.sys_flag, BORN_HOST_V6))
     }
-    /// The broker, 8 or 20 bytes.
+    /// Address and port of the broker, 8 or 20 bytes.
     #[inline]
     pub fn store_host(&self) -> &'a [u8] {
         self.slice(self.layout.store_timestamp_at() + 8, host_len(self.layout.sys_flag, STORE_HOST_V6))
@@ -116,7 +115,7 @@ impl<'a> Message<'a> {
     /// Number of failed deliveries to a consumer.
     #[inline]
     pub fn reconsume_times(&self) -> i32 {
-        // Counted back from the body, since the hosts before it have no fixed length.
+        // Counted back from the body, since the hosts before this field have no fixed length.
         self.i32_at(self.layout.body as usize - 16)
     }
     /// Physical offset of the half message of a committed transaction.
@@ -124,23 +123,23 @@ impl<'a> Message<'a> {
     pub fn prepared_transaction_offset(&self) -> i64 {
         self.i64_at(self.layout.body as usize - 12)
     }
-    /// The body as stored, maybe compressed.
+    /// The body as stored. It may be compressed.
     #[inline]
     pub fn body(&self) -> &'a [u8] {
         self.slice(self.layout.body as usize, self.layout.body_len as usize)
     }
-    /// Usually UTF-8; not checked.
+    /// The topic, usually UTF-8. Not validated.
     #[inline]
     pub fn topic(&self) -> &'a [u8] {
         self.slice(self.layout.topic as usize, self.layout.topic_len as usize)
     }
-    /// The property string: see [`properties`].
+    /// The property string, for the functions of [`properties`].
     #[inline]
     pub fn properties(&self) -> &'a [u8] {
         let len = self.layout.properties_len as usize;
         self.slice(self.record.len() - len, len)
     }
-    /// The value of one property, the last of that name.
+    /// Returns the value of a property. Of a repeated name the last value counts.
     pub fn property(&self, name: &str) -> Option<&'a [u8]> {
         properties::get(self.properties(), name)
     }

@@ -1,6 +1,6 @@
 //! The two ids of a message, in upper-case hex.
 //!
-//! The offset message id tells the record's place; 16 bytes with an IPv4 store host, 28 with an IPv6 one:
+//! The offset message id contains the record's place. It has 16 bytes with an IPv4 store host, and 28 with an IPv6 store host:
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | 4, 16 | i32 | its port |
 //! | 8, 20 | i64 | physical offset |
 //!
-//! The id that a Java producer makes and stores as `UNIQ_KEY`, of the same lengths:
+//! The unique id, which a Java producer creates and stores as property `UNIQ_KEY`. It has the same two lengths:
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //! | 10, 22 | u32 | milliseconds since its month began, in its time zone |
 //! | 14, 26 | u16 | low bits of a counter |
 //!
-//! Neither has a checksum: another digit is another id. Like Java the parser also takes lower-case digits.
+//! Neither id has a checksum: a changed digit is another id. Like Java the parser also accepts lower-case digits.
 //!
 //! Source: `MessageDecoder.createMessageId`, `decodeMessageId`; `MessageClientIDSetter`.
 use super::cursor::{i16_at, i32_at, i64_at};
@@ -30,14 +30,14 @@ const TAIL: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetMessageId {
-    /// The broker that stored it.
+    /// Address of the broker that stored the message.
     pub host: Host,
-    /// Byte offset in its commit log.
+    /// Byte offset in that broker's commit log.
     pub physical_offset: i64,
 }
 
 impl OffsetMessageId {
-    /// Reads 32 or 56 digits.
+    /// Parses 32 or 56 digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (bytes, len) = unhex(text)?;
         let (host, offset) = bytes[..len].split_at_checked(len - 8)?;
@@ -66,7 +66,7 @@ impl fmt::Display for OffsetMessageId {
     }
 }
 
-/// The parts of an id that a Java producer creates.
+/// The parts of the unique id that a Java producer creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniqKey {
     /// Address of the producer.
@@ -75,14 +75,14 @@ pub struct UniqKey {
     pub pid: u16,
     /// Identity hash of the class loader, which tells apart producers in one process.
     pub class_loader_hash: i32,
-    /// Milliseconds since the month began in the producer's time zone; past 2^31 after 24.8 days, hence unsigned.
+    /// Milliseconds since the month began, in the producer's time zone. Unsigned, since it exceeds 2^31 after 24.8 days.
     pub time_diff_ms: u32,
-    /// Low 16 bits of the process-wide counter.
+    /// Low 16 bits of a counter of all messages of the process.
     pub counter: u16,
 }
 
 impl UniqKey {
-    /// Parses 32 or 56 digits; an id chosen by an application is mostly `None`.
+    /// Parses 32 or 56 digits. Usually returns `None` for an id that an application chose.
     pub fn parse(text: &str) -> Option<Self> {
         let (bytes, len) = unhex(text)?;
         let (ip, tail) = bytes[..len].split_at_checked(len - TAIL)?;
@@ -95,7 +95,7 @@ impl UniqKey {
         })
     }
 
-    /// The 32 or 56 digits, written a word at a time, since each message sent needs them.
+    /// Formats the 32 or 56 digits, several at a time, since a producer does this for each message.
     pub fn text(&self) -> String {
         let mut digits = Vec::with_capacity(32);
         self.write(&mut digits);
@@ -138,21 +138,21 @@ fn write_hex_u128(value: u128, out: &mut Vec<u8>) {
     write_hex_u64(value as u64, out);
 }
 
-/// The 8 digits of `value` as the bytes of one word, the first one highest; without a branch or a table.
+/// Returns the 8 digits of `value` as ASCII bytes, the first digit in the highest byte. Works without branches or a table.
 #[inline]
 fn hex_digits(value: u32) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    // One nibble to each byte: halve the groups, move the upper halves up.
+    // Spread the nibbles, one into each byte: halve the groups and move the upper halves up.
     let mut word = u64::from(value);
     word = (word | word << 16) & 0x0000_FFFF_0000_FFFF;
     word = (word | word << 8) & 0x00FF_00FF_00FF_00FF;
     word = (word | word << 4) & 0x0F0F_0F0F_0F0F_0F0F;
-    // 1 in each byte above 9: adding 6 carries into the upper nibble, and never out of the byte.
+    // Is 1 in each byte above 9: adding 6 carries into the upper nibble, but never out of the byte.
     let letters = (word + 6 * ONES) >> 4 & ONES;
     word + u64::from(b'0') * ONES + letters * u64::from(b'A' - b'0' - 10)
 }
 
-/// The bytes of 32 or 56 digits, and their number.
+/// Parses 32 or 56 digits. Returns the bytes and their number.
 fn unhex(text: &str) -> Option<([u8; 28], usize)> {
     let (pairs, odd) = text.as_bytes().as_chunks();
     if !odd.is_empty() || !matches!(pairs.len(), 16 | 28) {

@@ -1,4 +1,5 @@
-//! Encodes and decodes everything RocketMQ writes to disk. Pure: no file, no clock, no allocation by an unchecked length.
+//! Encodes and decodes everything that RocketMQ writes to disk. Pure functions: no file access and no clock. No length is trusted before
+//! memory is allocated for it.
 pub mod checkpoint;
 pub mod compression;
 pub mod config;

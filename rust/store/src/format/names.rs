@@ -1,22 +1,22 @@
 //! Rules for the names of topics and groups, which become file names and parts of keys.
 //!
-//! Clients and brokers of RocketMQ allow the same characters, but differ in lengths and error texts:
+//! Clients and brokers of RocketMQ allow the same characters, but differ in maximum lengths and error messages:
 //!
-//! | rule | characters | source |
+//! | rule | maximum characters | source |
 //! |---|---|---|
-//! | [`Group`](Rule::Group) | 255 | `Validators.checkGroup`; a broker of 4.9.4 takes any |
+//! | [`Group`](Rule::Group) | 255 | `Validators.checkGroup`; a 4.9.4 broker accepts any length |
 //! | [`Topic`](Rule::Topic) | 127 | `Validators.checkTopic` |
 //! | [`NewTopic`](Rule::NewTopic) | 127 | `TopicValidator.validateTopic` |
-//! | [`NamedTopic`](Rule::NamedTopic) | 262 | none: a broker takes any |
+//! | [`NamedTopic`](Rule::NamedTopic) | 262 | none: brokers accept any length |
 
-/// Maximum length of a topic: a record of 4.9 stores it in a signed byte.
+/// Maximum length of a topic. A record of 4.9 stores the length in a signed byte.
 pub const MAX_TOPIC: usize = i8::MAX as usize;
 pub const MAX_GROUP: usize = 255;
 /// Prefix of a group's retry topic.
 pub const RETRY_PREFIX: &str = "%RETRY%";
-/// Maximum length of a topic in a client's request: that of a retry topic.
+/// Maximum length of a topic in a client's request, which may name a group's retry topic.
 pub const MAX_NAMED_TOPIC: usize = RETRY_PREFIX.len() + MAX_GROUP;
-/// Topics of the system, the same in all namespaces: `TopicValidator.isSystemTopic`.
+/// System topics. They are the same in all namespaces (`TopicValidator.isSystemTopic`).
 pub const SYSTEM_TOPICS: [&str; 9] = [
     "TBW102",
     "SCHEDULE_TOPIC_XXXX",
@@ -28,7 +28,7 @@ pub const SYSTEM_TOPICS: [&str; 9] = [
     "SELF_TEST_TOPIC",
     "OFFSET_MOVED_EVENT",
 ];
-/// Topics that only brokers may write to: `TopicValidator.isNotAllowedSendTopic`.
+/// Topics to which clients cannot send (`TopicValidator.isNotAllowedSendTopic`).
 pub const FORBIDDEN_TOPICS: [&str; 6] = [
     "SCHEDULE_TOPIC_XXXX",
     "RMQ_SYS_TRANS_HALF_TOPIC",
@@ -46,12 +46,13 @@ pub enum Rule {
     Topic,
     /// A topic that a broker creates.
     NewTopic,
-    /// A topic in a client's request to a broker, as of an offset, a lock or a heartbeat. A retry topic is longer than its group.
+    /// A topic that a client names in another request to a broker, such as a lock or a heartbeat. It may be a retry topic, which is longer
+    /// than its group.
     NamedTopic,
 }
 
 impl Rule {
-    /// Checks a name. The error has RocketMQ's words, which users search for.
+    /// Checks a name. The error has the text of RocketMQ's error, since users search for it.
     pub fn check(self, name: &str) -> Result<(), String> {
         let (what, noun, most) = match self {
             Self::Group => ("the specified group", "group", MAX_GROUP),
@@ -61,7 +62,7 @@ impl Rule {
         let (is_blank, is_long) = (name.trim().is_empty(), name.chars().count() > most);
         let is_legal = is_legal(name.as_bytes());
         let problem = match self {
-            // Brokers check in another order, and do not repeat the name.
+            // Brokers check in another order than clients, and do not repeat the name.
             Self::NewTopic if is_blank => " is blank.".to_owned(),
             Self::NewTopic if !is_legal => format!(" contains illegal characters, {ALLOWED}"),
             Self::NewTopic if is_long => " is longer than topic max length.".to_owned(),

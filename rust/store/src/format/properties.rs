@@ -1,33 +1,33 @@
-//! The property string: `name 0x01 value 0x02 name 0x01 value`, UTF-8.
+//! The property string of a message: `name 0x01 value 0x02 name 0x01 value`, in UTF-8.
 //!
-//! 4.9.4 drops the last 0x02, 5.x keeps it; both are read. A part without a name or a value is skipped; of two with the same name the last
-//! wins; a value may contain 0x01.
-//! 5.x can end the properties with 20 reserved bytes, `__CRC32#` 0x01 ten digits 0x02: the CRC of the record before them.
+//! 4.9.4 omits the last 0x02 and 5.x writes it; both forms are read. A property without a name or a value is skipped. Of a repeated name
+//! the last value counts. A value may contain 0x01.
+//! 5.x can end the properties with a CRC of the record before it, in 20 reserved bytes: `__CRC32#` 0x01 ten digits 0x02.
 //!
 //! Source: `MessageDecoder.messageProperties2String`, `string2messageProperties`, `createCrc32` (5.x).
 use memchr::memchr;
 
 pub const NAME_END: u8 = 1;
 pub const PROPERTY_END: u8 = 2;
-/// Maximum length: the record has an `i16` for it.
+/// Maximum length of the property string. The record stores the length as `i16`.
 pub const MAX_LEN: usize = i16::MAX as usize;
 /// Bytes that 5.x reserves for its property CRC.
 pub const CRC_LEN: usize = 20;
 const CRC_NAME: &[u8] = b"__CRC32#\x01";
 
-/// Index keys, separated by spaces.
+/// Keys for the index, separated by spaces.
 pub const KEYS: &str = "KEYS";
 pub const TAGS: &str = "TAGS";
 /// The producer's message id.
 pub const UNIQ_KEY: &str = "UNIQ_KEY";
-/// Delay level, 1 to 18.
+/// Delay level, 1 to 18, in decimal digits.
 pub const DELAY: &str = "DELAY";
-/// Names of additional queues that list the message, separated by commas.
+/// Names of additional queues that list the message, separated by commas (light message queues).
 pub const MULTI_DISPATCH: &str = "INNER_MULTI_DISPATCH";
-/// The message's offsets in those, in their order.
+/// Offsets of the message in the queues of `MULTI_DISPATCH`, in the same order.
 pub const MULTI_QUEUE_OFFSET: &str = "INNER_MULTI_QUEUE_OFFSET";
 
-/// The properties in stored order, repeated names included.
+/// Iterates over the properties in stored order, repeated names included.
 pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = properties;
     let parts = std::iter::from_fn(move || {
@@ -45,19 +45,19 @@ pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The last value of `name`.
+/// Returns the last value of `name`.
 #[inline]
 pub fn get<'a>(properties: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    // Java puts them into a map one after the other.
+    // Java puts the properties into a map one by one, so the last value stays.
     iter(properties).filter(|(n, _)| *n == name.as_bytes()).last().map(|(_, v)| v)
 }
 
-/// Whether a name or value can be stored: the separators cannot.
+/// Whether a name or value can be stored. It must not contain a separator.
 pub fn is_storable(text: &str) -> bool {
     !text.bytes().any(|b| b == NAME_END || b == PROPERTY_END)
 }
 
-/// Appends a property, with 0x02 at its end.
+/// Appends a property, with the 0x02 behind it.
 pub fn push(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());
     out.push(NAME_END);
@@ -65,7 +65,7 @@ pub fn push(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(PROPERTY_END);
 }
 
-/// Reserves bytes for the 5.x property CRC; [`seal_crc`] fills them once the record is final.
+/// Appends the bytes reserved for the 5.x property CRC. [`seal_crc`] fills in the digits once the record is final.
 pub fn reserve_crc(out: &mut Vec<u8>) {
     if out.last().is_some_and(|b| *b != PROPERTY_END) {
         out.push(PROPERTY_END);
@@ -90,7 +90,7 @@ pub fn check_crc(record: &[u8]) -> Option<bool> {
     Some(digits == crc_digits(&record[..split]))
 }
 
-/// The digits, least significant first, padded with `0`.
+/// Formats a CRC as ten digits, least significant first, padded with `0`.
 fn crc_digits(bytes: &[u8]) -> [u8; 10] {
     // The sign bit is cleared, as for a body (`UtilAll.crc32`).
     let mut crc = crc32fast::hash(bytes) & 0x7FFF_FFFF;
@@ -101,15 +101,15 @@ fn crc_digits(bytes: &[u8]) -> [u8; 10] {
     })
 }
 
-/// The properties that a store itself uses, to list a message in queues and index. Of a repeated name the last value counts.
+/// The properties that a store uses to list a message in consume queues and index. Of a repeated name the last value counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KnownProperties<'a> {
     pub tags: Option<&'a [u8]>,
     pub keys: Option<&'a [u8]>,
     pub uniq_key: Option<&'a [u8]>,
-    /// The delay level as text.
+    /// The delay level in decimal digits.
     pub delay: Option<&'a [u8]>,
-    /// The names of additional queues.
+    /// The names of additional queues, separated by commas.
     pub multi_dispatch: Option<&'a [u8]>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> KnownProperties<'a> {
         named
     }
 
-    /// Keeps a property, if it is one of these.
+    /// Stores the value, if `name` is a known property.
     #[inline]
     pub fn note(&mut self, name: &[u8], value: &'a [u8]) {
         match name {
@@ -134,7 +134,7 @@ impl<'a> KnownProperties<'a> {
         }
     }
 
-    /// The message's index keys: its id, then its keys, separated by spaces (`IndexService.buildIndex`).
+    /// Iterates over the message's index keys: first its unique id, then its keys (`IndexService.buildIndex`).
     #[inline]
     pub fn index_keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let keys = self.keys.into_iter().flat_map(|keys| keys.split(|b| *b == b' '));

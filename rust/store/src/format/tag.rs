@@ -2,14 +2,14 @@
 //!
 //! Source: `MessageExtBrokerInner.tagsString2tagsCode`, `java.lang.String.hashCode`.
 
-/// The tags code of a consume queue, sign-extended from 32 bits; 0 for no tag.
+/// Returns the tags code that a consume queue stores: the hash, sign-extended from 32 bits, or 0 without a tag.
 pub fn tags_code(tags: Option<&str>) -> i64 {
     tags.map_or(0, |t| i64::from(java_hash(t)))
 }
 
 pub fn java_hash(text: &str) -> i32 {
     let step = |h: i32, unit: u16| h.wrapping_mul(31).wrapping_add(i32::from(unit));
-    // A fast path: ASCII needs no decoding, and hardly any tag is anything else.
+    // A fast path for ASCII, which needs no decoding. Nearly all tags are ASCII.
     if text.is_ascii() { text.bytes().map(u16::from).fold(0, step) } else { text.encode_utf16().fold(0, step) }
 }
 

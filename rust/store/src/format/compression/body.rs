@@ -1,10 +1,10 @@
-//! The output of decompression: a body that grows with its bytes, never past its cap.
+//! The output buffer of decompression. It grows with the bytes written and never exceeds its cap.
 use crate::format::malformed::{Expected, Malformed};
 
-/// Minimum room for a decoder's step, in bytes.
+/// Minimum length of the buffer that a decoder fills in one step.
 pub(super) const MIN_STEP: usize = 4096;
 
-/// The part of `out` from `start` on.
+/// The body, which is the part of `out` from `start` on.
 pub(super) struct Body<'a> {
     pub(super) start: usize,
     pub(super) cap: usize,
@@ -12,7 +12,7 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// An empty body at the end of `out`, for at most `cap` bytes.
+    /// Begins an empty body of at most `cap` bytes at the end of `out`.
     pub(super) fn behind(out: &'a mut Vec<u8>, cap: usize) -> Self {
         Self { start: out.len(), cap, out }
     }
@@ -25,7 +25,7 @@ impl<'a> Body<'a> {
         self.out.len() - self.start
     }
 
-    /// Appends `want` zero bytes and returns their position. A vector's own doubling would pass the cap.
+    /// Appends `want` zero bytes and returns their position. Reserves memory itself, since the doubling of a `Vec` could exceed the cap.
     pub(super) fn extend(&mut self, want: usize) -> usize {
         let at = self.out.len();
         let limit = (2 * self.start).max(self.start.saturating_add(self.cap));
@@ -37,13 +37,13 @@ impl<'a> Body<'a> {
         at
     }
 
-    /// Lets `write` fill as many bytes again, up to one past the cap so that an overflow shows, and return its count. Returns whether
-    /// all were filled.
+    /// Calls `write` with a buffer as long as the body so far, and keeps as many bytes as `write` returns. Returns whether the buffer was
+    /// filled. The buffer may reach one byte past the cap, so that an overflow is detected.
     pub(super) fn fill(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Malformed>,
     ) -> Result<bool, Malformed> {
-        // The body doubles as its bytes come, since its claimed size may be a lie.
+        // Doubles with the bytes written, since the size that a frame claims may be wrong.
         let want = self.len().max(MIN_STEP).min((self.cap - self.len()).saturating_add(1));
         let at = self.extend(want);
         let written = write(&mut self.out[at..])?;

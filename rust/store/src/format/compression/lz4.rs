@@ -1,13 +1,13 @@
-//! LZ4 frames.
+//! LZ4 frames: a fast path for the frames that RocketMQ's clients write, and the general decoder for all others.
 use super::body::{Body, broken};
 use crate::format::malformed::Malformed;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 use std::io::{Read, Write};
 
 const MAGIC: u32 = 0x184D_2204;
-/// The first of sixteen magics, which differ in their low four bits.
+/// First of the sixteen magic numbers of skippable frames, which differ in their low four bits.
 const SKIPPABLE: u32 = 0x184D_2A50;
-/// Flags that RocketMQ's client writes: version 01, independent blocks, no checksums. The second adds the content's size.
+/// Frame flags that RocketMQ's clients write: version 01, independent blocks, no checksums. The second value adds the content size.
 const PLAIN: [u8; 2] = [0x60, 0x68];
 
 pub(super) fn decompress(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
@@ -28,22 +28,22 @@ pub(super) fn decompress(input: &[u8], body: &mut Body) -> Result<(), Malformed>
     if rest.len() < input.len() { Ok(()) } else { Err(broken(0, "an lz4 frame", input.len() as i64)) }
 }
 
-/// The bytes behind a skippable frame whose magic is already read.
+/// Returns the bytes behind a skippable frame. `frame` begins behind the magic number.
 fn skip_frame(frame: &[u8]) -> Option<&[u8]> {
     let (len, rest) = frame.split_first_chunk()?;
     rest.get(u32::from_le_bytes(*len) as usize..)
 }
 
-/// Decompresses a frame of RocketMQ's, from its flags on, straight into the body: the general decoder would clear 4 MiB for each.
-/// Returns the bytes behind it.
+/// Decompresses a frame that has the `PLAIN` flags, directly into the body, since the general decoder would clear 4 MiB for each frame.
+/// `frame` begins behind the magic number. Returns the bytes behind the frame.
 fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     let cut_off = || broken(frame.len(), "an lz4 frame with its end", frame.len() as i64);
-    // The flags and the block size, then the content's size if a flag announces it.
+    // The flags and the block size, then the content size if the flags announce it.
     let header = if frame[0] & 0x08 == 0 { 2 } else { 10 };
     let (described, rest) = frame.split_at_checked(header).ok_or_else(cut_off)?;
     let (check, mut rest) = rest.split_first().ok_or_else(cut_off)?;
     let block_max = match (described[1], (xxh32_short(described) >> 8) as u8 == *check) {
-        // 4 to 7 in the upper half: blocks of 64 KiB to 4 MiB.
+        // The upper four bits are 4 to 7, for blocks of 64 KiB to 4 MiB.
         (size @ (0x40 | 0x50 | 0x60 | 0x70), true) => 1_usize << (8 + 2 * (size >> 4)),
         _ => return Err(broken(1, "a sound lz4 frame header", described[1].into())),
     };
@@ -51,7 +51,7 @@ fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     loop {
         let (size, after) = rest.split_first_chunk().ok_or_else(cut_off)?;
         let size = u32::from_le_bytes(*size);
-        // Java masks before it compares, so the end may carry the bit of an uncompressed block.
+        // Java masks the size before it compares, so the end mark may have the bit of an uncompressed block.
         if size & 0x7FFF_FFFF == 0 {
             rest = after;
             break;
@@ -69,7 +69,7 @@ fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     }
 }
 
-/// Decompresses one block. Its size is computed before memory is reserved for it.
+/// Decompresses one block. Computes its size first, so that memory is reserved only for bytes that exist.
 fn block_into(block: &[u8], compressed: bool, block_max: usize, body: &mut Body) -> Result<(), Malformed> {
     let unsound = || broken(0, "a sound lz4 block", block.len() as i64);
     let len = if compressed { block_len(block).ok_or_else(unsound)? } else { block.len() };
@@ -88,7 +88,7 @@ fn block_into(block: &[u8], compressed: bool, block_max: usize, body: &mut Body)
     }
 }
 
-/// The decompressed length of a block: the sum of its literals and matches. `None` if a sequence is truncated.
+/// Returns the decompressed length of a block, which is the sum of its literals and matches. `None` if a sequence is truncated.
 fn block_len(block: &[u8]) -> Option<usize> {
     let (mut at, mut len) = (0, 0_usize);
     let extended = |short: u8, at: &mut usize| {
@@ -111,14 +111,14 @@ fn block_len(block: &[u8]) -> Option<usize> {
         if at >= block.len() {
             return (at == block.len()).then_some(len);
         }
-        // Two bytes of offset; a match has at least four bytes.
+        // A match is two bytes of offset and at least four bytes of output.
         at += 2;
         len += 4 + extended(token & 15, &mut at)?;
     }
     None
 }
 
-/// Decompresses a frame with checksums or linked blocks, magic included. Returns the bytes behind it.
+/// Decompresses a frame with checksums or linked blocks. `frame` begins with the magic number. Returns the bytes behind the frame.
 fn other<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     let mut decoder = FrameDecoder::new(FrameInput { rest: frame, cut_off: false });
     let len = frame.len() as i64;
@@ -136,7 +136,7 @@ fn other<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     if cut_off { Err(broken(frame.len(), "an lz4 frame with its end", len)) } else { Ok(rest) }
 }
 
-/// The decoder's input; notices reads past the end, which the decoder does not report.
+/// The decoder's input. Records reads past the end of the frame, which the decoder does not report.
 struct FrameInput<'a> {
     rest: &'a [u8],
     cut_off: bool,
@@ -150,14 +150,14 @@ impl Read for FrameInput<'_> {
 }
 
 pub(super) fn compress(input: &[u8]) -> Vec<u8> {
-    // Java reads independent blocks only.
+    // Java reads frames with independent blocks only.
     let info = FrameInfo::new().block_size(BlockSize::Auto).block_mode(BlockMode::Independent);
     let mut encoder = FrameEncoder::with_frame_info(info, Vec::with_capacity(input.len() / 2 + 64));
     encoder.write_all(input).expect("a vector takes all");
     encoder.finish().expect("a vector takes all")
 }
 
-/// XXH32 with seed 0 of fewer than 16 bytes: of a frame header.
+/// Computes XXH32 with seed 0 of fewer than 16 bytes, such as a frame header.
 fn xxh32_short(bytes: &[u8]) -> u32 {
     const PRIMES: [u32; 5] = [0x9E37_79B1, 0x85EB_CA77, 0xC2B2_AE3D, 0x27D4_EB2F, 0x1656_67B1];
     let (words, tail) = bytes.as_chunks();

@@ -1,7 +1,7 @@
 //! The order in which a broker writes topics and groups: the iteration order of its `ConcurrentHashMap`.
 //!
-//! The map is created for 1024 entries and has 2048 bins; it doubles when it is three quarters full. Maps of offsets and filters have a
-//! size that depends on the broker's history, so those keep their order here.
+//! The map is created for 1024 entries and has 2048 bins; it doubles when it is three quarters full. The size of the maps of offsets and
+//! filters depends on the broker's history, so these maps keep their order here.
 //!
 //! Source: `TopicConfigManager`, `SubscriptionGroupManager`, `java.util.concurrent.ConcurrentHashMap`.
 use crate::format::java_map::bucket;
@@ -11,7 +11,7 @@ const TABLES: [&str; 2] = ["topicConfigTable", "subscriptionGroupTable"];
 /// Bins of `new ConcurrentHashMap<>(1024)`.
 const BINS: usize = 2048;
 
-/// Sorts topics and groups into a broker's order; entries of one bin keep theirs.
+/// Sorts topics and groups into a broker's order. Entries of the same bin keep their order.
 pub fn in_broker_order(mut value: Value) -> Value {
     for table in TABLES {
         if let Some(map) = value.get_mut(table).and_then(Value::as_object_mut) {

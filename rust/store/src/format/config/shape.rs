@@ -1,7 +1,7 @@
-//! Checks the types of the members of configuration files, by RocketMQ's classes.
+//! Checks the types of the members of configuration files against RocketMQ's classes.
 //!
-//! A file without its table, or with a table of another type, would be read as empty and then saved so: it counts as unreadable. Members
-//! that are not listed here may be anything; members of objects may be missing or null.
+//! A file without its table, or with a table of another type, counts as unreadable: read as an empty table it would be overwritten by an
+//! empty one. Members that are not listed here may have any type. Members of objects may be missing or null.
 //!
 //! Source: `TopicConfigSerializeWrapper`, `SubscriptionGroupManager`, `ConsumerOffsetManager`,
 //! `DelayOffsetSerializeWrapper`, `ConsumerFilterManager`.
@@ -13,15 +13,15 @@ enum Shape {
     Bool,
     Text,
     List(&'static Self),
-    /// A map from names.
+    /// A map whose keys are names.
     ByName(&'static Self),
-    /// A map from queues or levels.
+    /// A map whose keys are queue ids or delay levels.
     ByNumber(&'static Self),
     Object(&'static [(&'static str, Self)]),
 }
 use Shape::{Bool, ByName, ByNumber, Int, List, Long, Object, Text};
 
-/// The files, the required member of each, and its type.
+/// For each file: its name, the member that must exist, and its type.
 const FILES: [(&str, &str, Shape); 7] = [
     ("topics.json", "topicConfigTable", Object(&[("dataVersion", VERSION), ("topicConfigTable", ByName(&TOPIC))])),
     (
@@ -36,7 +36,7 @@ const FILES: [(&str, &str, Shape); 7] = [
     ("removedTopics.json", "removedTopics", Object(&[("removedTopics", ByName(&REMOVAL))])),
     ("lostMessages.json", "lostMessages", Object(&[("lostMessages", ByName(&ByNumber(&List(&LOSS))))])),
 ];
-/// By table: the member of each entry that repeats its name.
+/// For each table: the member of an entry that repeats the entry's key.
 const OWN_NAMES: [(&str, &str); 2] = [("topicConfigTable", "topicName"), ("subscriptionGroupTable", "groupName")];
 const LOSS: Shape = Object(&[("at", Long), ("begin", Long), ("end", Long)]);
 const REMOVAL: Shape = Object(&[("at", Long), ("before", Long)]);
@@ -75,7 +75,8 @@ const FILTER: Shape = Object(&[
 
 pub const NAMES: [&str; 7] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0, FILES[5].0, FILES[6].0];
 
-/// Checks the content of the file `name`; other files may hold anything. The error names the member, what was expected and what it is.
+/// Checks the content of the file `name`. Files that are not in `FILES` may hold anything. The error names the member, the expected type
+/// and the found value.
 pub fn check(name: &str, value: &Value) -> Result<(), String> {
     let Some((_, table, shape)) = FILES.iter().find(|(file, ..)| *file == name) else { return Ok(()) };
     if value.as_object().is_some_and(|members| !members.contains_key(*table)) {
@@ -84,12 +85,12 @@ pub fn check(name: &str, value: &Value) -> Result<(), String> {
     if value.get(table).is_some_and(Value::is_null) {
         return Err(format!("{table}: expected a map, got null"));
     }
-    // The value itself has an empty path.
+    // The path of the root is empty, so its message begins with the separator.
     shape.check(value).map_err(|reason| reason.trim_start_matches(['.', ':', ' ']).to_owned())?;
     check_names(table, value)
 }
 
-/// Checks that entries have the name that they repeat: a flipped bit in either would make another topic or group of it.
+/// Checks that each entry repeats its key. After a bit flip in either the entry would belong to another topic or group.
 fn check_names(table: &str, value: &Value) -> Result<(), String> {
     let Some((_, own)) = OWN_NAMES.iter().find(|(of, _)| *of == table) else { return Ok(()) };
     for (key, entry) in value.get(table).and_then(Value::as_object).into_iter().flatten() {

@@ -2,7 +2,6 @@
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// The version of fastjson.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// RocketMQ 4.9.4, and 5.x up to 5.3.3.
@@ -10,7 +9,7 @@ pub enum Dialect {
     Fastjson2,
 }
 
-/// The text that RocketMQ writes for `value`.
+/// Formats `value` exactly as RocketMQ does.
 pub fn write(value: &Value, dialect: Dialect) -> String {
     let mut writer = Writer { dialect, member: "", out: String::new() };
     writer.value(value, 0);
@@ -19,7 +18,7 @@ pub fn write(value: &Value, dialect: Dialect) -> String {
 
 struct Writer<'a> {
     dialect: Dialect,
-    /// The top-level member being written.
+    /// The top-level member that is being written. Tells which maps have integer keys.
     member: &'a str,
     out: String,
 }
@@ -40,7 +39,7 @@ impl<'a> Writer<'a> {
         if map.is_empty() {
             return self.empty_map(depth);
         }
-        // Java knows a map's type; here only the member tells it.
+        // Java knows a map's type. Here only the member's name tells it.
         let bare = matches!(self.member, "offsetTable" | "table") && map.keys().all(|key| is_integer(key));
         self.out.push('{');
         for (i, (key, value)) in map.iter().enumerate() {
@@ -110,7 +109,7 @@ impl<'a> Writer<'a> {
         self.out.push('"');
     }
 
-    /// A character without a short escape.
+    /// Writes a character that has no short escape.
     fn char(&mut self, c: char) {
         let escape = match (self.dialect, c) {
             (Dialect::Fastjson1, '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}') => {
@@ -134,7 +133,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether it is an integer as Java prints it: no plus sign, no leading zero.
+/// Whether `key` is an integer in the form that Java prints, without a plus sign or leading zeroes.
 fn is_integer(key: &str) -> bool {
     key.parse::<i64>().is_ok_and(|number| number.to_string() == key)
 }

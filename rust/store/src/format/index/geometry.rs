@@ -1,16 +1,16 @@
-//! Guesses the number of slots and entries of an index file, which its header does not tell.
+//! Guesses the number of slots and entries of an index file, since its header does not contain them.
 use super::view::IndexView;
 use super::{
     DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT, HEADER_SIZE, IndexHeader, SLOT_SIZE, file_size, slot_of, slot_position,
 };
 
-/// Entries that a guess examines.
+/// Number of entries that are checked against a guess.
 const SAMPLES: u32 = 1000;
-/// Geometries that are examined closely; a file made to fit more is given up.
+/// Maximum number of guesses that are checked in full. A file constructed to fit more guesses is given up.
 const MAX_CANDIDATES: usize = 16;
 
-/// Slots and entries: the defaults if the file has their size, else the only split of its length that fits its content. `None` for a
-/// file of another size without entries, which fits any split, or a damaged one.
+/// Returns the number of slots and of entries. A file of the default size has the defaults; otherwise the only split of the length that
+/// fits the content. `None` for a damaged file, and for a file of another size without entries, since any split fits it.
 pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
     if file_len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) {
         return Some((DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT));
@@ -22,14 +22,14 @@ pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
         let (slots, entries) = ((words - 5 * entries).try_into().ok()?, entries.try_into().ok()?);
         Some((IndexView::new(bytes, slots, entries).ok()?, entries))
     });
-    // The cheap test first: nearly all splits fail it.
+    // The cheap test first, since nearly all splits fail it.
     let mut fitting = views.filter(|(view, _)| ends_fit(view)).take(MAX_CANDIDATES).filter(|(view, _)| all_fits(view));
     let (view, entries) = fitting.next()?;
-    // If two fit, neither is certain.
+    // If two splits fit, neither is certain.
     fitting.next().is_none().then_some((view.slot_count, entries))
 }
 
-/// Whether the first and the last entry fit this geometry: a cheap test that rejects nearly every wrong one.
+/// Whether the first and the last entry fit this geometry. This cheap test rejects nearly every wrong geometry.
 fn ends_fit(view: &IndexView) -> bool {
     let header = view.header;
     [(1, header.begin_phy_offset), (header.index_count.cast_unsigned() - 1, header.end_phy_offset)]
@@ -37,21 +37,21 @@ fn ends_fit(view: &IndexView) -> bool {
         .all(|(n, offset)| view.entry(*n).is_some_and(|e| e.physical_offset == *offset) && is_in_its_chain(view, *n))
 }
 
-/// Whether samples of the entries, and all slots, fit this geometry.
+/// Whether all slots, and a sample of the entries, fit this geometry.
 fn all_fits(view: &IndexView) -> bool {
     let last = view.header.index_count.cast_unsigned() - 1;
     (1..=last).step_by((last / SAMPLES + 1) as usize).all(|n| is_in_its_chain(view, n))
         && used_slots(view) == Some(view.header.hash_slot_count)
 }
 
-/// Whether the slot of entry `n` points to it or a later entry, and it points to an earlier one.
+/// Whether the slot of entry `n` points to `n` or a later entry, and the entry's `previous` is an earlier entry.
 fn is_in_its_chain(view: &IndexView, n: u32) -> bool {
     let Some(entry) = view.entry(n) else { return false };
     let newest = view.newest(slot_of(entry.key_hash, view.slot_count));
     entry.key_hash >= 0 && (0..n.cast_signed()).contains(&entry.previous) && newest.is_some_and(|newest| newest >= n)
 }
 
-/// Number of slots in use; `None` if one points to an unwritten entry.
+/// Returns the number of slots in use, or `None` if a slot points to an unwritten entry.
 fn used_slots(view: &IndexView) -> Option<i32> {
     let (slots, _) = view.bytes[HEADER_SIZE..slot_position(view.slot_count)].as_chunks();
     let numbers = slots.iter().map(|slot| i32::from_be_bytes(*slot));

@@ -1,4 +1,4 @@
-//! A whole index file in memory: finds the entries of a key, and adds one.
+//! An index file in memory: finds the entries of a key, and adds an entry.
 use super::{
     ENTRY_SIZE, HEADER_SIZE, IndexEntry, IndexHeader, SLOT_SIZE, entry_position, file_size, slot_of, slot_position,
 };
@@ -13,7 +13,7 @@ pub struct IndexView<'a> {
 }
 
 impl<'a> IndexView<'a> {
-    /// A view of a file with this geometry. Ignores bytes past its size, refuses fewer.
+    /// Creates a view of a file with this geometry. Ignores bytes behind the file's end; fewer bytes are an error.
     pub fn new(bytes: &'a [u8], slot_count: u32, entry_count: u32) -> Result<Self, Malformed> {
         let size = file_size(slot_count, entry_count);
         let whole = usize::try_from(size).ok().filter(|_| slot_count > 0).and_then(|size| bytes.get(..size));
@@ -28,27 +28,26 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// The header, as of the creation of the view.
+    /// Returns the header as it was when the view was created.
     pub fn header(&self) -> &IndexHeader {
         &self.header
     }
 
-    /// Number of the newest entry in a slot's chain.
+    /// Returns the number of the newest entry in a slot's chain.
     pub fn newest(&self, slot: u32) -> Option<u32> {
         let number = i32_at(self.bytes, slot_position(slot)).filter(|_| slot < self.slot_count)?;
         (number > 0 && number <= self.header.index_count).then(|| number.cast_unsigned())
     }
 
-    /// Entry number `n`, written or not.
+    /// Returns entry `n`, which may be unwritten.
     pub fn entry(&self, n: u32) -> Option<IndexEntry> {
         IndexEntry::decode(self.bytes.get(entry_position(self.slot_count, n)..)?)
     }
 
-    /// Appends the physical offsets stored under `hash` from `begin_ms` to `end_ms`, newest first, until
-    /// `out` holds `max`.
+    /// Appends the physical offsets stored under `hash` from `begin_ms` to `end_ms`, newest first, until `out` has `max` elements.
     ///
-    /// Times are stored in seconds, rounded down: pass `begin_ms - 1000` to miss none. Offsets of other keys with the same hash are
-    /// included. A chain whose numbers do not decrease may be a cycle: the error tells where, and `out` keeps what was found before.
+    /// Times are stored in seconds, rounded down: subtract 1000 from `begin_ms` to find all messages. Offsets of other keys with the same
+    /// hash are included. A chain whose numbers do not decrease may be a cycle and is an error; `out` keeps the offsets found before.
     pub fn query(
         &self,
         hash: i32,
@@ -65,13 +64,13 @@ impl<'a> IndexView<'a> {
             if entry.key_hash == hash && (begin_ms..=end_ms).contains(&time) {
                 out.push(entry.physical_offset);
             }
-            // A chain goes back in time: the rest is older.
+            // A chain goes back in time, so all remaining entries are older.
             next = if time < begin_ms { None } else { self.before(n, entry.previous)? };
         }
         Ok(())
     }
 
-    /// The entry before entry `n` in its chain, by the field `previous`; `None` at the end.
+    /// Returns the number of the entry before entry `n` in its chain, or `None` at the chain's end.
     fn before(&self, n: u32, previous: i32) -> Result<Option<u32>, Malformed> {
         let number = previous.cast_unsigned();
         if previous <= 0 || previous > self.header.index_count || number == n {
@@ -89,7 +88,7 @@ impl<'a> IndexView<'a> {
     }
 }
 
-/// Adds an entry to a file; `false` if it is full, or shorter than its geometry.
+/// Adds an entry to a file. Returns false if the file is full or shorter than its geometry.
 pub fn put(
     bytes: &mut [u8],
     slot_count: u32,
@@ -105,7 +104,7 @@ pub fn put(
         return false;
     }
     let previous = view.newest(slot).unwrap_or(0).cast_signed();
-    // The first entry's time counts from the end of the file before, which the header has as its beginning until then.
+    // Until the first entry the header's begin is the end of the file before, so the first entry's time counts from there.
     let time_diff_seconds = match header.begin_timestamp {
         ..=0 => 0,
         begin => (store_ms.wrapping_sub(begin) / 1000).clamp(0, i64::from(i32::MAX)) as i32,
@@ -120,7 +119,7 @@ pub fn put(
     header.end_timestamp = store_ms;
     header.index_count = header.index_count.wrapping_add(1);
     let (entry_at, slot_at) = (entry_position(slot_count, n), slot_position(slot));
-    // The entry first, then the slot that points to it, so that a concurrent reader never follows a slot to nothing.
+    // Write the entry before the slot, so that a concurrent reader never follows a slot to an unwritten entry.
     bytes[entry_at..entry_at + ENTRY_SIZE].copy_from_slice(&entry.encode());
     bytes[slot_at..slot_at + SLOT_SIZE].copy_from_slice(&n.to_be_bytes());
     bytes[..HEADER_SIZE].copy_from_slice(&header.encode());

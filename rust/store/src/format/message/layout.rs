@@ -1,4 +1,4 @@
-//! Reads the lengths of a record and checks them.
+//! Decodes the lengths in a record and checks that they agree.
 use super::fields::{
     BLANK_MAGIC, BORN_HOST_AT, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, SYS_FLAG_AT,
     TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, host_len,
@@ -7,19 +7,19 @@ use crate::format::cursor::{i16_at, i32_at};
 use crate::format::malformed::{Expected, Malformed};
 use crate::format::properties;
 
-/// The item at a position of the commit log.
+/// The kind of item at a position of the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
     Message(Layout),
-    /// The end of the file, and its claimed size.
+    /// A blank record at the end of the file, with its size.
     Blank(usize),
-    /// Zeroes, of an unwritten part of the file.
+    /// Zeroes: this part of the file was never written.
     Unwritten,
-    /// The bytes end before the record does; it needs this many.
+    /// A record that continues behind the given bytes, with the number of bytes that it needs.
     Partial(usize),
 }
 
-/// The positions of a record's parts, in bytes from its start.
+/// The positions of a record's parts, in bytes from the start of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub total: u32,
@@ -28,12 +28,12 @@ pub struct Layout {
     pub body_len: u32,
     pub topic: u32,
     pub topic_len: u16,
-    /// The properties end the record.
+    /// The properties are the last part of the record, so their length gives their position.
     pub properties_len: u16,
 }
 
 impl Layout {
-    /// Reads the lengths of the record at the start of `bytes` and checks that they agree. Does not check the body CRC: see
+    /// Decodes the lengths of the record at the start of `bytes` and checks that they agree. Does not check the body CRC: see
     /// [`Message::body_crc_matches`](super::Message::body_crc_matches).
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Item, Malformed> {
@@ -57,8 +57,8 @@ impl Layout {
         }
     }
 
-    /// A record that continues behind `bytes`. Its size is trusted only if the body length agrees, or a flipped bit would cause a read of
-    /// a gigabyte.
+    /// Checks a record that continues behind the bytes in `head`. Its size is trusted only if the body length agrees; otherwise a flipped
+    /// bit could cause a read of a gigabyte.
     fn of_head(head: &[u8], total: usize, topic_width: usize) -> Result<Item, Malformed> {
         let sys_flag = i32_at(head, SYS_FLAG_AT).unwrap_or(0);
         let body = 72 + host_len(sys_flag, BORN_HOST_V6) + host_len(sys_flag, STORE_HOST_V6);
@@ -88,7 +88,7 @@ impl Layout {
         }
         let topic = body + body_len as usize + topic_width;
         let topic_len = match topic_width {
-            // A signed byte, as in Java.
+            // Java reads a signed byte.
             1 => record.get(topic - 1).map_or(-1, |b| i64::from(*b as i8)),
             _ => i16_at(record, topic - 2).map_or(-1, i64::from),
         };
@@ -116,13 +116,13 @@ impl Layout {
         })
     }
 
-    /// Whether the record has a place in a queue; prepared and rolled-back ones do not.
+    /// Whether consume queues list the record. They do not list prepared and rolled-back messages.
     #[inline]
     pub fn is_dispatched(&self) -> bool {
         !matches!(self.sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
     }
 
-    /// Position of the store timestamp, behind a born host of either family.
+    /// Position of the store timestamp, which follows the born host.
     #[inline]
     pub fn store_timestamp_at(&self) -> usize {
         BORN_HOST_AT + host_len(self.sys_flag, BORN_HOST_V6)

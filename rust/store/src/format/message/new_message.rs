@@ -4,19 +4,19 @@ use crate::format::host::Host;
 use crate::format::malformed::{Expected, Malformed};
 use crate::format::properties;
 
-/// The values of a new record; lengths, magic and CRC follow from them.
+/// The fields of a new record. `encode` computes lengths, magic number and CRC.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage<'a> {
     /// Queue number within the topic.
     pub queue_id: i32,
     pub flag: i32,
-    /// The message's number in its queue.
+    /// Position of the message in its queue, counted in messages.
     pub queue_offset: i64,
-    /// The record's own offset in the log.
+    /// The record's offset in the commit log.
     pub physical_offset: i64,
-    /// `encode` sets the bits of the host families.
+    /// `encode` overwrites the two bits of the address families.
     pub sys_flag: i32,
-    /// Milliseconds since 1970, like the store timestamp.
+    /// Milliseconds since 1970.
     pub born_timestamp: i64,
     pub born_host: Host,
     pub store_timestamp: i64,
@@ -25,9 +25,9 @@ pub struct NewMessage<'a> {
     pub reconsume_times: i32,
     /// Physical offset of the half message, or 0.
     pub prepared_transaction_offset: i64,
-    /// The stored bytes, compressed if `sys_flag` says so.
+    /// The body as stored: compressed if `sys_flag` has the bit `COMPRESSED`.
     pub body: &'a [u8],
-    /// Up to 127 bytes make a V1 record, more a V2 record.
+    /// A topic of up to 127 bytes makes a V1 record, a longer topic a V2 record.
     pub topic: &'a str,
     pub properties: &'a [u8],
 }
@@ -40,8 +40,8 @@ impl NewMessage<'_> {
         MIN_LEN - 16 + hosts + self.body.len() + self.topic_width() - 1 + self.topic.len() + self.properties.len()
     }
 
-    /// Appends the record, and fills in the property CRC if `properties` reserve one. Fails if a part is longer than its length field
-    /// allows.
+    /// Appends the record to `out`. Computes the property CRC if `properties` reserve bytes for it. Fails if a part is longer than its
+    /// length field allows.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         self.check()?;
         let start = out.len();
@@ -56,7 +56,7 @@ impl NewMessage<'_> {
         out.extend_from_slice(self.topic.as_bytes());
         out.extend_from_slice(&(self.properties.len() as i16).to_be_bytes());
         out.extend_from_slice(self.properties);
-        // Last: it covers offsets and times, which are final only now.
+        // The property CRC comes last, since it covers all bytes before it.
         if properties::check_crc(&out[start..]).is_some() {
             properties::seal_crc(&mut out[start..]);
         }
@@ -66,7 +66,7 @@ impl NewMessage<'_> {
     fn encode_head(&self, out: &mut Vec<u8>) {
         let families = if self.born_host.ip.is_ipv6() { BORN_HOST_V6 } else { 0 }
             | if self.store_host.ip.is_ipv6() { STORE_HOST_V6 } else { 0 };
-        // Of the addresses, not of the caller: `asyncPutMessage` sets them as well.
+        // The addresses decide these bits, not the caller, as in `asyncPutMessage`.
         let sys_flag = self.sys_flag & !(BORN_HOST_V6 | STORE_HOST_V6) | families;
         let magic = if self.topic_width() == 1 { MAGIC_V1 } else { MAGIC_V2 };
         for value in [self.encoded_len() as i32, magic, body_crc(self.body), self.queue_id, self.flag] {
@@ -102,14 +102,15 @@ impl NewMessage<'_> {
     }
 }
 
-/// Whether a record of `size` bytes fits into the `room` bytes left in a file. Room for a blank one always remains, so a file is never
-/// filled to its last byte (`CommitLog.DefaultAppendMessageCallback.doAppend`).
+/// Whether a record of `size` bytes fits into the `room` bytes left in a file. A file always keeps room for a blank record behind the last
+/// record (`CommitLog.DefaultAppendMessageCallback.doAppend`).
 #[inline]
 pub fn has_room(room: u64, size: u64) -> bool {
     size.saturating_add(MIN_BLANK_LEN as u64) <= room
 }
 
-/// The 8 bytes that end a file with `remaining` bytes left (`CommitLog.DefaultAppendMessageCallback.doAppend`).
+/// Encodes the blank record of a file with `remaining` bytes left (`CommitLog.DefaultAppendMessageCallback.doAppend`). Only its first 8
+/// bytes are written.
 pub fn encode_blank(remaining: u32) -> [u8; MIN_BLANK_LEN] {
     let mut out = [0; MIN_BLANK_LEN];
     out[..4].copy_from_slice(&remaining.to_be_bytes());
