@@ -1,4 +1,4 @@
-//! The commit log: one sequence of the records of all topics, in files of equal size.
+//! The commit log: the records of all topics in the order of their arrival, in files of equal size.
 //!
 //! Source: `CommitLog`, `MappedFileQueue.findMappedFileByOffset`.
 use super::damage::Damage;
@@ -9,49 +9,49 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Bytes of the first read of a record: most fit into a page.
+/// Bytes of the first read of a record. Most records fit into one page.
 const FIRST_READ: usize = 4096;
 
-/// The reason of damage where a file is missing between others.
+/// Reason in the damage report for a missing file between two files of the log.
 pub(crate) const NO_FILE: &str = "expected a file of the commit log, got none";
 
-/// The files of a commit log, as of their listing.
+/// The files of a commit log, listed once when the log is opened.
 #[derive(Debug)]
 pub struct CommitLog {
     root: PathBuf,
     segments: Segments,
     io: Io,
-    /// Files stay mapped, since faulting a page in costs more than reading it.
+    /// Files stay mapped, because faulting a page in again costs more than reading it.
     mapped: Mutex<BTreeMap<usize, Segment>>,
     lost_end: OnceLock<Option<LostEnd>>,
 }
 
-/// The flushed end of a log that has lost it.
+/// The flushed end of a log that now ends before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostEnd {
     pub end: u64,
-    /// The source that tells the end, as the checkpoint.
+    /// The source of `end` for error texts, such as the checkpoint.
     pub witness: String,
 }
 
 impl CommitLog {
-    /// Lists the files of all its directories; `root` is the store's.
+    /// Lists the files in all directories of the log. `root` is the directory of the store.
     pub fn list(root: &Path, directories: &[PathBuf], io: Io) -> Result<Self> {
         let (segments, mapped) = (Segments::list(directories)?, Mutex::default());
         Ok(Self { root: root.to_path_buf(), segments, io, mapped, lost_end: OnceLock::new() })
     }
 
-    /// The lost end; `None` before anybody has checked, `Some(None)` if nothing is lost.
+    /// Returns the lost end: `None` before a check, `Some(None)` if the check found that nothing is lost.
     pub fn lost_end(&self) -> Option<Option<&LostEnd>> {
         self.lost_end.get().map(Option::as_ref)
     }
 
-    /// Sets it for all walks; the first call counts.
+    /// Stores the result of the check for all walks. Only the first call has an effect.
     pub(super) fn note_lost_end(&self, lost: Option<LostEnd>) {
         self.lost_end.get_or_init(|| lost);
     }
 
-    /// Whether a broker owns the store. Then incomplete bytes at the end may be a record being written.
+    /// Tells whether a broker owns the store. If so, incomplete bytes at the end may be a record that is being written.
     pub fn has_writer(&self) -> bool {
         StoreLock::is_held(&self.root)
     }
@@ -64,7 +64,7 @@ impl CommitLog {
         &self.segments
     }
 
-    /// Offset of the first byte that retention has left.
+    /// Returns the offset of the first byte that retention has not removed.
     pub fn min_offset(&self) -> u64 {
         self.segments.start()
     }
@@ -82,10 +82,11 @@ impl CommitLog {
         Ok(segment)
     }
 
-    /// Position of the first byte that is not zero, from `from` to the end of file `index`, which is open as `segment`.
+    /// Returns the position of the first byte that is not zero, from `from` to the end of file `index`, which is open as
+    /// `segment`.
     ///
-    /// If there is none and nobody writes there (`is_still`), the pages read are dropped from the cache. Otherwise the system's read-ahead of
-    /// allocated blocks would make the next search read all of them.
+    /// If all bytes are zero and `is_still` says that nobody writes there, the pages that were read are dropped from the page
+    /// cache. Otherwise the system's read-ahead would make the next search read all allocated blocks.
     pub fn first_written(&self, index: usize, segment: &Segment, from: u64, is_still: bool) -> Result<Option<u64>> {
         let len = self.segments.files()[index].len;
         let written = segment.first_written(from, len)?;
@@ -95,7 +96,7 @@ impl CommitLog {
         Ok(written)
     }
 
-    /// Whether any file behind `index` holds data, so that the log does not end before it.
+    /// Tells whether a file behind file `index` holds data, so that the log does not end in file `index`.
     pub fn continues_behind(&self, index: usize) -> Result<bool> {
         for index in index + 1..self.segments.files().len() {
             if self.holds_data(index)? {
@@ -109,19 +110,20 @@ impl CommitLog {
         let len = self.segments.files()[index].len;
         match self.open(index).and_then(|segment| segment.first_written(0, len)) {
             Ok(offset) => Ok(offset.is_some()),
-            // A dead link: its target may hold anything.
+            // The target of a dead link is unknown, so the file counts as one with data.
             Err(Error::Corrupt { .. }) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The record at `offset`, with its body CRC checked. [`Error::Corrupt`] if there is no sound one.
+    /// Returns the record at `offset`, with its body CRC checked. Fails with [`Error::Corrupt`] if no sound record begins
+    /// there.
     pub fn record_at(&self, offset: u64) -> Result<Vec<u8>> {
         RecordReader::new(self).record_at(offset)
     }
 
-    /// Up to `len` bytes from `offset`, unchecked. [`Error::Invalid`] for an offset outside of the files.
+    /// Returns up to `len` unchecked bytes from `offset`. Fails with [`Error::Invalid`] if no file contains the offset.
     pub fn record_head(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
         let index = self.segments.find(offset).ok_or_else(|| self.outside(offset))?;
         let file = &self.segments.files()[index];
@@ -131,19 +133,19 @@ impl CommitLog {
         Ok(bytes)
     }
 
-    /// Damage of `length` bytes from `offset`, with their file.
+    /// Returns a damage report for `length` bytes from `offset`, with the path of their file.
     pub fn damage(&self, offset: u64, length: u64, reason: impl Into<String>) -> Damage {
         let files = self.segments.files();
-        // In a gap it names the file before it, where a person would look.
+        // In a gap between files, the report names the file before the gap, because a person would look there.
         let index = files.partition_point(|f| f.base <= offset).saturating_sub(1);
         let file = files.get(index).map_or_else(|| self.root.join("commitlog"), |f| f.path.clone());
         Damage { offset, length, reason: reason.into(), file }
     }
 
-    /// The beginning of the log now, if retention has removed file `index` since the listing.
+    /// Returns the present begin of the log if retention has removed file `index` since the listing; otherwise `None`.
     pub fn retained_from(&self, index: usize) -> Option<u64> {
         let files = self.segments.files();
-        // Does not list the directories, which would fail if a file goes meanwhile.
+        // Looks at each path in place of listing the directory, because a listing fails if a file disappears meanwhile.
         let is_gone = |path: &Path| matches!(Place::look(path), Ok(Place::Absent));
         let start = match files.iter().find(|file| !is_gone(&file.path)) {
             Some(first) => first.base,
@@ -158,7 +160,7 @@ impl CommitLog {
         Segments::list(&directories.into_iter().collect::<Vec<_>>()).ok()
     }
 
-    /// The reason that file `index` is missing: a dead link, or removed since the listing.
+    /// Returns the reason for the absence of file `index`: a dead link, a directory, or a removal since the listing.
     pub fn reason_of_absence(&self, index: usize) -> String {
         let file = &self.segments.files()[index];
         match Place::look(&file.path) {
@@ -180,7 +182,7 @@ impl CommitLog {
     }
 }
 
-/// Reads records by offset, with one open file at a time.
+/// Reads records by offset and keeps the last used file open.
 #[derive(Debug)]
 pub struct RecordReader<'a> {
     log: &'a CommitLog,
@@ -201,7 +203,7 @@ impl<'a> RecordReader<'a> {
         let at = offset - file.base;
         let mut bytes = Vec::new();
         let Some((_, segment)) = &self.open else { return Ok(bytes) };
-        // Only a page, since a damaged length may claim anything.
+        // The first read takes one page, because a damaged length may be arbitrarily large.
         segment.read_into(at, FIRST_READ.min((file.len - at) as usize), &mut bytes)?;
         if let Ok(Item::Partial(needed)) = Layout::decode(&bytes)
             && needed as u64 <= file.len - at
@@ -216,7 +218,8 @@ impl<'a> RecordReader<'a> {
         Ok(bytes)
     }
 
-    /// The record at `offset`, or the reason that there is none, as a file that retention has removed meanwhile.
+    /// Returns the record at `offset`, or the reason for its absence. A file that retention has removed is such a reason, not
+    /// an error.
     pub fn try_record(&mut self, offset: u64) -> Result<std::result::Result<Vec<u8>, String>> {
         match self.record_at(offset) {
             Ok(record) => Ok(Ok(record)),
@@ -232,7 +235,7 @@ impl<'a> RecordReader<'a> {
     }
 }
 
-/// The length of the record at the start of `bytes`, or the reason that it is not the one at `offset`.
+/// Returns the length of the record at the start of `bytes`, or the reason that these bytes are not the record at `offset`.
 fn check_record(bytes: &[u8], offset: u64) -> std::result::Result<usize, String> {
     match Layout::decode(bytes) {
         Ok(Item::Message(layout)) => find_fault(bytes, layout, offset, true).map_or(Ok(layout.total as usize), Err),
@@ -243,11 +246,11 @@ fn check_record(bytes: &[u8], offset: u64) -> std::result::Result<usize, String>
     }
 }
 
-/// The reason not to trust the record at `offset` although its lengths agree.
+/// Returns the reason not to trust a record whose lengths agree: a wrong offset or a wrong body CRC.
 #[inline]
 pub fn find_fault(bytes: &[u8], layout: Layout, offset: u64, verify_crc: bool) -> Option<String> {
     let message = Message::new(bytes, layout)?;
-    // An old record behind a truncated log, or one of another store, has its former offset.
+    // A record of another store, or an old one behind a truncated log, contains another offset.
     if message.physical_offset() != offset as i64 {
         return Some(format!("physical offset at +28: expected {offset}, got {}", message.physical_offset()));
     }

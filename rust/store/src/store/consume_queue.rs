@@ -1,6 +1,6 @@
-//! A consume queue on disk: a unit for each message of a queue, which points to its record.
+//! A consume queue on disk. It has a 20-byte unit for each message of a queue, which points to the record in the commit log.
 //!
-//! Files are zero behind their last unit. A queue that starts in the middle of its first file begins with pre-blank units.
+//! Files hold zeroes behind their last unit. A queue that starts in the middle of its first file begins with pre-blank units.
 //!
 //! Source: `ConsumeQueue`.
 use super::commit_log::CommitLog;
@@ -12,9 +12,9 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 const UNIT: u64 = UNIT_SIZE as u64;
-/// Maximum length of a directory's name, on every file system.
+/// Maximum bytes of a directory name that every file system allows.
 const MAX_NAME_LEN: usize = 255;
-/// Units read at a time if the first one was blank.
+/// Number of units read at a time after the first unit was blank.
 const BLANKS: usize = 4096;
 
 #[derive(Clone, Debug)]
@@ -44,23 +44,24 @@ impl ConsumeQueue {
         &self.segments
     }
 
-    /// Queue offset of the first unit in the files.
+    /// Returns the queue offset of the first unit in the files.
     pub fn first_offset(&self) -> i64 {
         (self.segments.start() / UNIT) as i64
     }
 
-    /// Queue offset behind the last written unit.
+    /// Returns the queue offset behind the last written unit.
     pub fn max_offset(&self) -> Result<i64> {
         for (index, file) in self.segments.files().iter().enumerate().rev() {
             let segment = match self.segments.open(index, Io::Pread) {
-                // Retention, which removes only full files, has removed it since the listing.
+                // Retention has removed the file since the listing. It removes only full files, so the queue ends behind this
+                // file.
                 Err(error) if error.is_not_found() => return Ok((file.end() / UNIT) as i64),
-                // A dead link: its messages are found in the log.
+                // A dead link. The log still has the messages of its units.
                 Err(Error::Corrupt { .. }) if index > 0 => continue,
                 Err(Error::Corrupt { .. }) => return Ok((file.base / UNIT) as i64),
                 opened => opened?,
             };
-            // By bisection, since a file is zero behind its last unit.
+            // Bisection is possible, because a file holds zeroes behind its last unit.
             let written = partition(file.len / UNIT, |n| Ok(unit_in(&segment, n)?.is_some_and(|u| u.is_written())))?;
             if written > 0 || index == 0 {
                 return Ok((file.base / UNIT + written) as i64);
@@ -69,7 +70,7 @@ impl ConsumeQueue {
         Ok(0)
     }
 
-    /// Offset in the commit log behind the record of the last message.
+    /// Returns the commit-log offset behind the record of the last message; 0 for a queue without messages.
     pub fn max_physical_offset(&self) -> Result<u64> {
         Ok(self.last_message()?.map_or(0, |(_, unit)| unit.end()))
     }
@@ -78,14 +79,14 @@ impl ConsumeQueue {
         self.find_back(self.max_offset()?, |offset, unit| Some((offset, unit)))
     }
 
-    /// Visits the units of messages before `end`, last first, until `visit` returns something.
+    /// Visits the units of messages before `end`, the last one first, until `visit` returns a value.
     fn find_back<T>(&self, end: i64, mut visit: impl FnMut(i64, Unit) -> Option<T>) -> Result<Option<T>> {
         let mut reader = UnitReader::new(self);
-        // Usually the last one is enough.
+        // Reads one unit at first, because the last unit is usually a message.
         let (mut at, mut count) = (end, 1);
         while let Some(file) = self.segments.files().iter().rev().find(|file| file.base < at as u64 * UNIT) {
             let file_start = file.base.div_ceil(UNIT) as i64;
-            // There may be no file just before `at`.
+            // A file may be missing just before `at`.
             let behind = at.min((file.end() / UNIT) as i64);
             let from = file_start.max(behind - count);
             let (units, _) = reader.units(from, (behind - from).max(0) as usize)?.as_chunks::<UNIT_SIZE>();
@@ -101,12 +102,12 @@ impl ConsumeQueue {
         Ok(None)
     }
 
-    /// Whether a message has this topic and queue id.
+    /// Tells whether a message belongs to this topic and queue id.
     pub fn is_of(&self, message: &Message<'_>) -> bool {
         message.topic() == self.topic.as_bytes() && message.queue_id() == self.queue_id
     }
 
-    /// Whether a unit at `offset` points to a message that has this queue and offset.
+    /// Tells whether the unit at `offset` points to a message that has this queue and this offset.
     pub fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
         if !unit.is_message() {
             return Ok(false);
@@ -114,21 +115,21 @@ impl ConsumeQueue {
         let record = match log.record_at(unit.physical_offset as u64) {
             Ok(record) => record,
             Err(Error::Corrupt { .. } | Error::Invalid { .. }) => return Ok(false),
-            // Recovery has cut it off, or retention has removed it.
+            // A recovery has cut the record off, or retention has removed it.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
         Ok(Message::decode(&record).is_some_and(|message| {
             let is_own = self.is_of(&message) && message.queue_offset() == offset;
-            // Multi-dispatch offsets are not compared: a 4.9.4 broker counts from 0 again after a restart.
+            // Multi-dispatch offsets are not compared, because a 4.9.4 broker counts from 0 again after a restart.
             let is_listed =
                 || extra_queues(&message).iter().any(|(name, id, _)| (*name, *id) == (&*self.topic, self.queue_id));
             message.layout().total as i32 == unit.size && (is_own || is_listed())
         }))
     }
 
-    /// Position of the first byte behind `max_offset` that is not zero. It shows that a hole of zeroes misled the bisection that found
-    /// `max_offset`.
+    /// Returns the position of the first byte behind `max_offset` that is not zero. Such a byte shows that a hole of zeroes
+    /// misled the bisection in [`max_offset`](Self::max_offset).
     pub fn written_behind(&self, max_offset: i64) -> Result<Option<u64>> {
         let end = max_offset as u64 * UNIT;
         for (index, file) in self.segments.files().iter().enumerate().filter(|(_, file)| file.end() > end) {
@@ -140,17 +141,18 @@ impl ConsumeQueue {
         Ok(None)
     }
 
-    /// Queue offset of the first unit before `end` whose record is still in a log that begins at `log_begin`.
+    /// Returns the queue offset of the first unit before `end` whose record is in a log that begins at `log_begin`.
     pub fn first_live(&self, log_begin: u64, end: i64) -> Result<i64> {
         let first = self.first_offset();
-        // Usually nothing was removed, and then a missing file cannot mislead a bisection.
+        // Usually retention has removed nothing. Without a bisection a missing file cannot mislead the search.
         let unit = UnitReader::new(self).unit(first)?.filter(Unit::is_message);
         let is_live = first < end && unit.is_some_and(|unit| unit.physical_offset as u64 >= log_begin);
         if is_live { Ok(first) } else { self.lower_bound(log_begin, end) }
     }
 
-    /// Queue offset behind the last unit whose record starts before `physical_offset`, and the blank units that follow it. Reads from the
-    /// end, since a damaged unit would mislead a bisection and hide those behind it.
+    /// Returns the queue offset behind the last unit whose record starts before `physical_offset` and behind the blank units
+    /// that follow. Reads backwards from the end, because a damaged unit would mislead a bisection and hide the units behind
+    /// it.
     pub fn listed_before(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut end = max_offset;
         self.find_back(max_offset, |offset, unit| {
@@ -161,13 +163,13 @@ impl ConsumeQueue {
         Ok(end)
     }
 
-    /// Queue offset of the first unit whose record starts at or behind `physical_offset`. Blank units do not count.
+    /// Returns the queue offset of the first unit whose record starts at or behind `physical_offset`. Blank units are skipped.
     pub fn lower_bound(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut reader = UnitReader::new(self);
         let (mut low, mut high) = (self.first_offset(), max_offset);
         while low < high {
             let middle = low + (high - low) / 2;
-            // A blank unit belongs to the next message.
+            // A blank unit is compared like the next message.
             let at = reader.behind_blanks(middle, high)?;
             let unit = if at < high { reader.unit(at)? } else { None };
             let is_before = unit.is_none_or(|u| !u.is_message() || (u.physical_offset as u64) < physical_offset);
@@ -181,7 +183,7 @@ impl ConsumeQueue {
     }
 }
 
-/// Number of leading positions in `0..len` for which `before` is true, by bisection.
+/// Returns the number of leading positions in `0..len` for which `before` is true, by bisection.
 fn partition(len: u64, mut before: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -197,7 +199,7 @@ fn unit_in(segment: &Segment, n: u64) -> Result<Option<Unit>> {
     Ok(Unit::decode(&bytes))
 }
 
-/// Reads units by queue offset, with one open file at a time.
+/// Reads units by queue offset and keeps the last used file open.
 #[derive(Debug)]
 pub struct UnitReader<'a> {
     queue: &'a ConsumeQueue,
@@ -209,12 +211,12 @@ impl<'a> UnitReader<'a> {
         Self { queue, open: None }
     }
 
-    /// The unit at a queue offset, or `None` outside of the files.
+    /// Returns the unit at a queue offset; `None` outside of the files.
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         Ok(Unit::decode(self.units(offset, 1)?))
     }
 
-    /// The first offset from `offset` to `end` whose unit is not blank.
+    /// Returns the first offset from `offset` to `end` whose unit is not blank.
     pub fn behind_blanks(&mut self, offset: i64, end: i64) -> Result<i64> {
         let (mut at, mut count) = (offset, 1);
         while at < end {
@@ -230,15 +232,15 @@ impl<'a> UnitReader<'a> {
         Ok(end)
     }
 
-    /// The bytes of up to `count` units from a queue offset, at most to the end of its file.
+    /// Returns the bytes of up to `count` units from a queue offset on, but not beyond the end of its file.
     pub fn units(&mut self, offset: i64, count: usize) -> Result<&[u8]> {
         let at = u64::try_from(offset).unwrap_or(u64::MAX).saturating_mul(UNIT);
         let Some(index) = self.queue.segments.find(at) else { return Ok(&[]) };
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
             self.open = match self.queue.segments.open(index, Io::Pread) {
-                // Retention has removed it since the listing; its messages are gone, too.
+                // Retention has removed the file since the listing, and its messages, too.
                 Err(error) if error.is_not_found() => return Ok(&[]),
-                // A dead link: its messages are found in the log.
+                // A dead link. The log still has the messages of its units.
                 Err(Error::Corrupt { .. }) => return Ok(&[]),
                 opened => Some((index, opened?)),
             };
@@ -250,12 +252,12 @@ impl<'a> UnitReader<'a> {
     }
 }
 
-/// Whether a topic can be the name of a directory in `consumequeue/`; `..` and `/` would lead out of the store.
+/// Tells whether a topic can be the name of a directory in `consumequeue/`. The names `..` and `/` would lead out of the store.
 pub fn is_directory_name(topic: &str) -> bool {
     (1..=MAX_NAME_LEN).contains(&topic.len()) && !topic.contains(['/', '\0']) && topic != "." && topic != ".."
 }
 
-/// The queues of a topic that have a directory in `consumequeue/` (`DefaultMessageStore.loadConsumeQueue`).
+/// Returns the queues of a topic that have a directory in `consumequeue/` (`DefaultMessageStore.loadConsumeQueue`).
 pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQueue>> {
     let directory = consume_queue_dir.join(topic);
     let mut queues = Vec::new();
@@ -268,7 +270,7 @@ pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQ
     Ok(queues)
 }
 
-/// Names of the directories in `path`, sorted; none if it does not exist.
+/// Returns the names of the directories in `path`, sorted; an empty list if `path` does not exist.
 pub fn directory_names(path: &Path) -> Result<Vec<String>> {
     let entries = match place::list(path) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => return Ok(Vec::new()),

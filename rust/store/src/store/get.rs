@@ -14,26 +14,26 @@ use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use crate::format::properties;
 
-/// Units before a hole that are searched for the last message.
+/// Number of units before a hole that are searched for the last message before the hole.
 const LOOK_BACK: usize = 1024;
 
 #[derive(Clone, Debug)]
 pub struct GetMessage {
-    /// The broker's status, before tag strings are compared.
+    /// The broker's status, which does not yet depend on the tag strings.
     pub status: GetMessageStatus,
     pub next_begin_offset: i64,
     pub min_offset: i64,
     pub max_offset: i64,
-    /// Whole records, without those whose tag only has the same hash.
+    /// Whole records. Records whose tag only has the same hash are left out.
     pub records: Vec<Vec<u8>>,
-    /// Whether the last message read is so far behind the log's end that the next pull should go to a slave.
+    /// Whether the last message is so far behind the log's end that the next pull should go to a slave.
     pub suggest_pulling_from_slave: bool,
-    /// Units whose record is missing or not sound.
+    /// A report for each unit whose record is missing or not sound.
     pub damage: Vec<Damage>,
 }
 
 impl MessageStore {
-    /// Up to `max_messages` messages of a queue from `offset` on.
+    /// Returns up to `max_messages` messages of a queue from `offset` on.
     pub fn get(
         &self,
         topic: &str,
@@ -45,7 +45,7 @@ impl MessageStore {
         self.get_within((topic, queue_id, offset), max_messages, tags, GetLimits::of_count(max_messages))
     }
 
-    /// The same, within the limits of a broker.
+    /// Returns the messages of [`get`](Self::get) that fit into the limits of a broker.
     pub fn get_within(
         &self,
         (topic, queue_id, offset): (&str, i32, i64),
@@ -59,12 +59,12 @@ impl MessageStore {
         let pull = Pull { max_messages, limits, log_end };
         let pulled = pull.run(&mut source, offset)?;
         let mut records = std::mem::take(&mut source.records);
-        // As in Java, the client compares the tags themselves.
+        // As in RocketMQ, the store compares hashes of tags, and the client compares the tags themselves.
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
         let own_damage = source.damage.len();
         // The begin of a queue is uncertain if the log is damaged.
         if source.hole.is_some() || pulled.status == GetMessageStatus::OffsetTooSmall {
-            // A message without a unit may have been there.
+            // A message without a unit may have been in the hole.
             let missing = self.missing_of(topic, Some(&[queue_id]))?;
             for unlisted in [&missing, &self.unlisted()?] {
                 source.damage.extend_from_slice(unlisted.damage().entries());
@@ -89,7 +89,7 @@ impl MessageStore {
     }
 }
 
-/// The files of a store that another process may own, so every record is checked.
+/// Reads from the files of a store. Another process may own the store, so every record is checked.
 struct Source<'a> {
     view: &'a QueueView,
     units: ViewReader<'a>,
@@ -98,7 +98,7 @@ struct Source<'a> {
     store: &'a MessageStore,
     records: Vec<Vec<u8>>,
     damage: Vec<Damage>,
-    /// Offsets without a unit, with an exclusive end.
+    /// The first hole that was met: its first offset, and the offset behind its end.
     hole: Option<(i64, i64)>,
 }
 
@@ -115,7 +115,7 @@ impl PullSource for Source<'_> {
         self.units.unit(offset)
     }
 
-    /// A broker continues at the next file, or at the next unit if there is no file.
+    /// Returns the offset at which a broker continues: the start of the next file, or the next unit if there is no file.
     fn behind_hole(&mut self, offset: i64) -> i64 {
         let next = match self.view.units_per_file() {
             Some(units) if offset < self.view.disk_end() => {
@@ -149,7 +149,7 @@ impl PullSource for Source<'_> {
             },
         };
         let length = match gone {
-            // The other messages of that file are skipped, too.
+            // The other messages of the missing file are skipped, too.
             PullStop::Gone(Some(behind)) => behind.cast_unsigned() - physical_offset,
             _ => unit.size.max(0) as u64,
         };
@@ -165,15 +165,15 @@ impl<'a> Source<'a> {
         Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), hole: None }
     }
 
-    /// The begin of the log now, if retention has removed the record since the store was opened. That is not damage, and other messages
-    /// before it are skipped.
+    /// Returns the present begin of the log if retention has removed the record since the store was opened. This is not damage.
+    /// Other messages before that offset are skipped.
     fn retained_from(&self, physical_offset: u64) -> Option<i64> {
         let log = self.store.log();
         let from = log.segments().find(physical_offset).and_then(|index| log.retained_from(index));
         from.map(|from| from as i64)
     }
 
-    /// The end of a missing file of the log, whose other messages are skipped.
+    /// Returns the end of the missing log file that had the offset. The other messages of that file are skipped.
     fn behind_file_of(&self, physical_offset: u64) -> Option<i64> {
         let segments = self.store.log().segments();
         if segments.find(physical_offset).is_some() {
@@ -182,7 +182,7 @@ impl<'a> Source<'a> {
         segments.file_size().map(|size| behind_file(physical_offset, size))
     }
 
-    /// Records damage for messages that cannot follow in the queue.
+    /// Records damage for messages whose offset cannot follow in the queue.
     fn note_astray(&mut self) {
         let (topic, queue_id, end) = (self.view.topic(), self.view.queue_id(), self.view.max_offset());
         for (offset, unit) in self.view.astray() {
@@ -194,7 +194,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Records damage for missing units whose messages were not found otherwise, from the last message before them on.
+    /// Records damage for missing units if no other damage explains them. The damage begins behind the last message before the
+    /// hole.
     fn note_hole(&mut self) -> Result<()> {
         let Some((from, next)) = self.hole else { return Ok(()) };
         let (topic, queue_id) = (self.view.topic(), self.view.queue_id());

@@ -1,8 +1,8 @@
 //! Walks over the commit log in order, block by block, across file ends, gaps and damage.
 //!
-//! A block is the result of one read: bytes, and the positions of the sound records in them. Unusable bytes become
-//! [`Damage`](super::Damage), and the walk continues at the next sound record. Unwritten bytes end the log, unless a later file holds
-//! data.
+//! A block is the result of one read: bytes, and the positions of the sound records in these bytes. Unusable bytes become
+//! [`Damage`](super::Damage), and the walk continues at the next sound record. Unwritten bytes end the log, unless a later file
+//! holds data.
 //!
 //! Source: `CommitLog.recoverNormally` and `ReputMessageService.doReput`, which stop or skip at damage.
 use super::commit_log::{CommitLog, NO_FILE, find_fault};
@@ -14,18 +14,19 @@ use crate::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a read. Small enough to stay in a core's cache until the columns are built.
+/// Bytes of a read. A block stays in a core's cache until the columns are built.
 pub const BLOCK_LEN: usize = 256 << 10;
-/// Distance of prefetching ahead of the parser in a mapped file.
+/// Bytes by which prefetching is ahead of the parser in a mapped file.
 const PREFETCH: usize = 3 << 10;
-/// Reads of a record that a live broker may be writing, before it counts as damaged.
+/// Number of times that an incomplete record at the end is read again, before it counts as damaged. A live broker may be
+/// writing the record.
 const TAIL_RETRIES: u32 = 3;
 const TAIL_WAIT: Duration = Duration::from_millis(10);
 
 /// A record within a block.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordAt {
-    /// Position in the block's bytes.
+    /// Position of the record in the bytes of its block.
     pub at: u32,
     pub layout: Layout,
 }
@@ -36,31 +37,34 @@ pub struct Block<'a> {
     pub records: &'a [RecordAt],
 }
 
-/// The walk: call [`advance`](Self::advance), then [`block`](Self::block).
+/// The state of a walk. Call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct LogWalk {
     log: Arc<CommitLog>,
     position: u64,
     end: u64,
-    /// The part of the lost end that is still to be reported; 0 afterwards.
+    /// The flushed end of a log that has lost its end, until the loss is reported; then 0.
     lost_to: u64,
+    /// Body CRCs are checked from this offset on.
     verify_from: u64,
     segment: Option<(usize, Segment)>,
+    /// Position in the file and length of the bytes that were read last.
     window: (u64, usize),
     records: Vec<RecordAt>,
     blank_files: Vec<usize>,
-    /// Position of the last record that was read again since its writer had completed it meanwhile.
+    /// Offset at which a damaged record turned out to be complete at the second read, because its writer had finished
+    /// meanwhile.
     completed: Option<u64>,
     retries: u32,
     max_retries: u32,
     block_len: usize,
 }
 
-/// The item at which the parser stopped.
+/// The reason that the parser stopped.
 pub(super) enum Stop {
-    /// None: all bytes are records.
+    /// All bytes are records.
     Consumed,
-    /// A record at this position that needs this many bytes.
+    /// An incomplete record: its position, and the bytes that the whole record needs.
     Needs(usize, usize),
     Blank(usize),
     Unwritten,
@@ -68,7 +72,7 @@ pub(super) enum Stop {
 }
 
 impl LogWalk {
-    /// Walks records that start in `[from, end)`. Checks body CRCs from `verify_from` on.
+    /// Starts a walk over the records that begin in `[from, end)`. Checks body CRCs from `verify_from` on.
     pub fn new(log: Arc<CommitLog>, from: u64, end: u64, verify_from: u64) -> Self {
         let position = from.max(log.min_offset());
         let lost_to = log.lost_end().flatten().map_or(0, |lost| lost.end.min(end));
@@ -89,26 +93,27 @@ impl LogWalk {
         }
     }
 
-    /// Sets the approximate length of a block.
+    /// Sets the approximate length of a block in bytes.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
         self
     }
 
-    /// Does not wait for an incomplete record, since nobody writes.
+    /// Makes the walk report an incomplete record at once. Used when no broker writes to the log.
     #[must_use]
     pub fn without_waiting(mut self) -> Self {
         self.max_retries = 0;
         self
     }
 
-    /// The start of the next block; at the end of the walk, the end of the last record.
+    /// Returns the offset of the next block. At the end of the walk this is the end of the last record.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Reads the next block; `false` at the end. A file removed meanwhile or a dead link is damage, not an error.
+    /// Reads the next block; returns `false` at the end. A file that was removed meanwhile and a dead link are damage, not
+    /// errors.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         let mut needed = 0;
@@ -122,7 +127,7 @@ impl LogWalk {
         Ok(!self.records.is_empty())
     }
 
-    /// Records damage for the lost end of the log.
+    /// Records the damage of a log that has lost its end.
     fn report_lost_end(&mut self, damage: &mut DamageLog) {
         let (from, end) = (self.position, std::mem::take(&mut self.lost_to));
         if let Some(lost) = self.log.lost_end().flatten().filter(|_| from < end) {
@@ -134,7 +139,7 @@ impl LogWalk {
         }
     }
 
-    /// Returns, once, the passed files that consist of one blank record.
+    /// Returns the files, passed since the last call, that consist of one blank record.
     pub fn take_blank_files(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.blank_files)
     }
@@ -144,12 +149,12 @@ impl LogWalk {
         Block { bytes, records: &self.records }
     }
 
-    /// Opens the file at the position and records the gaps before it. `None` behind the last file.
+    /// Opens the file at the position and records a gap before it as damage. Returns `None` behind the last file.
     fn open_segment(&mut self, damage: &mut DamageLog) -> Result<Option<usize>> {
         loop {
             let files = self.log.segments().files();
             let Some(index) = self.log.segments().find(self.position) else {
-                // An empty file has no record to continue at.
+                // An empty file has no record at which the walk could continue.
                 let Some(next) = files.iter().find(|f| f.base > self.position && f.len > 0) else {
                     self.position = self.end.min(self.position);
                     return Ok(None);
@@ -175,7 +180,7 @@ impl LogWalk {
         }
     }
 
-    /// Reads and parses one window; returns the minimum length of the next one.
+    /// Reads and parses one window. Returns the minimum length of the next window.
     fn step(&mut self, index: usize, needed: usize, damage: &mut DamageLog) -> Result<usize> {
         let file = &self.log.segments().files()[index];
         let (base, len, end) = (file.base, file.len, file.end());
@@ -191,15 +196,15 @@ impl LogWalk {
         }
         match self.parse() {
             Stop::Consumed => Ok(0),
-            // Reads only a length that the file has room for.
+            // Reads the rest of the record only if the file has room for its length.
             Stop::Needs(consumed, bytes) if at + (consumed + bytes) as u64 <= len => Ok(bytes),
             Stop::Needs(consumed, bytes) => {
                 let reason = format!("total size at +0: expected at most {}, got {bytes}", len - at - consumed as u64);
                 self.skip_damage(index, reason, damage).map(|()| 0)
             }
-            // Only a blank that reaches to the end of its file ends it.
+            // A blank record ends a file only if it reaches to the end of the file.
             Stop::Blank(size) if self.position + size as u64 >= end => {
-                // The flushed end is behind a record, never in a blank.
+                // The flushed end is always behind a record, never in a blank.
                 if self.lost_to < end {
                     self.report_lost_end(damage);
                 }
@@ -234,9 +239,10 @@ impl LogWalk {
         stop
     }
 
-    /// Continues behind damage at the position, at the next sound record, unless a record being written ends the log.
+    /// Skips damage at the position, up to the next sound record. Ends the walk instead if the damage is a record that is being
+    /// written.
     fn skip_damage(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
-        // The records before it are returned first. The next step begins at the damage.
+        // The caller gets the records before the damage first; the next step begins at the damage.
         if !self.records.is_empty() {
             return Ok(());
         }
@@ -244,7 +250,8 @@ impl LogWalk {
         let (base, end) = (file.base, file.end());
         let Some((_, segment)) = &mut self.segment else { return Ok(()) };
         match resync(&self.log, index, segment, self.position - base)? {
-            // The record was completed meanwhile. Once per position, or a file that keeps changing could hold the walk for ever.
+            // The writer completed the record meanwhile, so it is read again. This happens once per offset, or a file that
+            // keeps changing could hold the walk for ever.
             Resync::At(_)
                 if self.completed != Some(self.position)
                     && is_start(segment, self.position - base, base, end - base)? =>
@@ -254,7 +261,7 @@ impl LogWalk {
             Resync::At(at) => self.skip_to(base + at, reason, damage),
             Resync::OtherFile => self.skip_to(end, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index)? => self.skip_to(end, reason, damage),
-            // However long its writer takes, a later read finds the record.
+            // The owner is still writing the record. A later read finds it.
             Resync::Nowhere(_) if self.max_retries > 0 && self.log.has_writer() => self.end = self.position,
             Resync::Nowhere(_) if self.retries < self.max_retries => {
                 self.retries += 1;
@@ -268,11 +275,11 @@ impl LogWalk {
         Ok(())
     }
 
-    /// Whether anything was written behind the position, so that zeroes there are a hole and not the end of the log.
+    /// Tells whether anything was written behind the position. If so, the zeroes there are a hole and not the end of the log.
     fn continues(&self, index: usize) -> Result<bool> {
         let base = self.log.segments().files()[index].base;
         let Some((_, segment)) = &self.segment else { return Ok(false) };
-        // During a recovery nobody writes.
+        // Without retries the caller has said that nobody writes, as in a recovery.
         let is_still = self.max_retries == 0 || !self.log.has_writer();
         let rest = self.log.first_written(index, segment, self.position - base, is_still)?;
         Ok(rest.is_some() || self.log.continues_behind(index)?)
@@ -285,8 +292,8 @@ impl LogWalk {
     }
 }
 
-/// Collects the sound records at the start of `bytes`, which is at offset `start`, up to `end`. Returns their length and the item
-/// behind them.
+/// Collects the sound records at the start of `bytes`, which begin at offset `start`, up to offset `end`. Returns the length of
+/// these records and the reason of the stop.
 #[inline]
 pub(super) fn parse(
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! A store directory, opened for reading. Nothing in it is written, locked or created.
+//! A store directory that is open for reading. A reader writes, locks and creates no file in the directory.
 //!
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
 use super::commit_log::CommitLog;
@@ -18,14 +18,14 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The kind of index that lists messages by queue.
+/// The kind of consume queues that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
     /// Files of 20-byte units.
     Files,
-    /// A RocksDB database (5.x `storeType=defaultRocksDB`): read through the commit log.
+    /// A RocksDB database (5.x, `storeType=defaultRocksDB`). Its messages are found through the commit log.
     RocksDb,
-    /// Never written, or deleted.
+    /// No queue has files: the queues were never written, or somebody has deleted them.
     Missing,
 }
 
@@ -45,28 +45,30 @@ impl OpenOptions {
     }
 }
 
-/// A store directory. Costly parts are read on first use and cached.
+/// A store directory. Parts that are costly to read are read on first use and cached.
 #[derive(Debug)]
 pub struct MessageStore {
     root: PathBuf,
     options: OpenOptions,
     log: Arc<CommitLog>,
     kind: QueueKind,
-    /// Records from here on are ignored: they came after [`snapshot`](Self::snapshot).
+    /// Records from this offset on are ignored, because they were appended after [`snapshot`](Self::snapshot).
     end: u64,
     dispatched_to: OnceLock<u64>,
     unlisted: OnceLock<Arc<UnlistedRecords>>,
+    /// Records before `dispatched_to` that no queue lists, with the offset from which this list is complete.
     missing: Mutex<Option<(u64, Arc<UnlistedRecords>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
 }
 
 impl MessageStore {
-    /// Opens a store. [`Error::Unsupported`] for DLedger, and for a directory that is not a store.
+    /// Opens a store for reading. Fails with [`Error::Unsupported`] for a DLedger store and for a directory that is not a
+    /// store.
     pub fn open(root: &Path, options: &OpenOptions) -> Result<Self> {
         place::require_directory(root)?;
         let names = place::names(root)?;
-        // First: a directory that only looks like a store should give an error, not an empty result.
+        // This check comes first: a directory that only looks like a store should give an error, not an empty result.
         refuse_other_stores(root, &names)?;
         options.commit_log_dirs.iter().try_for_each(|directory| place::require_directory(directory))?;
         let is_store = ["commitlog", "consumequeue", "checkpoint"].iter().any(|n| names.iter().any(|name| name == n));
@@ -98,23 +100,24 @@ impl MessageStore {
         self.reopen(self.options.io)
     }
 
-    /// The work of [`snapshot`](Self::snapshot), for a store whose log ended at `lost_end`.
+    /// Ends this store as a [`snapshot`](Self::snapshot) behind its last record; `lost_end` is the flushed end if the log has
+    /// lost its end.
     pub(super) fn restrict(self, lost_end: u64) -> Result<Self> {
         let from = match self.kind {
             QueueKind::Files => self.last_listed_offset()?,
             QueueKind::RocksDb | QueueKind::Missing => self.last_file_with_record()?,
         };
-        // Few records are behind the last listed one. Damage there belongs to the store, too.
+        // The walk is short, since few records follow the last listed one. Damage there is part of the snapshot, too.
         let mut walk = LogWalk::new(self.log.clone(), from, u64::MAX, u64::MAX);
         while walk.advance(&mut DamageLog::default())? {}
         if self.kind == QueueKind::Files && !self.has_abort()? {
-            // So that queues are not read again.
+            // Saves reading the queues a second time.
             self.dispatched_to.get_or_init(|| from);
         }
         Ok(Self { end: walk.position().max(lost_end), ..self })
     }
 
-    /// Lists the commit log again.
+    /// Lists the files of the commit log again.
     pub fn log_now(&self) -> Result<Arc<CommitLog>> {
         CommitLog::list(&self.root, &self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
     }
@@ -125,7 +128,7 @@ impl MessageStore {
     pub fn log(&self) -> &Arc<CommitLog> {
         &self.log
     }
-    /// The end of a snapshot; otherwise the maximum.
+    /// Returns the end of a snapshot; `u64::MAX` for any other store.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -133,33 +136,34 @@ impl MessageStore {
         self.kind
     }
 
-    /// Whether `abort` exists: a broker is running or has crashed. `abort.bak` of 5.x means nothing.
+    /// Tells whether the file `abort` exists, which means that a broker is running or has crashed. The file `abort.bak` of 5.x
+    /// is ignored.
     pub fn has_abort(&self) -> Result<bool> {
         place::exists(&self.root.join("abort"))
     }
 
-    /// The checkpoint, if there is a readable one.
+    /// Returns the values of the checkpoint file; `None` if the file is missing or damaged.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
         Ok(self.checkpoint_page()?.and_then(|page| Checkpoint::decode(&page).ok()))
     }
 
-    /// The end of the flushed log, if the checkpoint tells it.
+    /// Returns the flushed end of the log, or `None` if the checkpoint does not record it.
     pub fn flushed_end(&self) -> Result<Option<FlushedEnd>> {
         let page = self.checkpoint_page()?;
         Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
     }
 
-    /// The size of log files, if the checkpoint or the files tell it.
+    /// Returns the size of log files by the checkpoint, else by the files themselves.
     pub fn log_file_size(&self) -> Result<Option<u64>> {
         let noted = self.flushed_end()?.map(|end| u64::from(end.file_size));
-        // A file truncated to less than a record tells nothing.
+        // A truncated file that is too short for any record does not show the size.
         Ok(noted.or_else(|| self.log.segments().file_size()).filter(|size| *size >= MIN_FILE_SIZE))
     }
 
     fn checkpoint_page(&self) -> Result<Option<Vec<u8>>> {
-        // Only the first page of the file counts.
+        // Only the first page of the file has values.
         match place::read(&self.root.join("checkpoint"), FILE_SIZE as u64) {
-            // Not a file, so it tells nothing. Writers refuse such a store.
+            // A directory or a dead link has no values. Writers refuse such a store.
             Err(Error::Corrupt { .. }) => Ok(None),
             page => page,
         }
@@ -172,11 +176,12 @@ impl MessageStore {
         }
     }
 
-    /// Topics with consume queues or in `config/topics.json`, sorted. Without consume queues it reads the whole log, too.
+    /// Returns the topics with consume queues or a configuration, sorted. Reads the whole log if the store has no consume
+    /// queues.
     pub fn topic_names(&self) -> Result<Vec<String>> {
         let mut names = self.queue_topics()?;
         if self.end < u64::MAX && self.kind == QueueKind::Files {
-            // Leaves out topics created after the snapshot. One without any queue has lost them.
+            // Leaves out topics created after the snapshot. A topic without any queue has lost its queues, so it stays.
             let mut visible = Vec::new();
             for name in names {
                 let all = list_queues(&self.consume_queue_dir(), &name)?;
@@ -195,7 +200,6 @@ impl MessageStore {
         Ok(names)
     }
 
-    /// The consume queues of a topic.
     pub fn queues(&self, topic: &str) -> Result<Vec<ConsumeQueue>> {
         if self.kind != QueueKind::Files || !is_directory_name(topic) {
             return Ok(Vec::new());
@@ -213,14 +217,14 @@ impl MessageStore {
         Ok(queues)
     }
 
-    /// Whether the first message of a queue came after the snapshot.
+    /// Tells whether the first message of a queue came after the snapshot.
     fn is_later(&self, queue: &ConsumeQueue) -> Result<bool> {
         let first = UnitReader::new(queue).unit(queue.first_offset())?.filter(Unit::is_message);
         Ok(first.is_some_and(|unit| unit.physical_offset as u64 >= self.end))
     }
 
-    /// Refuses to write to the store if a file of the log, of these queues, of the index, of the configuration or in the root is a dead link
-    /// or a directory: the new file would replace it.
+    /// Refuses to write to a store in which a directory or a dead link stands in the place of a file, because a new file would
+    /// replace it. Checks the log, `queues`, the index, the configuration and the store's directory.
     pub fn refuse_missing_files(&self, queues: &[ConsumeQueue]) -> Result<()> {
         let segments = iter::once(self.log.segments()).chain(queues.iter().map(ConsumeQueue::segments));
         let mut missing: Vec<PathBuf> =
@@ -249,10 +253,10 @@ impl MessageStore {
         Ok(queues)
     }
 
-    /// The offset up to which consume queues surely list every record. Behind it the log itself is read.
+    /// Returns the offset before which the consume queues list every record. Behind it, readers read the log itself.
     ///
-    /// After a clean stop that is the end of the last listed record. With `abort` it is the start of the newest file that was fully listed
-    /// by the checkpoint (`CommitLog.isMappedFileMatchedRecover`).
+    /// After a clean stop this is the end of the last listed record. If `abort` exists, it is the start of the newest log file
+    /// whose first record is older than the checkpoint (`CommitLog.isMappedFileMatchedRecover`).
     pub fn dispatched_to(&self) -> Result<u64> {
         if let Some(offset) = self.dispatched_to.get() {
             return Ok(*offset);
@@ -265,7 +269,7 @@ impl MessageStore {
         Ok(*self.dispatched_to.get_or_init(|| offset.min(self.end)))
     }
 
-    /// The end of the log that no consume queue lists; cached.
+    /// Returns the records at the end of the log that no consume queue lists yet; cached.
     pub fn unlisted(&self) -> Result<Arc<UnlistedRecords>> {
         if let Some(unlisted) = self.unlisted.get() {
             return Ok(unlisted.clone());
@@ -275,19 +279,19 @@ impl MessageStore {
             removed => (removed?, None),
         };
         let unlisted = UnlistedRecords::read(&self.log, self.dispatched_to()?, self.end, &removed)?;
-        // Messages of removed topics would come back.
+        // Without the list of removed topics, messages of removed topics would come back.
         if let Some(fault) = fault.filter(|_| unlisted.topics().next().is_some()) {
             return Err(fault);
         }
         Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
     }
 
-    /// The cache of unlisted records, and the offset from which it is complete.
+    /// Locks the cache of the field `missing`.
     pub(super) fn known_missing(&self) -> MutexGuard<'_, Option<(u64, Arc<UnlistedRecords>)>> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The index files, oldest first; cached.
+    /// Returns the index files, oldest first; cached.
     pub fn index_files(&self) -> Result<Arc<Vec<IndexFile>>> {
         if let Some(files) = self.index_files.get() {
             return Ok(files.clone());
@@ -300,7 +304,7 @@ impl MessageStore {
         self.topics_config.get_or_init(|| ConfigFile::load(&self.root, TOPICS))
     }
 
-    /// Notes for users: a configuration read from its backup or kept in a database, stray files.
+    /// Returns notes for users about a configuration read from its backup or kept in a database, and about stray files.
     pub fn notes(&self) -> Vec<String> {
         let strays = self.log.segments().strays().iter();
         let strays =
@@ -311,7 +315,7 @@ impl MessageStore {
 
     fn last_listed_offset(&self) -> Result<u64> {
         let mut end = self.log.min_offset();
-        // A queue with a missing file confirms nothing.
+        // The end of a queue with a missing file is not known, so such a queue does not count.
         for queue in self.all_queues()?.iter().filter(|queue| queue.segments().first_without_file().is_none()) {
             end = end.max(queue.max_physical_offset()?);
         }
@@ -319,7 +323,7 @@ impl MessageStore {
         Ok(end.min(self.log.segments().end()))
     }
 
-    /// Start of the last log file that begins with a record.
+    /// Returns the start of the last log file that begins with a record.
     fn last_file_with_record(&self) -> Result<u64> {
         for (index, file) in self.log.segments().files().iter().enumerate().rev() {
             if self.first_store_timestamp(index)?.is_some() {
@@ -330,7 +334,7 @@ impl MessageStore {
     }
 
     fn offset_of_checkpoint(&self) -> Result<u64> {
-        // Minus 3 seconds, and 0 without a checkpoint: then the whole log is read.
+        // `min_timestamp` already subtracts 3 seconds. Without a checkpoint the time is 0, so the whole log is read.
         let listed_until = self.checkpoint()?.map_or(0, |c| c.min_timestamp());
         for (index, file) in self.log.segments().files().iter().enumerate().rev() {
             let first = self.first_store_timestamp(index)?;
@@ -341,7 +345,7 @@ impl MessageStore {
         Ok(self.log.min_offset())
     }
 
-    /// Store timestamp of the record at the start of a log file, if there is one.
+    /// Returns the store timestamp of the record at the start of a log file; `None` if no record begins there.
     pub fn first_store_timestamp(&self, index: usize) -> Result<Option<i64>> {
         let base = self.log.segments().files()[index].base;
         match self.log.record_at(base) {

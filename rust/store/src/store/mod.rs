@@ -1,4 +1,5 @@
-//! A store in RocketMQ's sense: commit log, consume queues and index. Appends, concurrent reads, recovery, retention.
+//! A message store as RocketMQ defines it: commit log, consume queues and index. Covers appends, concurrent reads, recovery and
+//! retention.
 pub mod append;
 pub mod blank_file;
 pub mod commit_log;

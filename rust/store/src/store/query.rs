@@ -1,7 +1,7 @@
-//! Finds messages by key and by id, in the index files and in the parts of the log that they do not cover.
+//! Finds messages by key and by message id, in the index files and in the sections of the log that no index file covers.
 //!
-//! Sections of the log are searched from its end to its start: one that an index file covers by a look-up, others record by record. Since
-//! hashes collide, each message is compared with the key itself.
+//! The search runs from the end of the log to its start. An index file is looked up; a section without an index file is read
+//! record by record. Two keys may have the same hash, so each message found is compared with the key itself.
 //!
 //! Source: `IndexService.buildIndex`, `queryOffset`; `DefaultMessageStore.queryMessage`; `MQAdminImpl.queryMessage`.
 use super::commit_log::{LostEnd, RecordReader};
@@ -21,16 +21,16 @@ use memchr::memmem::Finder;
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-/// Called between reads; an error ends the search.
+/// A callback between reads. If it returns an error, the search ends.
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 #[derive(Clone, Debug)]
 pub struct KeyQuery<'a> {
     pub topics: &'a [String],
     pub key: &'a str,
-    /// Whether only `UNIQ_KEY` counts, and not `KEYS`.
+    /// Whether the key is compared with `UNIQ_KEY` only, and not with `KEYS`.
     pub unique: bool,
-    /// The newest ones count.
+    /// Maximum number of messages. If more match, the newest ones are returned.
     pub max_messages: usize,
     /// Least store timestamp, in milliseconds.
     pub begin: i64,
@@ -63,9 +63,10 @@ fn has_key(message: &Message<'_>, key: &[u8], unique: bool) -> bool {
 }
 
 impl MessageStore {
-    /// The newest messages with a key. [`crate::Error::Unknown`] if there are none and the store does not have the topic.
+    /// Returns the newest messages with a key. Fails with [`crate::Error::Unknown`] if no message matches and the store does
+    /// not have the topic.
     pub fn query(&self, query: &KeyQuery<'_>, interrupt: Interrupt<'_>) -> Result<QueryResult> {
-        // A damaged time may be negative.
+        // A damaged store time may be negative, so 0 means "from the beginning".
         let begin = if query.begin > 0 { query.begin } else { i64::MIN };
         let query = &KeyQuery { begin, ..query.clone() };
         let mut search =
@@ -77,7 +78,8 @@ impl MessageStore {
         Ok(search.hits)
     }
 
-    /// The record with an id: an offset message id, else a producer's, in `topic` or in any. Of several with that id the first stored.
+    /// Returns the record with an offset message id or a producer's id, in `topic` or in any topic. If several records have the
+    /// id, the one stored first is returned.
     pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<QueryResult> {
         let is_ours = |m: &Message<'_>| topic.is_none_or(|topic| topic.as_bytes() == m.topic());
         let mut result = self.by_offset_id(id)?;
@@ -97,12 +99,12 @@ impl MessageStore {
         Ok(result)
     }
 
-    /// The record at the offset in an offset message id, if the host in the id has stored it.
+    /// Returns the record at the offset in an offset message id, if the host in the id is the host that stored the record.
     fn by_offset_id(&self, id: &str) -> Result<QueryResult> {
         let mut result = QueryResult::default();
         let Some(OffsetMessageId { host, physical_offset }) = OffsetMessageId::parse(id) else { return Ok(result) };
         let Ok(offset) = u64::try_from(physical_offset) else { return Ok(result) };
-        // Behind the end of a snapshot.
+        // The offset is behind the end of the snapshot.
         if offset >= self.end() {
             result.damage.extend(self.lost_behind_end(offset)?);
             return Ok(result);
@@ -113,17 +115,17 @@ impl MessageStore {
                 result.records.extend((host_of(&record) == Some(host)).then_some((offset, record)));
             }
             Err(_) if offset >= self.unlisted()?.log_end() => result.damage.extend(self.lost_behind_end(offset)?),
-            // An id may name any offset; only a listed one is a loss.
+            // A caller may pass any offset in an id. It is a loss only if a queue lists the offset.
             Err(reason) if self.is_listed_at(offset)? => result.damage.extend(self.damage_at(offset, reason)?),
             Err(_) => {}
         }
         Ok(result)
     }
 
-    /// Damage for an offset in the lost end of the log.
+    /// Returns damage for an offset in the lost end of the log; `None` if the log has not lost its end.
     pub(super) fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
         self.check_end()?;
-        // The offset may be behind the lost end: the length is 0 then.
+        // The offset may be behind the lost end, too; then the length is 0.
         let lost_end = self.log().lost_end().flatten();
         Ok(lost_end.map(|LostEnd { end, witness }| {
             let reason = format!("expected the commit log to end at {end} or behind, as {witness} says");
@@ -142,12 +144,12 @@ impl MessageStore {
         Ok(false)
     }
 
-    /// Damage for a listed record that cannot be read; none before the log's begin.
+    /// Returns damage for a listed record that cannot be read; `None` if the record is before the begin of the log.
     fn damage_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
         let log = self.log();
         let index = log.segments().find(offset);
         let end = self.unlisted()?.log_end();
-        // After a crash the index may point behind the log's end.
+        // After a crash an index entry may point behind the end of the log.
         if offset >= end {
             return self.lost_behind_end(offset);
         }
@@ -172,7 +174,7 @@ impl Search<'_> {
             interrupt()?;
             let within = |offset: i64| u64::try_from(offset).unwrap_or(0).clamp(start, end);
             let (first, last) = (within(file.header.begin_phy_offset), within(file.header.end_phy_offset));
-            // The section behind an index file is not covered by any.
+            // No index file covers the section behind this index file.
             self.scan(last, end, interrupt)?;
             if self.is_full() {
                 return Ok(());
@@ -194,7 +196,7 @@ impl Search<'_> {
         let (store, query, hits, log) = (self.store, self.query, &mut self.hits, &mut self.log);
         let mut reader = match file.open() {
             Ok(Some(reader)) if file.header.end_timestamp >= query.begin => reader,
-            // Retention has removed it; its messages are gone, too.
+            // Retention has removed the file, and its messages, too.
             Err(error) if error.is_not_found() => return Ok(()),
             other => return other.map(|_| ()),
         };
@@ -203,7 +205,7 @@ impl Search<'_> {
                 let Some(offset) = u64::try_from(offset).ok().filter(|offset| *offset < store.end()) else {
                     return Ok(true);
                 };
-                // After a crash a message may be indexed twice.
+                // After a crash a message may have two index entries.
                 if let Entry::Vacant(place) = hits.records.entry(offset) {
                     match log.try_record(offset)? {
                         Ok(record) if Message::decode(&record).is_some_and(|m| query.matches(&m)) => {
@@ -222,7 +224,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches the records that start in `[from, end)`; keeps the last ones if there are too many.
+    /// Searches the records that start in `[from, end)`. If too many match, the last ones are kept.
     fn scan(&mut self, from: u64, end: u64, interrupt: Interrupt<'_>) -> Result<()> {
         let room = self.query.max_messages.saturating_sub(self.hits.records.len());
         let finder = Finder::new(self.query.key.as_bytes());
@@ -234,12 +236,12 @@ impl Search<'_> {
             for record in block.records {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 let Some(message) = Message::new(bytes, record.layout) else { continue };
-                // Searching for the bytes is cheaper than parsing all properties.
+                // A search for the bytes is cheaper than parsing all properties.
                 if finder.find(message.properties()).is_some() && self.query.matches(&message) {
                     newest.push_back((message.physical_offset() as u64, message.record().to_vec()));
                 }
             }
-            // A section is read forwards, but the newest messages count.
+            // A section is read forwards, so older matches are dropped here.
             newest.drain(..newest.len().saturating_sub(room));
         }
         self.hits.records.extend(newest);
