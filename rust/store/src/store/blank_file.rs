@@ -1,14 +1,14 @@
-//! A file of the commit log that is one blank record, which a reader of the log skips.
+//! A file of the commit log that consists of one blank record, which readers of the log skip.
 //!
-//! A repair leaves such a file where all records were lost, and removes their units from the queues. If queues still list messages in
-//! it, it has replaced another file.
+//! A repair leaves a blank file where all records were lost, and removes their units from the queues. If queues still list
+//! messages in the file, the blank file has replaced another file by mistake.
 use super::commit_log::CommitLog;
 use super::consume_queue::UnitReader;
 use super::damage::Damage;
 use super::message_store::{MessageStore, OpenOptions, QueueKind};
 use crate::Result;
 
-/// The damage of a blank file in which a queue lists a message; `None` if no queue does.
+/// Returns the damage of a blank file in which a queue lists a message; `None` if no queue lists a message there.
 pub fn damage_of_blank(log: &CommitLog, index: usize) -> Result<Option<Damage>> {
     let store = MessageStore::open(log.root(), &OpenOptions::default())?;
     if store.queue_kind() != QueueKind::Files {

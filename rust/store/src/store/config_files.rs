@@ -1,4 +1,4 @@
-//! Reads the files in `config/`, or their `.bak`. A damaged one never keeps the store from being read.
+//! Reads the files in `config/`, or their `.bak` files. A damaged file never keeps a store from being opened.
 //!
 //! Source: `ConfigManager.load`, `TopicConfigManager`.
 use crate::file::{Place, place};
@@ -9,36 +9,36 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub const TOPICS: &str = "topics.json";
-/// Files that 5.x may replace by a RocksDB database (`storeType=defaultRocksDB`), and its directory.
+/// Files that 5.x may replace by a RocksDB database (`storeType=defaultRocksDB`), with the directory of the database.
 const DATABASES: [(&str, &str); 3] =
     [(TOPICS, "topics"), ("subscriptionGroup.json", "subscriptionGroups"), ("consumerOffset.json", "consumerOffsets")];
-/// One database for all three (`configManagerVersion=v2`).
+/// Directory of the single database that replaces all three files (`configManagerVersion=v2`).
 const DATABASE_V2: &str = "rdb";
 
-/// The content of a file or its backup.
+/// The content of a configuration file or of its backup.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFile {
     /// The path of the file, which may not exist.
     pub path: PathBuf,
-    /// The configuration; `None` if nothing can be read.
+    /// The configuration; `None` if neither the file nor its backup can be read.
     pub value: Option<Value>,
-    /// The fault of the file itself.
+    /// The fault of the file; `None` if the file itself was read.
     pub fault: Option<String>,
-    /// The fault of the backup, if neither can be read.
+    /// The fault of the backup, if neither file can be read.
     pub backup_fault: Option<String>,
-    /// A note for users about the source of the value.
+    /// A note for users that says that the backup was read, or why nothing can be read.
     pub note: Option<String>,
-    /// The RocksDB database that a 5.x broker uses in place of the file. It is not read.
+    /// The RocksDB database that a 5.x broker uses in place of the file. The database is not read.
     pub database: Option<PathBuf>,
 }
 
 impl ConfigFile {
-    /// Reads the file `name` in a store's `config/`, or its `.bak` if that is missing, empty or garbage.
+    /// Reads the file `name` in a store's `config/`. If the file is missing, empty or garbage, reads its `.bak` file.
     pub fn load(root: &Path, name: &str) -> Self {
         let file = Self::load_file(root, name);
         match database(root, name) {
             Ok(database) => Self { database, ..file },
-            // There may be a database, so nothing may be saved beside it.
+            // There may be a database, so no file may be saved beside it.
             Err(error) if file.value.is_none() => {
                 let fault = file.fault.clone().unwrap_or_else(|| MISSING.to_owned());
                 let note = Some(format!("{}: {fault}; {error}", file.path.display()));
@@ -48,7 +48,7 @@ impl ConfigFile {
         }
     }
 
-    /// Whether the file or its backup exists, or may exist.
+    /// Tells whether the file or its backup exists. A path that cannot be examined counts as existing.
     pub fn exists(root: &Path, name: &str) -> bool {
         let path = root.join("config").join(name);
         [path.with_file_name(format!("{name}.bak")), path].iter().any(|path| path.try_exists().unwrap_or(true))
@@ -67,7 +67,7 @@ impl ConfigFile {
                 let note = Some(format!("{display}: {fault}; {name}.bak was read instead"));
                 Self { path, value: Some(value), fault: Some(fault.to_string()), note, ..Self::default() }
             }
-            // Neither is there: a store without this configuration.
+            // Neither file exists, so the store does not have this configuration.
             (Fault::Missing, Err(Fault::Missing)) => Self { path, ..Self::default() },
             (fault, Err(other)) => {
                 let note = Some(format!("{display}: {fault}; {name}.bak: {other}"));
@@ -77,8 +77,8 @@ impl ConfigFile {
         }
     }
 
-    /// The configuration, or `None` if neither the file nor its backup exists. An error if neither can be read, since saving would then
-    /// destroy their content, or if a database replaces them.
+    /// Returns the configuration, or `None` if neither the file nor its backup exists. Fails if both are unreadable, because
+    /// saving would destroy their content. Fails if a database replaces them.
     pub fn require_readable(&self) -> Result<Option<&Value>> {
         if let (None, Some(fault), Some(other)) = (&self.value, &self.fault, &self.backup_fault) {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -92,8 +92,8 @@ impl ConfigFile {
         Ok(self.value.as_ref())
     }
 
-    /// The entries of the table `name`, parsed by `entry`; none if there is no file. A missing table and an entry that `entry` refuses are
-    /// errors, since a skipped entry would count as absent.
+    /// Parses each entry of the table `name` with `entry`; returns no entries if there is no file. Fails for a missing table
+    /// and for an entry that `entry` refuses, because a skipped entry would count as absent.
     pub fn parse_entries<T>(&self, name: &str, entry: impl Fn(&str, &Value) -> Option<T>) -> Result<Vec<T>> {
         let Some(value) = self.require_readable()? else { return Ok(Vec::new()) };
         let corrupt = |reason| Error::Corrupt { path: self.path.clone(), offset: 0, reason };
@@ -105,12 +105,12 @@ impl ConfigFile {
         entries.collect()
     }
 
-    /// Notes for users: that a backup was read, or a database was not.
+    /// Returns notes for users about a backup that was read and a database that was not read.
     pub fn notes(&self) -> Vec<String> {
         self.note.clone().into_iter().chain(self.database_note()).collect()
     }
 
-    /// Notes for users about databases that a 5.x broker uses in place of files.
+    /// Returns notes for users about databases that a 5.x broker uses in place of files.
     pub fn database_notes(root: &Path) -> impl Iterator<Item = String> {
         DATABASES.into_iter().filter_map(move |(name, _)| Self::load(root, name).database_note())
     }
@@ -129,7 +129,7 @@ impl ConfigFile {
         format!("a broker of 5.x keeps in this RocksDB database what {name} says otherwise, and it is not read here")
     }
 
-    /// Whether there is neither a file nor a database.
+    /// Tells whether there is neither a readable file nor a database.
     pub fn is_missing(&self) -> bool {
         self.value.is_none() && self.database.is_none()
     }
@@ -139,7 +139,7 @@ impl ConfigFile {
         table.into_iter().flat_map(|table| table.keys().map(String::as_str))
     }
 
-    /// Number of queues of a configured topic: read or write queues, whichever are more.
+    /// Returns the number of queues of a configured topic: read queues or write queues, whichever is greater.
     pub fn queue_nums(&self, topic: &str) -> Option<u64> {
         let config = self.value.as_ref()?.get("topicConfigTable")?.get(topic)?;
         let nums = ["readQueueNums", "writeQueueNums"].map(|name| config.get(name).and_then(Value::as_u64));
@@ -147,7 +147,7 @@ impl ConfigFile {
     }
 }
 
-/// The database in place of the file `name`. RocksDB has a file `CURRENT` in each.
+/// Returns the database in place of the file `name`. Each RocksDB database has a file `CURRENT`.
 fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
     let own = DATABASES.iter().filter(|(file, _)| *file == name).map(|(_, own)| *own);
     for directory in own.flat_map(|own| [DATABASE_V2, own]) {
@@ -159,7 +159,7 @@ fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Tells another way to the configuration. `mqadmin` can export only databases of the first kind.
+/// Suggests another way to the configuration. `mqadmin` can export only the databases of the first kind.
 fn suggest_source(database: &Path) -> String {
     if database.ends_with(DATABASE_V2) {
         return "ask the running broker for it (`rmqfast topic`, `rmqfast group`)".to_owned();
@@ -170,7 +170,7 @@ fn suggest_source(database: &Path) -> String {
 
 pub(super) const MISSING: &str = "missing";
 
-/// The reason that a file gives no configuration.
+/// The reason that a configuration file cannot be used.
 #[derive(Debug)]
 pub(super) enum Fault {
     Missing,
@@ -189,7 +189,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The text at `path` and its value, checked against the shape of the file `name`.
+/// Reads the bytes at `path` and their JSON value. Fails if the value does not have the shape of the file `name`.
 pub(super) fn read(path: &Path, name: &str) -> Result<(Vec<u8>, Value), Fault> {
     let len = Place::metadata(path).map_err(Fault::Io)?.map_or(0, |meta| meta.len());
     if len > config::MAX_LEN as u64 {

@@ -1,9 +1,9 @@
-//! Saves a configuration atomically: after a crash or a power loss a reader finds the old one or the new one.
+//! Saves a configuration atomically. After a crash or a power loss a reader finds the old file or the new file.
 //!
-//! The text is written to `NAME.tmp`, which no broker reads, flushed, and renamed. Before that the previous file becomes `NAME.bak` in the
-//! same way, unless it cannot be read: then it does not replace a good backup.
+//! The text is written to `NAME.tmp`, which no broker reads, then flushed and renamed. Before that, the previous file becomes
+//! `NAME.bak` in the same way. An unreadable file does not replace a good backup.
 //!
-//! Source: `ConfigManager.persist`, `MixAll.string2File`, which does not flush, and for a moment has no file of that name.
+//! Source: `ConfigManager.persist`, `MixAll.string2File`. RocketMQ does not flush, and for a moment has no file of that name.
 use super::config_files::{Fault, read};
 use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
@@ -17,27 +17,27 @@ use std::sync::{Mutex, PoisonError};
 
 static SAVING: Mutex<()> = Mutex::new(());
 
-/// Writes the file `name` in the `config/` of a store that the caller owns, with RocketMQ 4.9.4's bytes.
+/// Writes the file `name` in `config/` of a store that the caller owns, byte for byte as RocketMQ 4.9.4 does.
 pub fn save(root: &Path, name: &str, value: Value) -> Result<()> {
     save_text(root, name, text_of(name, value)?.as_bytes())
 }
 
-/// Writes the file `name` with a text of [`text_of`]. After an error the file is the old one, or the new one if only the flush of the
-/// directory failed.
+/// Writes the text of [`text_of`] into the file `name`. After an error the old file is still there, or the new file if only the
+/// flush of the directory failed.
 pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     check_name(name)?;
     let _alone = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = root.join("config");
     if !place::is_directory(&directory)? {
         create_directories(&directory)?;
-        // The directory's own name has to be on the disk, too.
+        // The name of the new directory must survive a power loss, too.
         sync_directory(root)?;
     }
     let path = directory.join(name);
-    // Only a readable one becomes the backup.
+    // Only a readable file becomes the backup.
     match read(&path, name) {
         Ok((current, _)) => replace(&directory.join(format!("{name}.bak")), &current)?,
-        // It may hold more than the file that would replace it.
+        // A file that cannot be read for now may hold more than the file that would replace it.
         Err(Fault::Io(error)) => return Err(error),
         Err(Fault::Missing | Fault::Unreadable(_)) => {}
     }
@@ -45,7 +45,8 @@ pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     sync_directory(&directory)
 }
 
-/// The text of the file `name`, in RocketMQ 4.9.4's bytes. [`Error::Invalid`] for a value that could not be read again.
+/// Returns the text of the file `name`, byte for byte as RocketMQ 4.9.4 writes it. Fails with [`Error::Invalid`] for a value
+/// that could not be read again.
 pub fn text_of(name: &str, value: Value) -> Result<String> {
     check_name(name)?;
     config::check(name, &value).map_err(|reason| Error::invalid("value", format!("that of {name}"), reason))?;

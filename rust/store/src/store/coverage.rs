@@ -1,10 +1,10 @@
-//! Finds records that their consume queue should list but does not, since its files or last units are lost.
+//! Finds records that their consume queue should list but does not list, because its files or its last units are lost.
 //!
-//! Units tell the begin and end of their records. The units of all queues together cover the listed part of the log without a gap;
-//! checking that costs 20 bytes per message and no read of the log. From a gap on, the log is walked block by block until a block
-//! misses nothing.
+//! A unit contains the begin and the end of its record. Together, the units of all queues cover the listed part of the log
+//! without a gap. Checking this costs 20 bytes per message and no read of the log. From a gap on, the log is walked block by
+//! block until a block has no missing record.
 //!
-//! Messages of deleted topics are gaps, too: they cost a walk as long as the log has them.
+//! Messages of deleted topics are gaps, too. They cost a walk as long as they are in the log.
 use super::append::queue_writer::can_follow;
 use super::commit_log::{CommitLog, NO_FILE};
 use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
@@ -24,12 +24,12 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Units read at a time.
+/// Number of units read at a time.
 const UNITS: usize = 4096;
 /// Minimum bytes of the log to walk from a gap on.
 const BLOCK: usize = 64 << 10;
 
-/// Finds the unlisted records before the listed end of a store.
+/// The search for unlisted records before the listed end of a store.
 #[derive(Debug)]
 pub struct Coverage<'a> {
     store: &'a MessageStore,
@@ -40,7 +40,7 @@ pub struct Coverage<'a> {
 impl<'a> Coverage<'a> {
     pub fn new(store: &'a MessageStore) -> Result<Self> {
         let mut queues = store.all_queues()?;
-        // Records in a light queue are listed by their own topic's queues, too.
+        // Light queues are left out, because the queue of a record's own topic lists the record, too.
         queues.retain(|queue| !queue.topic().starts_with(LMQ));
         Ok(Self { store, queues, owners: Owners::new(store) })
     }
@@ -59,7 +59,7 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// The gaps between files of the log.
+    /// Returns the gaps between files of the log as damage.
     fn gaps(&self, (from, end): (u64, u64)) -> DamageLog {
         let log = self.store.log();
         let mut gaps = DamageLog::default();
@@ -72,7 +72,7 @@ impl<'a> Coverage<'a> {
         gaps
     }
 
-    /// The sum of the units of each log file.
+    /// Returns the sum of the units for each log file, with the index of the file.
     fn sums(&self, (from, end): (u64, u64)) -> Result<Vec<(usize, Sum)>> {
         let segments = self.store.log().segments();
         let files = segments.files().iter().enumerate();
@@ -82,7 +82,7 @@ impl<'a> Coverage<'a> {
         let mut last = (0, 0, 0);
         for queue in &self.queues {
             units(queue, self.store.log(), (from, end), &mut |_, start, behind| {
-                // Units of a queue are in the order of the log, so the file seldom changes.
+                // The units of a queue have the order of the log, so the file seldom changes.
                 if !(last.0..last.1).contains(&start) {
                     let Some(index) = segments.find(start) else { return };
                     let file = &segments.files()[index];
@@ -96,7 +96,7 @@ impl<'a> Coverage<'a> {
         Ok(sums)
     }
 
-    /// Whether units cover the file from the start of `sum` to `end`, or to the blank behind the last record.
+    /// Tells whether units cover a file from the start of `sum` to `end`, or to the blank record at the end of the file.
     fn is_covered(&self, index: usize, sum: &Sum, end: u64) -> Result<bool> {
         let (log, file) = (self.store.log(), &self.store.log().segments().files()[index]);
         if !sum.is_chain() {
@@ -108,15 +108,15 @@ impl<'a> Coverage<'a> {
         }
         match log.record_head(sum.last, MIN_BLANK_LEN) {
             Ok(head) => Ok(matches!(Layout::decode(&head), Ok(Item::Blank(size)) if size as u64 >= room)),
-            // Retention has removed it since the listing.
+            // Retention has removed the file since the listing.
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(true),
-            // A dead link: the walk reports it.
+            // A dead link. The walk reports it as damage.
             Err(Error::Corrupt { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Walks the gaps between the units of a log file.
+    /// Walks the parts of a log file that no unit covers.
     fn walk(&mut self, index: usize, (from, end): (u64, u64), missing: &mut UnlistedRecords) -> Result<()> {
         let log = self.store.log();
         let (base, file_end) = (log.segments().files()[index].base, log.segments().files()[index].end());
@@ -130,13 +130,13 @@ impl<'a> Coverage<'a> {
         spans.sort_unstable();
         let (mut at, mut next) = (from.max(base), 0);
         while at < end {
-            // The size in a unit may be wrong; a record surely begins only where another one ended.
+            // The size in a unit may be wrong. Only the start of a listed record is a sure place to begin the walk.
             let mut sure = at;
             while let Some(span) = spans.get(next).filter(|span| span.start == at) {
                 next += 1;
                 let room = spans.get(next).map_or(file_end, |following| following.start);
                 (sure, at) = (span.start, span.behind);
-                // A unit that overlaps the next record, or points to the same one as another, hides records.
+                // A unit that overlaps the next record, or points to the record of another unit, may hide records.
                 if span.behind > room {
                     at = span.start + 1;
                     break;
@@ -149,8 +149,8 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Walks from a record before a gap to the end of a block behind it in which `spans` list every record. Returns that position; `None`
-    /// at `end`.
+    /// Walks from a record before a gap to the end of a block behind the gap whose records are all in `spans`. Returns that
+    /// position, or `None` if the walk reaches `end`.
     fn walk_gap(
         &mut self,
         (from, gap, end): (u64, u64, u64),
@@ -168,7 +168,7 @@ impl<'a> Coverage<'a> {
                 let start = message.physical_offset() as u64;
                 next += spans[next..].iter().take_while(|span| span.start < start).count();
                 let mut listing = spans[next..].iter().take_while(|span| span.start == start);
-                // A damaged unit of another message may point there.
+                // Compares queue and offset, too, because a damaged unit of another message may point to this record.
                 let lists_it =
                     |span: &Span| span.offset == message.queue_offset() && self.queues[span.queue].is_of(&message);
                 if !listing.any(lists_it) {
@@ -193,17 +193,18 @@ impl<'a> Coverage<'a> {
 }
 
 impl MessageStore {
-    /// Records before [`dispatched_to`](Self::dispatched_to) that their queue does not list.
+    /// Returns the records before [`dispatched_to`](Self::dispatched_to) that their queue does not list.
     pub fn missing(&self) -> Result<Arc<UnlistedRecords>> {
         self.missing_from(self.log().min_offset())
     }
 
-    /// The same for a topic or some of its queues. Includes others as far as they had to be read.
+    /// Returns [`missing`](Self::missing) records of a topic or of some of its queues. The result includes other records that
+    /// had to be read.
     pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<UnlistedRecords>> {
         self.missing_from(self.uncertain_from(topic, queue_ids)?)
     }
 
-    /// Whether there is such a record at or behind `offset`, the start of a record.
+    /// Tells whether a record at or behind `offset` is [`missing`](Self::missing). A record must begin at `offset`.
     pub fn misses_behind(&self, offset: u64) -> Result<bool> {
         Ok(self.missing_from(offset.max(self.log().min_offset()))?.topics().next().is_some())
     }
@@ -225,11 +226,11 @@ impl MessageStore {
         Ok(missing)
     }
 
-    /// The offset from which to search the log for unlisted records of a topic: the listed end if each queue is complete up to its last
-    /// unit. Without `queue_ids` the topic's configuration tells the number of queues.
+    /// Returns the offset from which to search the log for unlisted records of a topic. This is the listed end if each queue is
+    /// complete up to its last unit. Without `queue_ids`, the configuration of the topic gives the number of queues.
     fn uncertain_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
         let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
-        // Only properties of other topics' messages tell the records of a light queue.
+        // The records of a light queue name the queue only in a property, so a search would have to parse all records.
         if topic.starts_with(LMQ) {
             return Ok(from);
         }
@@ -246,7 +247,7 @@ impl MessageStore {
             Some(ids) => ids.iter().filter(|id| **id >= 0).collect::<std::collections::BTreeSet<_>>().len(),
             None => match self.topics_config().queue_nums(topic) {
                 Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
-                // The number of queues is unknown.
+                // Without a configuration the number of queues is unknown, so a whole queue may be missing.
                 None => return Ok(begin),
             },
         };
@@ -255,7 +256,7 @@ impl MessageStore {
     }
 }
 
-/// Whether the files of a queue are contiguous, and no unit before the first one is missing.
+/// Tells whether the files of a queue are contiguous and the queue has lost no unit at its begin.
 fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let files = queue.segments().files();
     let lacks_file = queue.segments().first_without_file().is_some();
@@ -264,11 +265,12 @@ fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     }
     let first = queue.first_offset();
     let unit = UnitReader::new(queue).unit(first)?.unwrap_or_default();
-    // Retention removes a file of the queue once the log has lost the messages of all its units.
+    // Retention removes a queue file only if the log has lost all messages of the file. So the first unit may be before the
+    // log's begin, but not behind it.
     Ok(first == 0 || unit.is_blank() || (unit.is_message() && unit.physical_offset as u64 <= log_begin))
 }
 
-/// Visits queue offset, start and end of the records in `[from, end)` that a queue lists.
+/// Calls `visit` with queue offset, start and end of each record in `[from, end)` that a queue lists.
 fn units(
     queue: &ConsumeQueue,
     log: &CommitLog,
@@ -276,7 +278,7 @@ fn units(
     visit: &mut impl FnMut(i64, u64, u64),
 ) -> Result<()> {
     let max = queue.max_offset()?;
-    // At the log's begin it reads all units: damaged ones could mislead a bisection.
+    // From the log's begin on, all units are read: damaged units could mislead a bisection.
     let mut at = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
     let mut reader = UnitReader::new(queue);
     while at < max {
@@ -302,7 +304,7 @@ fn units(
     Ok(())
 }
 
-/// A unit: begin and end of its record, the index of its queue, and its offset there.
+/// A unit: start and end of its record, the index of its queue, and its queue offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Span {
     start: u64,
@@ -311,8 +313,8 @@ struct Span {
     offset: i64,
 }
 
-/// The sum of the units of a log file. Each record begins where another ends, so the hashes of ends and starts cancel out, and only the
-/// first start and the last end remain, in whatever order the units come.
+/// The sum of the units of a log file. Each record begins at the end of another, so the hashes of starts and ends cancel each
+/// other out. Only the first start and the last end remain, whatever the order of the units.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     start: u64,
@@ -338,7 +340,7 @@ impl Sum {
     }
 }
 
-/// The finalizer of splitmix64.
+/// Spreads the bits of a position, by the finalizer of splitmix64.
 #[inline]
 fn hash(place: u64) -> u64 {
     let place = (place ^ (place >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -346,14 +348,14 @@ fn hash(place: u64) -> u64 {
     place ^ (place >> 31)
 }
 
-/// Decides whether a queue should list a record that none lists.
+/// Decides whether a queue should list a record that no queue lists.
 #[derive(Debug)]
 struct Owners<'a> {
     store: &'a MessageStore,
     topics: HashMap<String, Option<HashMap<i32, Owner>>>,
     config: Option<ConfigFile>,
     removed: RemovedTopics,
-    /// The error of reading the removed topics.
+    /// The error of reading the removed topics. It is returned only if the log has to be walked.
     fault: Option<Error>,
 }
 
@@ -366,7 +368,7 @@ struct Owner {
 impl<'a> Owners<'a> {
     fn new(store: &'a MessageStore) -> Self {
         let (removed, fault) = match RemovedTopics::load(store.root()) {
-            // An error only if the log has to be walked: then messages of removed topics would come back.
+            // Messages of removed topics would come back in a walk. Without a walk the error does not matter.
             Err(fault) => (RemovedTopics::default(), Some(fault)),
             Ok(removed) => (removed, None),
         };
@@ -391,7 +393,7 @@ impl<'a> Owners<'a> {
         queues.get(&queue_id).map_or(Ok(true), |owner| owner.misses(offset, message.physical_offset(), listed))
     }
 
-    /// The queues of a topic; `None` for a deleted one, or one that is listed elsewhere.
+    /// Returns the queues of a topic; `None` for a deleted topic and for a topic with batch queues.
     fn queues_of(&mut self, topic: &str) -> Result<Option<HashMap<i32, Owner>>> {
         let queues = self.store.queues(topic)?;
         let is_batch = place::is_directory(&self.store.root().join("batchconsumequeue").join(topic))?;
@@ -402,11 +404,12 @@ impl<'a> Owners<'a> {
         owners.collect::<Result<_>>().map(Some)
     }
 
-    /// Whether a topic without queues may have lost them: the configuration has it, or is missing.
+    /// Tells whether a topic without queues may have lost them. This is so if the configuration contains the topic, or is
+    /// missing.
     fn may_exist(&mut self, topic: &str) -> bool {
-        // Loaded again, since a topic may have been deleted since the store was opened.
+        // Reads the configuration again, because a topic may have been deleted since the store was opened.
         let config = self.config.get_or_insert_with(|| ConfigFile::load(self.store.root(), TOPICS));
-        // Nobody deletes the delay topic, and older brokers do not list it in the configuration.
+        // The delay topic is never deleted, and older brokers do not list it in the configuration.
         topic == DELAY_TOPIC || config.is_missing() || config.topics().any(|name| name == topic)
     }
 }
@@ -417,17 +420,17 @@ impl Owner {
         Ok(Self { queue, begin })
     }
 
-    /// Whether the queue does not list the message with these offsets. The log is listed from `begin` to `listed_to`.
+    /// Tells whether the queue does not list the message with these offsets. Queues list the log from `begin` to `listed_to`.
     fn misses(&self, offset: i64, physical_offset: i64, (begin, listed_to): (u64, u64)) -> Result<bool> {
         if self.begin.is_some_and(|begin| begin.is_behind(offset, physical_offset as u64)) {
             return Ok(false);
         }
-        // No checksum covers the offset; this one cannot follow in the queue.
+        // No checksum covers a queue offset. An offset that cannot follow in the queue is damaged.
         if !can_follow(self.queue.max_offset()?, offset) {
             return Ok(false);
         }
-        // A unit that points to another record in the listed log is damage, which a reader of the queue reports. Other units
-        // list nothing.
+        // A unit that points to another record in the listed log is damage, which a reader of the queue reports. Any other unit
+        // does not take the place of this message.
         let is_read = |unit: &Unit| unit.is_message() && (begin..listed_to).contains(&(unit.physical_offset as u64));
         Ok(!UnitReader::new(&self.queue).unit(offset)?.is_some_and(|unit| is_read(&unit)))
     }

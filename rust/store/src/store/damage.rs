@@ -1,11 +1,11 @@
-//! Damage: bytes of a store that a reader could not use. They are reported, never skipped silently.
+//! Damage: bytes of a store that a reader could not use. Damage is reported, never skipped silently.
 use crate::Error;
 use std::fmt;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Offset in the commit log, or in the consume queue or index file if `file` is one.
+    /// Offset in the commit log. If `file` is a consume queue or an index file, offset in that queue or file.
     pub offset: u64,
     /// Bytes skipped; 0 if only a part of a row is missing.
     pub length: u64,
@@ -19,12 +19,13 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A reason with the message that a queue lists there, since its unit may be wrong.
+/// Adds the message that a queue lists at the place to a reason, because the unit may be wrong and not the record.
 pub fn listed_there(reason: &str, topic: &str, queue_id: i32, queue_offset: i64) -> String {
     format!("{reason}; message {queue_offset} of queue {queue_id} of topic {topic} is listed there")
 }
 
-/// Damage so far. Beyond [`DamageLog::LIMIT`] entries it only counts, so that a ruined store does not fill the memory.
+/// The damage found so far. Entries beyond [`DamageLog::LIMIT`] are only counted, so that a ruined store does not fill the
+/// memory.
 #[derive(Clone, Debug, Default)]
 pub struct DamageLog {
     entries: Vec<Damage>,
@@ -55,12 +56,12 @@ impl DamageLog {
         &self.entries
     }
 
-    /// The number beyond the limit.
+    /// Returns the number of entries beyond the limit.
     pub fn more(&self) -> u64 {
         self.more
     }
 
-    /// The damage as an error; `None` if there is none.
+    /// Returns the first damage as an error, with the number of further places; `None` without damage.
     pub fn error(&self) -> Option<Error> {
         let first = self.entries.first()?;
         let more = match self.entries.len() as u64 - 1 + self.more {

@@ -7,7 +7,7 @@ const MOST: usize = 32;
 /// The default of `messageDelayLevel`, in seconds.
 const SHIPPED: [u32; 18] = [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200];
 
-/// The delay levels of a broker, from 1. Readers take the default.
+/// The delay levels of a broker, counted from 1. Readers of a store use the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayLevels {
     seconds: [u32; MOST],
@@ -22,12 +22,12 @@ impl DelayLevels {
         Ok(Self::of(seconds))
     }
 
-    /// The highest level; higher ones count as this one.
+    /// Returns the highest level. Higher levels are treated as this level.
     pub fn max(&self) -> i64 {
         self.count as i64
     }
 
-    /// Delay of a level in milliseconds.
+    /// Returns the delay of a level in milliseconds.
     pub fn millis(&self, level: i64) -> i64 {
         let index = usize::try_from(level).unwrap_or_default().clamp(1, self.count) - 1;
         self.seconds.get(index).map_or(0, |seconds| i64::from(*seconds) * 1000)

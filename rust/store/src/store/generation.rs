@@ -1,5 +1,5 @@
-//! Tells apart the generations of a topic. One that is deleted and created again counts queue offsets from 0, while the log keeps the
-//! messages of its earlier generation until retention removes them; they no longer belong to the topic.
+//! Tells apart the generations of a topic. A topic that is deleted and created again counts queue offsets from 0. The log keeps
+//! the messages of the earlier generation until retention removes them, although they no longer belong to the topic.
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader};
 use super::removed_topics::RemovedTopics;
@@ -8,7 +8,8 @@ use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use std::path::Path;
 
-/// The first message in a queue. Messages before it in the log with the same or a higher queue offset are of an earlier generation.
+/// The first message of a queue. Earlier messages in the log with the same or a higher queue offset are of an earlier
+/// generation.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueBegin {
     queue_id: i32,
@@ -19,15 +20,15 @@ pub struct QueueBegin {
 /// The first messages of the queues of some topics.
 #[derive(Clone, Debug, Default)]
 pub struct Generations {
-    /// By topic, sorted by queue id.
+    /// The first message of each queue by topic, sorted by queue id.
     topics: Vec<(String, Vec<QueueBegin>)>,
     removed: RemovedTopics,
-    /// Everything from this physical offset on is of the present generation.
+    /// All messages from this physical offset on are of the present generation.
     newest: u64,
 }
 
 impl QueueBegin {
-    /// `None` if the first unit is not surely the queue's own.
+    /// Returns `None` if the first unit does not point to a message of this queue.
     pub fn of(queue: &ConsumeQueue, log: &CommitLog) -> Result<Option<Self>> {
         let offset = queue.first_live(log.min_offset(), queue.max_offset()?)?;
         let Some(unit) = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message) else { return Ok(None) };
@@ -36,7 +37,7 @@ impl QueueBegin {
         Ok(queue.is_own(log, offset, unit)?.then_some(begin))
     }
 
-    /// Whether a record of the queue is of an earlier generation.
+    /// Tells whether a record of the queue is of an earlier generation.
     pub fn is_behind(&self, offset: i64, physical_offset: u64) -> bool {
         physical_offset < self.physical_offset && offset >= self.offset
     }
@@ -63,10 +64,10 @@ impl Generations {
         Ok(all)
     }
 
-    /// Whether a message of these topics is of an earlier generation.
+    /// Tells whether a message of these topics is of an earlier generation.
     #[inline]
     pub fn is_earlier(&self, message: &Message<'_>) -> bool {
-        // A fast test, which is enough for all but the first messages of most queues.
+        // This comparison is enough for all but the first messages of most queues.
         (message.physical_offset() as u64) < self.newest && self.stands_before(message)
     }
 

@@ -4,20 +4,21 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetLimits {
-    /// `maxTransferCountOnMessageInMemory`.
+    /// Maximum number of messages in memory (`maxTransferCountOnMessageInMemory`).
     pub count_in_memory: usize,
-    /// `maxTransferBytesOnMessageInMemory`.
+    /// Maximum bytes of messages in memory (`maxTransferBytesOnMessageInMemory`).
     pub bytes_in_memory: i32,
-    /// `maxTransferCountOnMessageInDisk`.
+    /// Maximum number of messages on the disk (`maxTransferCountOnMessageInDisk`).
     pub count_in_disk: usize,
-    /// `maxTransferBytesOnMessageInDisk`.
+    /// Maximum bytes of messages on the disk (`maxTransferBytesOnMessageInDisk`).
     pub bytes_in_disk: i32,
-    /// Bytes before the end of the log that are assumed to be in memory.
+    /// Bytes before the end of the log that count as in memory.
     pub memory: u64,
 }
 
 impl GetLimits {
-    /// A broker's defaults on a machine with `physical_memory` bytes, of which it counts on 40 % (`accessMessageInMemoryMaxRatio`).
+    /// Returns a broker's defaults on a machine with `physical_memory` bytes. The broker expects 40 % of them to hold messages
+    /// (`accessMessageInMemoryMaxRatio`).
     pub fn of_broker(physical_memory: u64) -> Self {
         Self {
             count_in_memory: 32,
@@ -28,7 +29,7 @@ impl GetLimits {
         }
     }
 
-    /// `max_messages`, and 256 KiB for every 32 of them; all messages count as in memory.
+    /// Returns limits of `max_messages`, and of 256 KiB for every 32 messages. All messages count as in memory.
     pub fn of_count(max_messages: usize) -> Self {
         let default = Self::of_broker(u64::MAX);
         let times = max_messages.div_ceil(default.count_in_memory).max(1);
@@ -36,20 +37,20 @@ impl GetLimits {
         Self { count_in_memory: max_messages, bytes_in_memory, memory: u64::MAX, ..default }
     }
 
-    /// A percentage of the memory, rounded as Java does.
+    /// Returns a percentage of the memory in bytes, rounded as in Java.
     pub fn share(physical_memory: u64, percent: u32) -> u64 {
         (physical_memory as f64 * (f64::from(percent) / 100.0)) as u64
     }
 
-    /// Whether a message at `physical_offset` counts as on the disk only.
+    /// Tells whether a message at `physical_offset` counts as on the disk only.
     #[inline]
     pub fn is_in_disk(&self, physical_offset: i64, log_end: u64) -> bool {
         let behind = (log_end as i64).saturating_sub(physical_offset);
         u64::try_from(behind).is_ok_and(|behind| behind > self.memory)
     }
 
-    /// Whether a batch is full. The first message always fits. The sum overflows as in Java, so a blank unit, which has a size of 2 GiB, does
-    /// not end a batch.
+    /// Tells whether a batch is full. The first message always fits. The sum overflows as in Java, so a blank unit, which has a
+    /// size of 2 GiB, does not end a batch.
     #[inline]
     pub fn is_full(&self, (count, bytes): (usize, i32), max_messages: usize, next_size: i32, is_in_disk: bool) -> bool {
         if count == 0 || bytes == 0 {

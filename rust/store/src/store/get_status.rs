@@ -1,4 +1,4 @@
-//! RocketMQ's `GetMessageStatus`, the result of a pull, without the values that only a running broker gives.
+//! RocketMQ's `GetMessageStatus`, the status of a pull, without the values that only a running broker gives.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GetMessageStatus {

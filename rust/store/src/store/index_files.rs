@@ -1,4 +1,4 @@
-//! The index files of a store. A query by hash needs a few small reads, however large a file is.
+//! The index files of a store. A query for a hash needs a few small reads, however large a file is.
 //!
 //! Source: `IndexService.load`, `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
 use super::damage::Damage;
@@ -11,7 +11,8 @@ use crate::format::index::{
 };
 use std::path::{Path, PathBuf};
 
-/// A file of another size than the default is read as a whole to guess its geometry, up to this size.
+/// Maximum bytes of a file that is read as a whole. Only a file of another size than the default is read, to guess its
+/// geometry.
 const MAX_GUESSED: u64 = 512 << 20;
 
 #[derive(Clone, Debug)]
@@ -19,18 +20,18 @@ pub struct IndexFile {
     pub path: PathBuf,
     pub len: u64,
     pub header: IndexHeader,
-    /// Slots and entries, if they follow from this file or another of its size.
+    /// Number of slots and of entries; `None` if neither this file nor another file of the same size tells these numbers.
     pub geometry: Option<(u32, u32)>,
-    /// Whether it is a dead link, of which nothing else is known.
+    /// Whether the file is a dead link. The other fields are empty then.
     pub is_missing: bool,
 }
 
 impl IndexFile {
-    /// The files in `directory`, oldest first. Skips names that are not numbers.
+    /// Lists the files in `directory`, oldest first. Skips names that are not numbers.
     pub fn list(directory: &Path) -> Result<Vec<Self>> {
         let mut paths = place::list(directory)?;
         paths.retain(|path| is_numbered(path));
-        // Names are times of creation.
+        // A name is the time of creation, so names sort by age.
         paths.sort_unstable();
         let mut files = Vec::new();
         for path in paths {
@@ -39,13 +40,13 @@ impl IndexFile {
         let geometries: Vec<(u64, (u32, u32))> = files.iter().filter_map(|f| Some((f.len, f.geometry?))).collect();
         for file in &mut files {
             let like = geometries.iter().find(|(len, _)| *len == file.len).map(|(_, geometry)| *geometry);
-            // A broker has one geometry for all files.
+            // A broker uses one geometry for all files.
             file.geometry = file.geometry.or(like);
         }
         Ok(files)
     }
 
-    /// `None` if it is not a file, or a broker has removed it since the listing.
+    /// Returns `None` for a directory, and for a file that a broker has removed since the listing.
     fn look(path: PathBuf) -> Result<Option<Self>> {
         let len = match Place::look(&path)? {
             Place::There(meta) if meta.is_file() => meta.len(),
@@ -63,7 +64,7 @@ impl IndexFile {
         let header = header.unwrap_or_else(|| IndexHeader::following(0, 0));
         let geometry = match len {
             _ if len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) => guess_geometry(len, &[]),
-            // Without an entry any geometry would fit.
+            // Without entries, any geometry would fit the file.
             _ if len <= MAX_GUESSED && header.index_count > 1 => {
                 let bytes = place::read(&path, MAX_GUESSED)?.unwrap_or_default();
                 guess_geometry(bytes.len() as u64, &bytes)
@@ -77,7 +78,7 @@ impl IndexFile {
         self.header.index_count.cast_unsigned() - 1
     }
 
-    /// Opens the file for queries, if its geometry is known.
+    /// Opens the file for queries; returns `None` if its geometry is unknown.
     pub fn open(&self) -> Result<Option<IndexReader<'_>>> {
         let Some((slot_count, entry_count)) = self.geometry else { return Ok(None) };
         let segment = Segment::open(&self.path, Io::Pread)?;
@@ -102,7 +103,7 @@ impl IndexReader<'_> {
         self.slot_count
     }
 
-    /// Number of the newest entry of a slot; 0 for none.
+    /// Returns the number of the newest entry of a slot; 0 for an empty slot.
     pub fn newest(&mut self, slot: u32) -> Result<i32> {
         let bytes = self.segment.window(slot_position(slot) as u64, SLOT_SIZE)?;
         Ok(bytes.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes)))
@@ -118,8 +119,8 @@ impl IndexReader<'_> {
         self.segment.window(slot_position(slot) as u64, count * SLOT_SIZE)
     }
 
-    /// Passes the physical offsets under `hash` from `begin_ms` to `end_ms` to `visit`, newest first, until it returns false. They include
-    /// other keys with that hash; times are exact to a second. Damage ends the chain.
+    /// Calls `visit` with the physical offsets under `hash` from `begin_ms` to `end_ms`, newest first, until `visit` returns
+    /// false. Other keys may have the same hash, and times are exact to a second. A damaged chain ends the search.
     pub fn query(
         &mut self,
         hash: i32,
@@ -134,14 +135,14 @@ impl IndexReader<'_> {
             let Some(entry) = IndexEntry::decode(self.entries(n, 1)?).filter(|e| e.time_diff_seconds >= 0) else {
                 break;
             };
-            // The first entry's time counts from the end of the file before this one.
+            // The time of the first entry counts from the end of the file before this file.
             let seconds = if n == 1 { 0 } else { i64::from(entry.time_diff_seconds) };
             let time = header.begin_timestamp.saturating_add(seconds * 1000);
             let matches = entry.key_hash == hash && time >= begin_ms.saturating_sub(1000) && time <= end_ms;
             if matches && !visit(entry.physical_offset)? || time < begin_ms.saturating_sub(1000) {
                 return Ok(None);
             }
-            // Numbers must decrease: a cycle ends the chain.
+            // Numbers of entries must decrease along a chain, so a cycle ends the search.
             (limit, next) = (next, entry.previous);
         }
         Ok((next >= limit && limit < header.index_count && next != limit).then(|| self.damage(limit, next)))

@@ -1,4 +1,5 @@
-//! Summarizes a store. Reads names, headers, the first and last record, and the consume queues to detect losses: 20 bytes per message.
+//! Summarizes a store. Reads file names, headers, and the first and last record. To detect losses it also reads the consume
+//! queues, 20 bytes per message.
 use super::commit_log::LostEnd;
 use super::config_files::ConfigFile;
 use super::index_files::IndexFile;
@@ -23,13 +24,13 @@ pub struct StoreInfo {
     /// `4.x` or `5.x`, guessed; `None` for a store without messages and configuration.
     pub version: Option<&'static str>,
     pub commit_log_files: usize,
-    /// `mappedFileSizeCommitLog`.
+    /// Bytes of a commit-log file (`mappedFileSizeCommitLog`).
     pub commit_log_file_size: Option<u64>,
     pub min_offset: u64,
     /// Physical offset behind the last sound record.
     pub max_offset: u64,
     pub queue_kind: QueueKind,
-    /// `mappedFileSizeConsumeQueue`.
+    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`).
     pub consume_queue_file_size: Option<u64>,
     pub topics: usize,
     pub index: Arc<Vec<IndexFile>>,
@@ -73,7 +74,7 @@ impl MessageStore {
         })
     }
 
-    /// Messages that queues do not list, and the command to repair them.
+    /// Returns a note about messages that queues do not list, with the command to repair the queues.
     fn lost_note(&self) -> Result<Option<String>> {
         let missing = self.missing()?;
         let topics = missing.topics().flat_map(|topic| missing.queue_ids(topic).map(move |id| (topic, id)));
@@ -91,7 +92,7 @@ impl MessageStore {
         }))
     }
 
-    /// A lost end of the log.
+    /// Returns a note about a lost end of the log.
     fn lost_end_note(&self) -> Result<Option<String>> {
         self.check_end()?;
         Ok(self.log().lost_end().flatten().map(|lost| {
@@ -100,7 +101,8 @@ impl MessageStore {
         }))
     }
 
-    /// Damage where the log is read in place of the queues, whose begin and end are uncertain then.
+    /// Returns a note about damage in places where the log is read in place of the queues. The bounds of the queues are
+    /// uncertain then.
     fn damage_note(&self) -> Result<Option<String>> {
         let (missing, unlisted) = (self.missing()?, self.unlisted()?);
         let mut places = missing.damage().entries().iter().chain(unlisted.damage().entries());
@@ -109,9 +111,9 @@ impl MessageStore {
             .map(|first| format!("{} damaged places where queues are read from the log: {first}", 1 + places.count())))
     }
 
-    /// Queues that end before offsets that they have assigned.
+    /// Returns notes about queues that end before offsets that they have assigned.
     fn short_notes(&self) -> Result<Vec<String>> {
-        // An unreadable list of removed topics is an error: their queues would look lost.
+        // An unreadable list of removed topics is an error: the queues of removed topics would look lost.
         let (ends, removed, topics) =
             (QueueEnds::load(self.root())?, RemovedTopics::load(self.root())?, self.topics()?);
         let end_of =
@@ -121,10 +123,10 @@ impl MessageStore {
         Ok(QueueEnds::fault(self.root())?.into_iter().chain(first_of(short.collect())).collect())
     }
 
-    /// Queue files that are longer or shorter than most. The bounds of their queues may be wrong.
+    /// Returns notes about queue files that are longer or shorter than most. The bounds of their queues may be wrong.
     fn odd_notes(&self) -> Result<Vec<String>> {
         let mut queues = self.all_queues()?;
-        // Files of light queues have a size of their own.
+        // Files of light queues have another size.
         queues.retain(|queue| !queue.topic().starts_with(LMQ));
         let files: Vec<_> =
             queues.iter().flat_map(|queue| queue.segments().files()).filter(|f| !f.is_missing).collect();
@@ -147,7 +149,8 @@ impl MessageStore {
         Ok(reader.try_record(self.log().min_offset())?.ok())
     }
 
-    /// The size of consume-queue files (`mappedFileSizeConsumeQueue`). One that is not a multiple of a unit comes from a damaged file.
+    /// Returns the size of consume-queue files (`mappedFileSizeConsumeQueue`). Skips damaged files, whose size is not a
+    /// multiple of a unit.
     pub fn queue_file_size(&self) -> Result<Option<u64>> {
         for topic in self.queue_topics()? {
             for queue in self.queues(&topic)? {
@@ -160,7 +163,7 @@ impl MessageStore {
         Ok(None)
     }
 
-    /// The last record is that of the newest unit, or in the log's unlisted end.
+    /// Returns the store timestamps of the first record and of the last record that a unit points to.
     fn store_timestamps(&self, first: Option<&[u8]>) -> Result<Option<(i64, i64)>> {
         let Some(first) = first.and_then(Message::decode).map(|m| m.store_timestamp()) else { return Ok(None) };
         let mut newest = None;
@@ -178,7 +181,8 @@ impl MessageStore {
         Ok(Some((first, last)))
     }
 
-    /// Signs of 5.x: a process id in `abort`, files and fields that 4.9 does not have, a separator at the end of properties.
+    /// Guesses the version. Signs of 5.x are a process id in `abort`, files and fields that 4.9 does not have, and a separator
+    /// at the end of properties.
     fn version(&self, first: Option<&[u8]>) -> Result<Option<&'static str>> {
         let config = self.topics_config();
         let message = first.and_then(Message::decode);
@@ -202,7 +206,7 @@ fn has_state_version(config: &ConfigFile) -> bool {
     version.is_some_and(|version| version.get("stateVersion").is_some())
 }
 
-/// The first notes of one kind, and the number of the others.
+/// Keeps the first notes of one kind, and adds a note with the number of the others.
 fn first_of(mut notes: Vec<String>) -> Vec<String> {
     let others = notes.len().saturating_sub(MOST_NAMED);
     notes.truncate(MOST_NAMED);
@@ -210,7 +214,7 @@ fn first_of(mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// Notes about index files that cannot be queried.
+/// Returns notes about index files that cannot be queried.
 pub fn index_notes(files: &[IndexFile]) -> impl Iterator<Item = String> {
     let unknown = files.iter().filter(|file| file.is_missing || file.geometry.is_none() && file.entries() > 0);
     unknown.map(|file| {

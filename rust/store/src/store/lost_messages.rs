@@ -1,12 +1,13 @@
-//! Messages lost with the end of the log, in `config/lostMessages.json`: no queue assigns their offsets again.
+//! Messages lost with the end of the log, in `config/lostMessages.json`. No queue assigns their offsets again.
 //!
 //! ```json
 //! {"lostMessages": {"orders": {"0": [{"at": 1795000000000, "begin": 414, "end": 450}]}}}
 //! ```
 //!
-//! Offsets `begin` to `end` of a queue are skipped: its next message comes behind. A topic removed since then begins at 0.
+//! The queue skips the offsets from `begin` to `end`, and its next message follows behind them. If the topic is removed later,
+//! its queues begin at 0.
 //!
-//! RocketMQ ignores the file; the units of the queue tell it the same.
+//! RocketMQ ignores the file. It skips the offsets because the queue has units without a message there.
 use super::config_files::ConfigFile;
 use super::config_save;
 use super::removed_topics::RemovedTopics;
@@ -23,11 +24,11 @@ pub struct LostMessages {
     queues: BTreeMap<String, BTreeMap<i32, Vec<Loss>>>,
 }
 
-/// A range of lost messages.
+/// A range of lost messages of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub begin: i64,
-    /// Exclusive.
+    /// The offset behind the last lost message.
     pub end: i64,
     /// Time of the repair, in milliseconds since 1970.
     pub at_ms: i64,
@@ -46,7 +47,7 @@ impl LostMessages {
         root.join("config").join(FILE)
     }
 
-    /// Whether the file exists.
+    /// Tells whether the file or its backup exists.
     pub fn exist(root: &Path) -> bool {
         ConfigFile::exists(root, FILE)
     }
@@ -72,7 +73,7 @@ impl LostMessages {
         config_save::save(root, FILE, json!({ TABLE: table }))
     }
 
-    /// The queues with losses, and the end of their last loss; without topics removed since then.
+    /// Returns the queues with losses and the end of their last loss. Topics that were removed later are left out.
     pub fn ends<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
         self.queues.iter().flat_map(move |(topic, queues)| {
             queues.iter().filter_map(move |(queue_id, losses)| {
@@ -83,7 +84,7 @@ impl LostMessages {
     }
 }
 
-/// A topic's losses by queue.
+/// Parses the losses of a topic by queue.
 fn losses_of(topic: &str, queues: &Value) -> Option<(String, Vec<(i32, Loss)>)> {
     let mut losses = Vec::new();
     for (queue_id, of_queue) in queues.as_object()? {

@@ -1,7 +1,8 @@
 //! Multi-dispatch: one record in several queues, as for light message queues (LMQ).
 //!
-//! The message names the queues, and the store adds its offset in each. Both stay in its properties, so that the queues can be rebuilt
-//! from the log. A 4.9.4 broker forgets the next offsets when it restarts; here they continue at the ends of the queues.
+//! The message names the queues in a property, and the store adds a property with its offset in each queue. Both stay in the
+//! record, so that the queues can be rebuilt from the log. A 4.9.4 broker forgets the next offsets when it restarts; here the
+//! offsets continue at the ends of the queues.
 //!
 //! Source: `MultiDispatch.wrapMultiDispatch`, `ConsumeQueue.multiDispatchLmqQueue`, `MixAll.isLmq`.
 use crate::format::message::Message;
@@ -11,13 +12,13 @@ pub use crate::format::properties::MULTI_DISPATCH as PROPERTY;
 
 pub const LMQ: &str = "%LMQ%";
 
-/// The additional queues in the property: name and queue id.
+/// Returns name and queue id of the additional queues in the property.
 pub fn queues(names: &str, queue_id: i32) -> impl Iterator<Item = (&str, i32)> {
     // A light queue always has id 0 (`multiDispatchLmqQueue`).
     names.split(',').map(move |name| (name, if name.starts_with(LMQ) { 0 } else { queue_id }))
 }
 
-/// The additional queues of a stored message, and its offset in each.
+/// Returns the additional queues of a stored message: name, queue id, and the offset of the message.
 pub fn extra_queues<'a>(message: &Message<'a>) -> Vec<(&'a str, i32, i64)> {
     let text = |name| message.property(name).and_then(|value| std::str::from_utf8(value).ok());
     let (Some(names), Some(offsets)) = (text(PROPERTY), text(MULTI_QUEUE_OFFSET)) else { return Vec::new() };

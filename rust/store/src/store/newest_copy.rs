@@ -1,4 +1,5 @@
-//! Finds the directory of a broker's newest copy: a mirror that cannot continue one starts another beside it.
+//! Finds the directory of a broker's newest copy. A mirror that cannot continue its copy starts a new copy in a directory
+//! beside it.
 use crate::file::place;
 use crate::{Error, Result};
 use serde_json::Value;
@@ -6,15 +7,16 @@ use std::path::{Path, PathBuf};
 
 const NOTE: &str = "mirror.json";
 
-/// The newest copy of the broker that `directory` is named after: `DIR`, or the last restarted one beside it, as `DIR.2`. Since another
-/// broker may be called `DIR.2`, the note in the copy decides. If another broker's restarted copy occupies `DIR`, the first free name.
+/// Returns the newest copy of the broker that `directory` is named after: `DIR`, or the last restarted copy beside it, such as
+/// `DIR.2`. Another broker may be called `DIR.2`, so the note in each copy decides. If a restarted copy of another broker
+/// occupies `DIR`, the first free name is returned.
 pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
     let Some(name) = directory.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return Ok(directory.to_owned());
     };
     let mut newest = None;
     for number in numbers_beside(directory, &name)? {
-        // Without a note it is not a mirror's copy.
+        // A directory without a note is not a copy of a mirror, so its name alone counts.
         if CopyNote::load(&with_number(directory, number))?.broker_name.is_none_or(|broker| broker == name) {
             newest = newest.max(Some(number));
         }
@@ -34,16 +36,16 @@ pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The note of a mirror in its copy.
+/// The note that a mirror writes into its copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyNote {
-    /// The copied topics; empty for all.
+    /// The copied topics; empty if all topics are copied.
     pub topics: Vec<String>,
     pub broker_name: Option<String>,
 }
 
 impl CopyNote {
-    /// The note in a directory; an empty one if there is none.
+    /// Reads the note in a directory. A missing note counts as an empty note.
     pub fn load(directory: &Path) -> Result<Self> {
         let path = directory.join(NOTE);
         let Some(text) = place::read(&path, u64::MAX)? else { return Ok(Self::default()) };
@@ -69,7 +71,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The numbers of directories `NAME.NUMBER` beside `directory`.
+/// Returns the numbers of directories `NAME.NUMBER` beside `directory`.
 fn numbers_beside(directory: &Path, name: &str) -> Result<Vec<u32>> {
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let first = format!("{name}.");

@@ -1,5 +1,5 @@
-//! The rules of a pull: which units it reads, where it ends, and its status. A [`PullSource`] provides units and records: files of a store,
-//! or a store that is being appended to.
+//! The rules of a pull: the units that it reads, its end, and its status. A [`PullSource`] provides units and records, from the
+//! files of a store or from a store that this process appends to.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`.
 use super::get_limits::GetLimits;
@@ -7,38 +7,38 @@ use super::get_status::GetMessageStatus;
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
 
-/// Minimum number of units that a call may read: 16,000 bytes of them.
+/// Minimum number of units that a pull may read: 16,000 bytes.
 const UNITS: usize = 16_000 / UNIT_SIZE;
 
 /// A queue and its log, during one pull.
 pub trait PullSource {
     fn bounds(&self) -> (i64, i64);
-    /// `None` if the queue has no files.
+    /// Returns `None` if the queue has no files.
     fn units_per_file(&self) -> Option<i64>;
-    /// `None` in a hole.
+    /// Returns `None` in a hole.
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
-    /// The offset at which to continue behind a hole at `offset`.
+    /// Returns the offset at which the pull continues behind a hole at `offset`.
     fn behind_hole(&mut self, offset: i64) -> i64;
-    /// Whether the filter may match a unit's tags code.
+    /// Tells whether the filter may match a message with this tags code.
     fn matches_code(&self, tags_code: i64) -> bool;
-    /// Whether the filter has used up its budget, which ends the pull.
+    /// Tells whether the filter has used up its budget, which ends the pull.
     fn is_spent(&self) -> bool {
         false
     }
-    /// Called for an invalid unit, or one whose message is skipped with others of its file.
+    /// Called for an invalid unit, and for a unit whose message is skipped because its log file is missing.
     fn skip(&mut self, _queue_offset: i64, _unit: Unit) {}
     /// Adds the message of a unit to the result.
     fn fetch(&mut self, queue_offset: i64, unit: Unit) -> Result<PullStop>;
 }
 
-/// The result of a stop at a unit.
+/// The result of fetching the message of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullStop {
     /// Its message is in the result; the length of its record.
     Record(usize),
-    /// Its message does not match the filter.
+    /// The message does not match the filter.
     Unmatched,
-    /// Its message is missing, and so are all before this offset of the log, if there is one.
+    /// The message is missing. If there is an offset, all messages before this offset of the log are missing, too.
     Gone(Option<i64>),
 }
 
@@ -49,7 +49,7 @@ pub struct Pull {
     pub log_end: u64,
 }
 
-/// The result of a pull, besides the records.
+/// The result of a pull, without the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PullResult {
     pub status: GetMessageStatus,
@@ -57,9 +57,9 @@ pub struct PullResult {
     pub min_offset: i64,
     pub max_offset: i64,
     pub messages: usize,
-    /// Bytes of the records, in 32 bits as Java counts.
+    /// Bytes of the records. The sum wraps around at 32 bits, as in Java.
     pub bytes: i32,
-    /// Whether the last message read is so far behind the log's end that the next pull should go to a slave.
+    /// Whether the last message is so far behind the log's end that the next pull should go to a slave.
     pub suggest_pulling_from_slave: bool,
 }
 
@@ -87,7 +87,7 @@ impl Pull {
     }
 }
 
-/// The status and the next offset, if there is nothing to read at `offset`.
+/// Returns the status and the next offset if there is nothing to read at `offset`.
 fn refuse(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessageStatus, i64)>> {
     use GetMessageStatus::{NoMessageInQueue, OffsetFoundNull, OffsetOverflowBadly, OffsetOverflowOne, OffsetTooSmall};
     let (min, max) = source.bounds();
@@ -101,7 +101,7 @@ fn refuse(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessag
     })
 }
 
-/// Start of the next log file behind `physical_offset` (`CommitLog.rollNextFile`).
+/// Returns the start of the log file that follows the file of `physical_offset` (`CommitLog.rollNextFile`).
 pub fn behind_file(physical_offset: u64, file_size: u64) -> i64 {
     (physical_offset / file_size).saturating_add(1).saturating_mul(file_size).min(i64::MAX as u64) as i64
 }
@@ -114,6 +114,7 @@ struct Run {
     bytes: i32,
     /// Physical offset in the last unit read.
     last_offset: Option<i64>,
+    /// Messages before this physical offset are skipped, because their log file is missing.
     skip_until: i64,
 }
 
@@ -125,10 +126,10 @@ impl Default for Run {
 }
 
 impl Run {
-    /// Reads units up to the end of their file or a hole; returns the next offset.
+    /// Reads units up to the end of their file, or to a hole. Returns the next offset.
     #[inline]
     fn read(&mut self, pull: &Pull, source: &mut impl PullSource, offset: i64) -> Result<i64> {
-        // As in Java a pull ends with its queue file, and `next_begin_offset` is behind it.
+        // As in Java, a pull ends at the end of its queue file, and `next_begin_offset` is in the next file.
         let file_end = source.units_per_file().map_or(i64::MAX, |units| (offset / units + 1).saturating_mul(units));
         // `maxFilterMessageCount`: a filter that matches nothing must not read a whole queue in one pull.
         let most = offset.saturating_add(UNITS.max(pull.max_messages) as i64);
@@ -139,7 +140,7 @@ impl Run {
             }
             let Some(unit) = source.unit(at)? else { return Ok(at) };
             self.last_offset = Some(unit.physical_offset);
-            // Its log file is gone: the other messages of that file are not searched one by one.
+            // The log file is missing, so its other messages are not searched one by one.
             if unit.physical_offset < self.skip_until {
                 source.skip(at, unit);
                 continue;
@@ -184,7 +185,7 @@ impl Run {
 
     #[inline]
     fn miss(&mut self, status: GetMessageStatus) {
-        // A pull that has found a message has the status FOUND, whatever follows.
+        // A pull that has found a message keeps the status FOUND, whatever units follow.
         if self.messages == 0 {
             self.status = status;
         }

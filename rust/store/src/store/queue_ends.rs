@@ -1,13 +1,13 @@
-//! The file `queue.ends`: the ends of the queues when their store was closed or recovered. A queue that has lost its files since then
-//! continues at that end instead of 0.
+//! The file `queue.ends` holds the ends of the queues at the last close or recovery. A queue that has lost its files since then
+//! continues at its saved end, and not at 0.
 //!
-//! The first line is the CRC-32 of the second one, in hex. That is JSON:
+//! The first line is the CRC-32 of the second line, in hex. The second line is JSON:
 //!
 //! ```json
 //! {"at": 1795000000000, "logEnd": 81920, "queues": {"orders": {"0": 119}}}
 //! ```
 //!
-//! For later messages, units that cover the log from `logEnd` on tell the ends. RocketMQ ignores the file.
+//! The ends of queues for later messages follow from the units that cover the log from `logEnd` on. RocketMQ ignores the file.
 use super::message_store::MessageStore;
 use super::removed_topics::RemovedTopics;
 use crate::Result;
@@ -19,20 +19,20 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 const FILE: &str = "queue.ends";
-/// More than the queues of any broker need.
+/// Maximum bytes of the file, more than the queues of any broker need.
 const MAX_LEN: u64 = 1 << 28;
 
-/// The next queue offset of each queue.
+/// The next offset of each queue at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueEnds {
-    /// The end of the log at that time.
+    /// The end of the log at that moment.
     pub log_end: u64,
-    /// That time, in milliseconds since 1970.
+    /// The moment, in milliseconds since 1970.
     pub at_ms: i64,
     queues: BTreeMap<String, BTreeMap<i32, i64>>,
 }
 
-/// A queue that ends at `end` although it has assigned the offsets before `next`.
+/// A queue that ends at `end`, although it had assigned all offsets before `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortQueue<'a> {
     pub topic: &'a str,
@@ -53,12 +53,13 @@ impl QueueEnds {
         Self { log_end, at_ms, queues: BTreeMap::new() }
     }
 
-    /// The ends in a store's file; none if there is no file, or a damaged one: see [`fault`](Self::fault).
+    /// Reads the file of a store. The result is empty if the file is missing or damaged; [`fault`](Self::fault) tells these
+    /// apart.
     pub fn load(root: &Path) -> Result<Self> {
         Ok(Self::read(root)?.and_then(|ends| ends.ok()).unwrap_or_default())
     }
 
-    /// The fault of a damaged file.
+    /// Returns the fault of a damaged file, or `None`.
     pub fn fault(root: &Path) -> Result<Option<String>> {
         Ok(Self::read(root)?.and_then(|ends| ends.err()))
     }
@@ -71,7 +72,7 @@ impl QueueEnds {
                 Some(ends) => return Ok(Some(Ok(ends))),
                 None => format!("{}: its checksum does not fit", path.display()),
             },
-            // A dead link, or something other than a file.
+            // A dead link or a directory.
             Err(error @ crate::Error::Corrupt { .. }) => error.to_string(),
             Err(error) => return Err(error),
         };
@@ -88,7 +89,7 @@ impl QueueEnds {
         disk::sync_directory(root)
     }
 
-    /// Removes the file: the log is about to be cut.
+    /// Removes the file. Called before the log is cut, because the saved ends are wrong from then on.
     pub fn remove(root: &Path) -> Result<()> {
         if place::exists(&root.join(FILE))? {
             disk::remove_file(&root.join(FILE))?;
@@ -97,13 +98,13 @@ impl QueueEnds {
         Ok(())
     }
 
-    /// The queues and their next offsets, without topics removed since then.
+    /// Returns the queues and their next offsets, without topics that were removed since.
     pub fn iter<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
         let topics = self.queues.iter().filter(|(topic, _)| !removed.was_removed_after(topic, self.at_ms));
         topics.flat_map(|(topic, queues)| queues.iter().map(move |(queue_id, next)| (topic.as_str(), *queue_id, *next)))
     }
 
-    /// The queues that end before offsets they have assigned; `end_of` gives the present end of a queue.
+    /// Returns the queues that end before their saved end. `end_of` returns the present end of a queue.
     pub fn short<'a>(
         &'a self,
         removed: &'a RemovedTopics,
@@ -115,7 +116,7 @@ impl QueueEnds {
         })
     }
 
-    /// Whether a queue of the store is shorter, or lacks a later message.
+    /// Tells whether a queue of the store is shorter than its saved end, or does not list a later message.
     pub fn find_shortage(store: &MessageStore) -> Result<bool> {
         let ends = Self::load(store.root())?;
         let removed = RemovedTopics::load(store.root())?;
@@ -138,7 +139,7 @@ impl QueueEnds {
         format!("{:08x}\n{text}\n", crc32fast::hash(text.as_bytes())).into_bytes()
     }
 
-    /// `None` for anything that was not written by `encode`.
+    /// Returns `None` unless [`encode`](Self::encode) has written `bytes`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (crc, text) = text.strip_suffix('\n')?.split_once('\n')?;

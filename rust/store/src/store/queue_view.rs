@@ -1,4 +1,5 @@
-//! One queue as recovery would leave it: the valid units on disk, those that it has lost, and those of the unlisted end of the log.
+//! A queue as a recovery would leave it: its valid units on disk, the units that it has lost, and the units of records at the
+//! log's end.
 //!
 //! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue without messages keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
@@ -12,22 +13,22 @@ use crate::format::message::Message;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// `{topic: {queue id: (min offset, max offset)}}`.
+/// Bounds of queues as `{topic: {queue id: (min offset, max offset)}}`.
 pub type Topics = BTreeMap<String, BTreeMap<i32, (i64, i64)>>;
 
-/// Queue offsets and their units.
 type Units = Vec<(i64, Unit)>;
 
-/// A queue of a topic. One that does not exist is an empty one, as in RocketMQ.
+/// A queue of a topic. As in RocketMQ, a queue that does not exist is an empty queue.
 #[derive(Debug)]
 pub struct QueueView {
     topic: String,
     queue_id: i32,
     disk: Option<ConsumeQueue>,
+    /// Units on disk before this offset are valid.
     disk_end: i64,
-    /// Units that no file has.
+    /// Units of unlisted records, built in memory and sorted by offset. They take precedence over the files.
     tail: Units,
-    /// Units with offsets that cannot follow in the queue.
+    /// Units whose offsets cannot follow in the queue.
     astray: Units,
     min_offset: i64,
     max_offset: i64,
@@ -48,11 +49,11 @@ impl QueueView {
         let (mut written_end, mut disk_end, mut first) = (0, 0, None);
         if let Some(queue) = &disk {
             written_end = queue.max_offset()?;
-            // Units behind that were written by a broker that crashed; the tail has the records that really exist.
+            // A broker that crashed wrote the later units. The tail has units for the records that really exist.
             disk_end = queue.listed_before(store.dispatched_to()?, written_end)?;
             first = Some(queue.first_live(log_start, disk_end)?).filter(|offset| *offset < disk_end);
         }
-        // Those of the log's end come later.
+        // Records that the queue has lost come first, because they are before the end of the log.
         let units = missing.units(topic, queue_id).iter().chain(tail.units(topic, queue_id));
         let (tail, astray) = split_by_follow(written_end, units);
         let tail = in_order(tail);
@@ -68,29 +69,30 @@ impl QueueView {
     pub fn queue_id(&self) -> i32 {
         self.queue_id
     }
-    /// Offset of the first unit whose record is still in the log, or the max offset.
+    /// Returns the offset of the first unit whose record is still in the log; the max offset if there is no such unit.
     pub fn min_offset(&self) -> i64 {
         self.min_offset
     }
     pub fn max_offset(&self) -> i64 {
         self.max_offset
     }
-    /// The first offset from `from` on that is in the log but in no file of the queue.
+    /// Returns the first offset from `from` on whose unit is only in memory.
     pub fn next_unlisted(&self, from: i64) -> Option<i64> {
         let behind = self.tail.partition_point(|(offset, _)| *offset < from);
         self.tail.get(behind).map(|(offset, _)| *offset)
     }
 
-    /// Units of records that have an impossible offset in the queue: no checksum covers offsets.
+    /// Returns units of records whose offset is impossible in the queue. No checksum covers a queue offset, so it may be
+    /// damaged.
     pub fn astray(&self) -> &[(i64, Unit)] {
         &self.astray
     }
 
-    /// The difference, in words, if a record is not the one of the unit at `queue_offset`.
+    /// Returns the difference as text if a record is not the record of the unit at `queue_offset`.
     pub fn find_mismatch(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
         let message = Message::decode(record)?;
         let (topic, queue_id) = (&self.topic, self.queue_id);
-        // A light queue lists records of other topics.
+        // A light queue lists records of other topics, so these fields cannot be compared.
         let ours = topic.starts_with(LMQ)
             || (message.topic() == topic.as_bytes()
                 && message.queue_id() == queue_id
@@ -110,11 +112,11 @@ impl QueueView {
     pub fn disk(&self) -> Option<&ConsumeQueue> {
         self.disk.as_ref()
     }
-    /// Offset behind the last valid unit in the files.
+    /// Returns the offset behind the last valid unit in the files.
     pub fn disk_end(&self) -> i64 {
         self.disk_end
     }
-    /// `None` if the queue has no files.
+    /// Returns `None` if the queue has no files.
     pub fn units_per_file(&self) -> Option<i64> {
         let size = self.disk.as_ref()?.segments().file_size()?;
         Some((size / UNIT_SIZE as u64) as i64).filter(|units| *units > 0)
@@ -124,10 +126,10 @@ impl QueueView {
         ViewReader { view: self, disk: self.disk.as_ref().map(UnitReader::new) }
     }
 
-    /// The first offset from `from` on that has a unit; before it is a hole.
+    /// Returns the first offset from `from` on that has a unit. All offsets before it are a hole.
     pub fn next_offset(&self, from: i64) -> Option<i64> {
         let in_files = self.disk.as_ref().and_then(|queue| next_in_files(queue, from.max(0)));
-        // Units behind `disk_end` are remains of a crash.
+        // Units at or behind `disk_end` are remains of a crash.
         in_files.filter(|offset| *offset < self.disk_end).into_iter().chain(self.next_unlisted(from)).min()
     }
 }
@@ -138,7 +140,7 @@ fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
     queue.segments().files().iter().find(|file| file.end() > at).map(|file| from.max((file.base / unit) as i64))
 }
 
-/// Separates the units that recovery lists in a queue that ends at `next` from the others.
+/// Separates the units that a recovery would append to a queue that ends at `next` from the others.
 fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit)>) -> (Units, Units) {
     units.copied().partition(|(offset, _)| {
         let follows = can_follow(next, *offset);
@@ -147,7 +149,7 @@ fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit
     })
 }
 
-/// Sorts by offset. The later generation of a topic wins, as in a broker.
+/// Sorts units by offset. If two units have one offset, the later unit wins, as in a broker.
 fn in_order(units: Units) -> Units {
     let by_offset: BTreeMap<i64, Unit> = units.into_iter().collect();
     by_offset.into_iter().collect()
@@ -160,7 +162,7 @@ pub struct ViewReader<'a> {
 }
 
 impl ViewReader<'_> {
-    /// `None` in a hole and outside of the queue.
+    /// Returns `None` in a hole and outside of the queue.
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         let tail = &self.view.tail;
         if let Ok(at) = tail.binary_search_by_key(&offset, |(offset, _)| *offset) {
@@ -174,7 +176,7 @@ impl ViewReader<'_> {
 }
 
 impl MessageStore {
-    /// The bounds of all queues that have files or unlisted records in the log.
+    /// Returns the bounds of all queues that have files or unlisted records.
     pub fn topics(&self) -> Result<Topics> {
         let (missing, tail) = (self.missing()?, self.unlisted()?);
         let mut topics = Topics::new();
@@ -199,7 +201,7 @@ impl MessageStore {
         Ok(topics)
     }
 
-    /// One queue. Any id of an existing topic is a queue, maybe an empty one.
+    /// Returns the queue with this id. Any id of an existing topic is a queue, which may be empty.
     pub fn queue_view(&self, topic: &str, queue_id: i32) -> Result<QueueView> {
         let mut queues = self.queues(topic)?;
         if queues.is_empty() {
@@ -211,13 +213,13 @@ impl MessageStore {
         QueueView::new(self, disk, (&missing, &*self.unlisted()?), topic, queue_id)
     }
 
-    /// An error for a topic without a queue, a configuration, or an unlisted record.
+    /// Fails with [`Error::Unknown`] for a topic that has no queue, no configuration and no unlisted record.
     pub fn check_topic(&self, topic: &str) -> Result<()> {
         let mut names = self.topic_names()?;
         if names.iter().any(|name| name == topic) {
             return Ok(());
         }
-        // Only now, since this costs more than a comparison of names.
+        // This search comes last, because it may read the log.
         for unlisted in [self.unlisted()?, self.missing()?] {
             names.extend(unlisted.topics().map(str::to_owned));
             if names.iter().any(|name| name == topic) {

@@ -1,14 +1,16 @@
-//! Removed topics, in `config/removedTopics.json`. Their messages stay in the log until retention removes them, and are not listed again.
+//! Removed topics, in `config/removedTopics.json`. Their messages stay in the log until retention removes them, but are not
+//! listed again.
 //!
 //! ```json
 //! {"removedTopics": {"orders": {"at": 1795000000000, "before": 81920}}}
 //! ```
 //!
-//! A message of the topic counts as removed if it is before that offset of the log and was stored by that time. If somebody deletes
-//! the log but keeps `config/`, offsets begin at 0 again, and the time tells the new messages from the old ones.
+//! A message of the topic counts as removed if it is before the offset `before` of the log and was stored until the time `at`.
+//! If somebody deletes the log but keeps `config/`, offsets begin at 0 again; then the time tells the new messages from the
+//! old.
 //!
-//! RocketMQ ignores the file. Its broker lists messages of a deleted topic again after a crash, or if they are at the log's end
-//! (`CommitLog.recoverAbnormally`, `ReputMessageService`).
+//! RocketMQ ignores the file. A RocketMQ broker lists messages of a deleted topic again after a crash, or if they are at the
+//! log's end (`CommitLog.recoverAbnormally`, `ReputMessageService`).
 use super::config_files::ConfigFile;
 use super::config_save;
 use crate::Result;
@@ -25,12 +27,12 @@ pub struct RemovedTopics {
     topics: HashMap<String, Removal>,
 }
 
-/// Messages at or behind `before`, or stored later than `at_ms`, came after the removal.
+/// The moment of a removal. Messages at or behind `before`, or stored later than `at_ms`, came after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
-    /// The end of the log at that time.
+    /// The end of the log at the removal.
     pub before: u64,
-    /// Milliseconds since 1970.
+    /// Time of the removal, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
@@ -49,10 +51,10 @@ impl RemovedTopics {
         log_begin: u64,
     ) -> Result<()> {
         let mut all = Self::load(root)?;
-        // Retention has removed their messages, so nobody can list them again.
+        // Retention has removed the messages of these topics, so no recovery can list them again.
         all.topics.retain(|_, removal| removal.before > log_begin);
         for name in names {
-            // Messages removed earlier stay removed.
+            // The removal with the greater offset stays, so that messages removed earlier stay removed.
             let later = all.topics.get(name).copied().filter(|other| other.before > removal.before);
             all.topics.insert(name.to_owned(), later.unwrap_or(removal));
         }
@@ -61,16 +63,16 @@ impl RemovedTopics {
         config_save::save(root, FILE, json!({ TABLE: Map::from_iter(entries) }))
     }
 
-    /// Whether a message belongs to a topic that was removed after it was stored.
+    /// Tells whether a message belongs to a topic that was removed after the message was stored.
     pub fn has(&self, topic: &str, message: &Message<'_>) -> bool {
-        // Most stores have none.
+        // Most stores have no removed topics.
         !self.topics.is_empty()
             && self.topics.get(topic).is_some_and(|removal| {
                 (message.physical_offset() as u64) < removal.before && message.store_timestamp() <= removal.at_ms
             })
     }
 
-    /// The offset of the log behind which all messages of a topic are present; 0 for a topic never removed.
+    /// Returns the log offset from which on no message of the topic is removed; 0 for a topic that was never removed.
     pub fn end_of(&self, topic: &str) -> u64 {
         self.topics.get(topic).map_or(0, |removal| removal.before)
     }

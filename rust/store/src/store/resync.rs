@@ -1,16 +1,16 @@
-//! Finds the next sound record behind damage, by its magic, its lengths, and the offset in it.
+//! Finds the next sound record behind damage, by its magic code, its lengths, and the physical offset in it.
 use super::commit_log::{CommitLog, find_fault};
 use crate::Result;
 use crate::file::Segment;
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
 use memchr::memchr2_iter;
 
-/// Length of the first window, since the next record is usually near. Windows double up to `STEP`.
+/// Bytes of the first window. The next record is usually near, so windows start small and double up to `STEP`.
 const FIRST_STEP: usize = 8 << 10;
 const STEP: usize = 1 << 20;
-/// Windows overlap by the magic and the four bytes of its record before it.
+/// Bytes by which windows overlap: the magic code and the four bytes before it, the size of the record.
 const OVERLAP: usize = 8;
-/// Bytes of a record that hold its lengths, except those of topic and properties.
+/// Bytes of a record that hold its lengths, except for the lengths of topic and properties.
 const HEAD_LEN: usize = 128;
 
 /// The result of a search behind damage.
@@ -18,9 +18,9 @@ const HEAD_LEN: usize = 128;
 pub enum Resync {
     /// Position of a sound record or blank in the file.
     At(u64),
-    /// Only records with offsets of another file follow, and a blank at the end, which belongs to that file, too.
+    /// Only records of another file follow, up to a blank at the end of the file. The blank belongs to the other file, too.
     OtherFile,
-    /// No sound record follows; the end of the last byte that is not zero.
+    /// No sound record follows. Holds the end of the last byte that is not zero.
     Nowhere(u64),
 }
 
@@ -31,7 +31,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let mut step = FIRST_STEP;
     let end = segment.end_of_data(from, file.len);
     while at < end {
-        // Holes of a sparse file cannot hold a record.
+        // A hole of a sparse file cannot hold a record, so the search skips it.
         at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);
         let rest = file.len.saturating_sub(at);
         let window = segment.window(at, rest.min((step + OVERLAP) as u64) as usize)?.to_vec();
@@ -48,7 +48,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
             }
         }
         if let Some(last) = window.iter().rposition(|b| *b != 0) {
-            // Damage ends with the last byte that is not zero: behind it nothing was written.
+            // Damage ends at the last byte that is not zero. Nothing was written behind it.
             written = written.max(at + last as u64 + 1);
         }
         at += step as u64;
@@ -57,7 +57,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     Ok(Resync::Nowhere(written))
 }
 
-/// Positions four bytes before something like a magic code.
+/// Returns the positions four bytes before a possible magic code. Its last byte may be any, as in V1 and V2 records.
 fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     let (message, blank) = (MAGIC_V1.to_be_bytes(), BLANK_MAGIC.to_be_bytes());
     memchr2_iter(message[0], blank[0], window).filter_map(move |i| {
@@ -66,8 +66,8 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a sound record, or the blank at the end of the file, starts at position `at`. `len` is the listed length of the file; like a
-/// walk it does not read bytes behind it.
+/// Tells whether a sound record, or the blank at the end of the file, starts at position `at`. `len` is the listed length of
+/// the file; bytes behind it are not read, as in a walk.
 pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
     Ok(matches!(Start::read(segment, at, base, len)?, Start::Record | Start::Blank))
 }
@@ -75,7 +75,7 @@ pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool>
 enum Start {
     Record,
     Blank,
-    /// A record with another offset in it, and the position of its end.
+    /// A record that contains another offset, with the position of its end.
     OtherPlace(u64),
     None,
 }
@@ -87,7 +87,7 @@ impl Start {
         let is_here = is_at(&bytes, base + at);
         let is_within = |size: usize| at + size as u64 <= len;
         let mut item = Layout::decode(&bytes);
-        // Checks the offset before reading the rest: garbage hardly ever has the right one.
+        // The offset is checked before the rest is read, because garbage hardly ever has the right offset.
         if let Ok(Item::Partial(needed)) = item
             && is_here
             && is_within(needed)
@@ -106,7 +106,7 @@ impl Start {
     }
 }
 
-/// Records with other offsets behind damage.
+/// The records with other offsets that were found behind damage.
 #[derive(Default)]
 struct OtherPlaces {
     first: Option<(u64, u64)>,
@@ -119,7 +119,8 @@ impl OtherPlaces {
         self.count += 1;
     }
 
-    /// Whether they come before a blank, and are not just the last record of the file with one flipped bit in its offset.
+    /// Tells whether these records come before the blank. Excludes the last record of the file with one flipped bit in its
+    /// offset.
     fn lead_to(&self, blank: u64, damaged: u64) -> bool {
         self.count > 1 || self.first.is_some_and(|first| first != (damaged, blank))
     }
@@ -129,7 +130,7 @@ fn is_at(head: &[u8], offset: u64) -> bool {
     head.get(28..36).is_some_and(|stored| stored == offset.to_be_bytes())
 }
 
-/// Offset of the first sound record in file `index` at or behind `target`.
+/// Returns the offset of the first sound record in file `index` at or behind `target`.
 pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Option<u64>> {
     let base = log.segments().files()[index].base;
     let mut segment = log.open(index)?;

@@ -19,15 +19,15 @@ const UNIT: i64 = UNIT_SIZE as i64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeRule {
-    /// The first message not before the time, or the max offset.
+    /// Finds the first message not before the time, or the max offset.
     #[default]
     V5,
-    /// The message nearest to the time, in the file chosen by modification time.
+    /// Finds the message nearest to the time, in the file chosen by modification time.
     V4,
 }
 
 impl MessageStore {
-    /// The offset in a queue for a store time in milliseconds. Assumes that store times rise.
+    /// Returns the offset in a queue for a store time in milliseconds. Assumes that store times rise.
     pub fn offset_for_time(&self, topic: &str, queue_id: i32, when: i64, rule: TimeRule) -> Result<i64> {
         let view = self.queue_view(topic, queue_id)?;
         let units = view.reader();
@@ -38,16 +38,17 @@ impl MessageStore {
         }
     }
 
-    /// Store time in milliseconds of the first readable message of a queue.
+    /// Returns the store time in milliseconds of the first readable message of a queue.
     pub fn earliest_in_queue(&self, topic: &str, queue_id: i32) -> Result<Option<i64>> {
         let view = self.queue_view(topic, queue_id)?;
         let mut search = Search { view: &view, units: view.reader(), log: RecordReader::new(self.log()) };
         Ok(search.readable(view.min_offset(), view.max_offset())?.map(|(_, time)| time))
     }
 
-    /// Store time in milliseconds of the first readable message of a topic, or of the whole log.
+    /// Returns the store time in milliseconds of the first readable message of a topic, or of the whole log.
     ///
-    /// 4.9.4 finds none in a log of less than 8 MiB (`DefaultMessageStore.getEarliestMessageTime`); 5.x does.
+    /// A 4.9.4 broker returns no time for a log of less than 8 MiB (`DefaultMessageStore.getEarliestMessageTime`); 5.x returns
+    /// the time.
     pub fn earliest_time(&self, topic: Option<&str>) -> Result<Option<i64>> {
         let Some(topic) = topic else { return self.earliest_in_log() };
         self.check_topic(topic)?;
@@ -69,8 +70,8 @@ impl MessageStore {
         Ok(message.map(|message| message.store_timestamp()))
     }
 
-    /// Whether a broker assumes that the message at a queue offset, far behind the log's end, is only on the disk; `false` without a message
-    /// (`DefaultMessageStore.checkInDiskByConsumeOffset`).
+    /// Tells whether a broker would expect the message at a queue offset to be on the disk only, because it is far behind the
+    /// log's end. Returns `false` if there is no message (`DefaultMessageStore.checkInDiskByConsumeOffset`).
     pub fn check_in_disk(&self, topic: &str, queue_id: i32, offset: i64, limits: &GetLimits) -> Result<bool> {
         let view = self.queue_view(topic, queue_id)?;
         if !(view.min_offset()..view.max_offset()).contains(&offset) {
@@ -91,11 +92,12 @@ struct Search<'a> {
 /// A queue that can be searched by store time.
 pub trait TimedQueue {
     fn bounds(&self) -> (i64, i64);
-    /// `None` in a hole.
+    /// Returns `None` in a hole.
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
-    /// Store time of a unit's message in milliseconds; `None` if it cannot be read (`CommitLog.pickupStoreTimestamp`).
+    /// Returns the store time of a unit's message in milliseconds; `None` if the message cannot be read
+    /// (`CommitLog.pickupStoreTimestamp`).
     fn store_time(&mut self, unit: Unit) -> Result<Option<i64>>;
-    /// Offsets in the file for a time: see [`file_by_time`].
+    /// Returns the offsets of the file for a time, chosen as [`file_by_time`] does.
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>>;
 }
 
@@ -116,7 +118,7 @@ impl TimedQueue for Search<'_> {
         Ok(record.and_then(|record| Message::decode(&record).map(|m| m.store_timestamp())))
     }
 
-    /// Units without a file count as one more file, written just now.
+    /// Units in memory count as one more file, written just now.
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
         let files = self.view.disk().map_or(&[][..], |queue| queue.segments().files());
         let unlisted = |end| self.view.next_offset(end).map(|first| (first, self.view.max_offset()));
@@ -125,7 +127,8 @@ impl TimedQueue for Search<'_> {
 }
 
 impl Search<'_> {
-    /// An unreadable message may be the one: returns its offset, and reading there reports the damage.
+    /// Returns the first offset with a time of `when` or later. An unreadable message counts as a match, because reading it
+    /// reports the damage.
     fn first_not_before(&mut self, when: i64) -> Result<i64> {
         let (mut low, mut high) = (self.view.min_offset(), self.view.max_offset());
         while low < high {
@@ -145,7 +148,7 @@ impl Search<'_> {
         Ok(end)
     }
 
-    /// Offset and store time of the first readable message in `[from, end)`.
+    /// Returns offset and store time of the first readable message in `[from, end)`.
     fn readable(&mut self, from: i64, end: i64) -> Result<Option<(i64, i64)>> {
         let mut at = from;
         while let Some(offset) = self.view.next_offset(at).filter(|offset| *offset < end) {
@@ -163,7 +166,7 @@ impl Search<'_> {
     }
 }
 
-/// Java's search with its oddities: without a result the unit before the file, and 0 at damage.
+/// Searches as Java does, with its oddities: without a match the result is the unit before the file, and at damage it is 0.
 pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result<i64> {
     let Some((first, end)) = queue.file_by_time(when)? else { return Ok(0) };
     let (min_offset, max_offset) = queue.bounds();
@@ -174,7 +177,7 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
     while low <= high {
         let middle = first + (low - first + high - first) / 2;
         let Some(unit) = queue.unit(middle)? else { return Ok(0) };
-        // Retention has removed its record, so there is no time to read.
+        // Retention has removed the record, so its time cannot be read.
         if unit.physical_offset < log_start {
             (before, low) = (Some(middle), middle + 1);
             continue;
@@ -189,7 +192,7 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
             (before, time_before, low) = (Some(middle), Some(time), middle + 1);
         }
     }
-    // Java starts with the byte position -1, and divides it by 20 like the others.
+    // Java starts with the byte position -1 and divides it by 20, the size of a unit.
     let nothing = (first * UNIT - 1).max(0) / UNIT;
     Ok(match (time_before, after) {
         (None, after) => after.map_or(nothing, |(offset, _)| offset),
@@ -199,7 +202,8 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
     })
 }
 
-/// Offsets in the first file written at `when` or later, else in `unlisted` behind the files, else in the last file.
+/// Returns the offsets of the first file written at `when` or later. If there is none, returns `unlisted` behind the files,
+/// else the last file.
 pub fn file_by_time(
     files: &[SegmentFile],
     when: i64,
@@ -208,7 +212,7 @@ pub fn file_by_time(
     let mut last = None;
     for file in files {
         last = Some((file.base as i64 / UNIT, file.end() as i64 / UNIT));
-        // By modification time, as 4.9 does: copies of a store must keep their times.
+        // 4.9 compares modification times, so a copy of a store must keep them.
         if modification_time(&file.path)? >= when {
             return Ok(last);
         }
@@ -216,7 +220,7 @@ pub fn file_by_time(
     Ok(unlisted(last.map_or(0, |(_, end)| end)).or(last))
 }
 
-/// Milliseconds since 1970; 0 for a file that retention has removed since the listing.
+/// Returns milliseconds since 1970; 0 for a file that retention has removed since the listing.
 fn modification_time(path: &Path) -> Result<i64> {
     let Some(meta) = Place::metadata(path)? else { return Ok(0) };
     let time = meta.modified().map_err(|e| Error::io(path, e))?;

@@ -1,5 +1,5 @@
-//! Records without a consume-queue unit: those at the log's end that are not dispatched yet, and those that a queue has lost. They are
-//! listed here in memory, as a broker would list them on disk.
+//! Records without a consume-queue unit: records at the log's end that are not dispatched yet, and records that a queue has
+//! lost. Their units are built in memory, as a broker would write them.
 //!
 //! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
 use super::commit_log::CommitLog;
@@ -24,7 +24,7 @@ pub struct UnlistedRecords {
 }
 
 impl UnlistedRecords {
-    /// Lists the records that start in `[dispatched_to, end)` of the log, without those of topics `removed` since.
+    /// Lists the records that start in `[dispatched_to, end)` of the log, without messages of topics that were `removed` since.
     pub fn read(log: &Arc<CommitLog>, dispatched_to: u64, end: u64, removed: &RemovedTopics) -> Result<Self> {
         let mut unlisted = Self { log_end: dispatched_to, ..Self::default() };
         let mut walk = LogWalk::new(log.clone(), dispatched_to, end, 0);
@@ -52,12 +52,12 @@ impl UnlistedRecords {
         self.queues.get(topic).into_iter().flat_map(|queues| queues.keys().copied())
     }
 
-    /// Queue offsets and units, in the order of the log.
+    /// Returns queue offsets and units in the order of the log.
     pub fn units(&self, topic: &str, queue_id: i32) -> &[(i64, Unit)] {
         self.queues.get(topic).and_then(|queues| queues.get(&queue_id)).map_or(&[], Vec::as_slice)
     }
 
-    /// End of the last sound record in the log.
+    /// Returns the end of the last sound record in the log.
     pub fn log_end(&self) -> u64 {
         self.log_end
     }
@@ -66,7 +66,7 @@ impl UnlistedRecords {
         &self.damage
     }
 
-    /// The range of the log that holds the records of the selected queues and all damage; `None` without any.
+    /// Returns the range of the log that holds the records of the selected queues and all damage; `None` if both are empty.
     pub fn stretch(&self, topic: &str, select: impl Fn(i32) -> bool) -> Option<(u64, u64)> {
         let queues = self.queues.get(topic).into_iter().flatten().filter(|(id, _)| select(**id));
         let units =
@@ -81,7 +81,7 @@ impl UnlistedRecords {
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: message.layout().total as i32,
-            // The store does not tell the levels of the broker that wrote it.
+            // The store does not contain the delay levels of its broker, so the defaults count.
             tags_code: code_of(message, &topic, &DelayLevels::default()),
         };
         self.add(&topic, message.queue_id(), message.queue_offset(), unit);
@@ -94,7 +94,7 @@ impl UnlistedRecords {
         self.damage.append(damage);
     }
 
-    /// Adds records from further behind.
+    /// Adds records that are behind these records in the log.
     pub(super) fn append(&mut self, behind: &Self) {
         for (topic, queues) in &behind.queues {
             for (queue_id, units) in queues {
@@ -113,24 +113,25 @@ impl UnlistedRecords {
     }
 }
 
-/// The tags code of a record: the tag's hash, or in the delay topic the time of delivery (`CommitLog.checkMessageAndReturnSize`).
+/// Returns the tags code of a record: the hash of the tag, or in the delay topic the time of delivery
+/// (`CommitLog.checkMessageAndReturnSize`).
 pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 {
     code_of_properties(&KnownProperties::of(message.properties()), message.store_timestamp(), topic, levels)
 }
 
-/// [`code_of`] for parsed properties.
+/// Computes [`code_of`] from parsed properties.
 #[inline]
 pub fn code_of_properties(known: &KnownProperties<'_>, store_timestamp: i64, topic: &str, levels: &DelayLevels) -> i64 {
     let text = |value: Option<_>| value.map(String::from_utf8_lossy);
     if topic == DELAY_TOPIC {
         let level = text(known.delay).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
         if level > 0 {
-            // Wrapping: no checksum covers the time.
+            // Wraps around in place of a panic, because no checksum covers the time.
             return store_timestamp.wrapping_add(levels.millis(level));
         }
     }
     tags_code(text(known.tags).as_deref())
 }
 
-/// The topic of delayed messages (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
+/// The topic that holds delayed messages (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
 pub const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
