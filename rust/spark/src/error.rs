@@ -3,31 +3,31 @@ use std::fmt;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Each maps to one class of `rmqfast.errors`; all say what, where, expected, got.
+/// Maps each variant to one class of `rmqfast.errors`. Each text says what went wrong, where, and what was expected.
 #[derive(Debug)]
 pub enum Error {
-    /// An option or an argument that cannot be.
+    /// An option or an argument with an invalid value.
     Argument(String),
-    /// An offset of a store that has expired.
+    /// A start offset that the store has already removed.
     Corrupt(String),
-    /// An offset that a queue of a cluster does not have.
+    /// A start offset that the broker has already removed.
     DataLoss(String),
-    /// A column that the row does not have.
+    /// A column name that the row does not have.
     UnknownColumn(String),
     /// An error of the store.
     Store(rmqfast_store::Error),
-    /// An error of the cluster, or no answer.
+    /// A refusal of the cluster, or no answer from it.
     Client(rmqfast_client::Error),
-    /// Rows that cannot be sent.
+    /// Rows that could not be sent.
     Send {
         text: String,
-        /// The response code, or one of `ClientErrorCode`; -1 for none.
+        /// The broker's response code or a `ClientErrorCode`; -1 if there is no code.
         code: i32,
     },
 }
 
 impl Error {
-    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    /// Returns the name of the class of `rmqfast.errors` that Python and the JVM raise.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Argument(_) => "ArgumentError",
@@ -40,7 +40,6 @@ impl Error {
         }
     }
 
-    /// An option or an argument that cannot be.
     pub fn argument(text: impl Into<String>) -> Self {
         Self::Argument(text.into())
     }

@@ -1,4 +1,6 @@
-//! A read or a stream of a store or of topics, whichever its options name: one face for both.
+//! A batch read or a stream, of a store directory or of a cluster's topics.
+//!
+//! The option `nameServer` selects a cluster, `storePath` a store directory.
 use crate::error::Result;
 use crate::origin::piece::TopicPiece;
 use crate::origin::{BrokerWay, Via};
@@ -19,21 +21,21 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Read {
     Store(Box<StoreRead>),
-    /// Topics of a cluster.
     Topic(Box<TopicRead>),
 }
 
-/// Lines of a log, and how loud they are.
+/// Log lines with their levels.
 pub type Lines = Vec<(Level, String)>;
 
-/// The kind of a batch read with such options.
 pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
     if names_a_cluster(pairs) { Kind::ColumnarTopic } else { Kind::Columnar }
 }
 
-/// Resolves options against the store as it is now; see [`resolve_store`]. Options of topics stay as they are, as offsets are
-/// fixed when tasks are planned; if logs may be read, they also get the decision for each broker. Reports what would otherwise
-/// fail at the first action. Returns log lines besides.
+/// Resolves options against the store's current state; see [`resolve_store`].
+///
+/// Options of topics stay unchanged because their offsets are fixed when tasks are planned. If brokers' logs may be
+/// read, the option `ways` is added with the decision for each broker. Errors appear here instead of at Spark's first
+/// action. Also returns log lines.
 ///
 /// # Errors
 /// As [`resolve_store`] and [`TopicRead::check`].
@@ -50,7 +52,7 @@ pub fn resolve(
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
     read.cluster.interrupt = interrupt;
-    // whoever planned it has looked
+    // `pieces` is set only by the driver, which resolved the options before it planned
     if read.planned.is_some() {
         return Ok((pairs.to_vec(), Vec::new()));
     }
@@ -58,17 +60,17 @@ pub fn resolve(
         let warnings = read.check()?;
         return Ok((pairs.to_vec(), warnings.into_iter().map(|text| (Level::Warning, text)).collect()));
     }
-    // now, so that each plan of the read tells it
+    // decided once and stored in the options, so that every later plan of this read decides alike
     let mut planned = read.plan()?;
     planned.log.warn(read.request_warnings());
     Ok((replace_options(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
 }
 
-/// The stream that options ask for, of columns by name.
+/// Opens a stream of the given columns.
 ///
 /// # Errors
-/// As [`TopicRead::of`] and [`StoreStream::of`], an option that a stream has no use for, or other columns than the option
-/// `columns` says.
+/// See [`TopicRead::of`] and [`StoreStream::of`]. Also an option that streams do not have, or columns that differ from
+/// the option `columns`.
 pub fn open_stream(
     pairs: &[(String, String)],
     columns: &[String],
@@ -86,7 +88,7 @@ pub fn open_stream(
     Ok(Box::new(TopicStream::new(read)?))
 }
 
-/// Names the place, the messages and the filters; never an account.
+/// Shows the place, the messages and the filters, but never credentials.
 impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -131,7 +133,7 @@ impl Read {
         }
     }
 
-    /// The read that resolved options ask for, of columns by name, narrowed by filters that were taken.
+    /// Builds a read of the given columns from resolved options and from the filters that Spark pushed down.
     ///
     /// # Errors
     /// As [`StoreRead::of`] and [`TopicRead::of`].
@@ -140,13 +142,13 @@ impl Read {
             return Ok(Self::Store(Box::new(StoreRead::of(pairs, columns, filters)?)));
         }
         let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &[])?;
-        // Spark wants fewer columns than the option `columns` says, which was checked
+        // Spark may prune columns, so `columns` may be fewer than the option `columns`, which was checked before
         read.request.scan.columns = columns_of(columns.iter().map(String::as_str))?;
         read.take(filters);
         Ok(Self::Topic(Box::new(read)))
     }
 
-    /// The read, whose waits for answers `interrupt` ends.
+    /// Lets `interrupt` end the waits for brokers' answers.
     pub fn with_interrupt(mut self, interrupt: Arc<CheckInterrupt>) -> Self {
         if let Self::Topic(read) = &mut self {
             read.cluster.interrupt = interrupt;
@@ -154,7 +156,7 @@ impl Read {
         self
     }
 
-    /// Narrows the read; tells which filters were taken.
+    /// Narrows the read by filters. Returns for each filter whether the read applies it.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         match self {
             Self::Store(read) => read.take(filters),
@@ -162,7 +164,7 @@ impl Read {
         }
     }
 
-    /// Counts known without reading messages; `None` if messages must be read.
+    /// Returns message counts per queue from the indexes alone, or `None` if messages must be read.
     ///
     /// # Errors
     /// As [`StoreRead::known_counts`] and [`TopicRead::known_counts`].
@@ -173,7 +175,7 @@ impl Read {
         }
     }
 
-    /// The pieces that tasks read, as bytes; `cores` will read them. Returns besides what is worth a line in the log.
+    /// Returns the serialized pieces that tasks read, planned for `cores` cores, and log lines.
     ///
     /// # Errors
     /// As [`StoreRead::partitions`] and [`TopicRead::plan`].

@@ -1,90 +1,91 @@
-//! Interface of streams for Spark's JVM and for PySpark. Offsets are texts of a checkpoint.
+//! Interface of streams for Spark's JVM and PySpark sources. Offsets are JSON strings, which Spark stores in its
+//! checkpoint.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
 use std::time::Duration;
 
-/// A stream as its driver sees it: where it begins, how far its next batch goes, which tasks read that.
+/// The driver's side of a stream: finds the start, the end of each batch, and the tasks that read the batch.
 ///
-/// Source: `MicroBatchStream` of Spark, and what `SupportsTriggerAvailableNow` and `ReportsSourceMetrics` add to it.
+/// Source: Spark's `MicroBatchStream`, `SupportsTriggerAvailableNow` and `ReportsSourceMetrics`.
 pub trait Stream: Send {
-    /// Describes the stream for people; never an account.
+    /// Describes the stream for people, without credentials.
     fn description(&self) -> String;
 
-    /// Start offsets of a stream without a checkpoint.
+    /// Returns the start offsets of a stream that has no checkpoint.
     ///
     /// # Errors
-    /// Nobody can be asked, or an offset that there is not.
+    /// No broker or store answers, or the starting offset does not exist.
     fn initial(&mut self) -> Result<String>;
 
-    /// From now on no batch goes beyond what there is now.
+    /// Fixes the current end as the last offset of all later batches, for the trigger `availableNow`.
     ///
     /// # Errors
-    /// Nobody can be asked.
+    /// No broker or store answers.
     fn aim(&mut self) -> Result<()>;
 
-    /// End offsets of the batch that begins at `start`: equal to `start` if there is nothing to read, the end if Spark
-    /// gives no start. Limits hold if the trigger `is_limited`.
+    /// Returns the end offsets of the batch that begins at `start`; equal to `start` if there is nothing to read.
+    ///
+    /// Without `start`, returns the current end. The limits of the options apply only if the trigger `is_limited`.
     ///
     /// # Errors
-    /// The checkpoint of another stream; what is lost, where that is not passed over; nobody can be asked for too long.
+    /// The checkpoint of another stream, lost messages if `failOnDataLoss` is set, or no answer for too long.
     fn latest(&mut self, start: Option<&str>, is_limited: bool) -> Result<String>;
 
-    /// The last end that is known, for the progress of the query.
+    /// Returns the last known end offsets, for the query's progress report.
     fn report(&self) -> Option<String>;
 
-    /// The tasks of a batch, as bytes that carry a version. Spark may ask more than once: the same offsets are the same tasks.
+    /// Returns the serialized tasks of a batch. Spark may ask again after a failure: equal offsets give equal tasks.
     ///
     /// # Errors
-    /// The checkpoint of another stream; nobody can be asked.
+    /// The checkpoint of another stream, or no answer.
     fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>>;
 
-    /// Tasks without an end for Real-Time Mode, `most` of them where there are no more brokers.
+    /// Returns tasks without an end for Real-Time Mode: `most` tasks, or one for each broker if there are more brokers.
     ///
     /// # Errors
-    /// As [`pieces`](Self::pieces); a stream that has no such tasks.
+    /// See [`pieces`](Self::pieces). Also a stream without Real-Time Mode.
     fn endless_pieces(&mut self, _start: &str, _most: usize) -> Result<Vec<Vec<u8>>> {
         Err(Error::argument("Real-Time Mode: expected a topic of a live cluster, got a store directory"))
     }
 
-    /// The offsets of all queues, of which each task says its own.
+    /// Merges the offsets that the tasks report into the offsets of all queues.
     ///
     /// # Errors
-    /// The offsets of another stream.
+    /// The offsets belong to another stream.
     fn merge(&mut self, offsets: &[String]) -> Result<String> {
         offsets.last().cloned().ok_or_else(|| Error::argument("offsets: expected those of a task, got none"))
     }
 
-    /// Spark has stored all before `end`.
+    /// Called when Spark has stored all rows before `end`.
     ///
     /// # Errors
-    /// The checkpoint of another stream; an interrupt.
+    /// The checkpoint of another stream, or an interrupt.
     fn commit(&mut self, end: &str) -> Result<()>;
 
-    /// Lag of a query that read as far as `consumed`, by name.
+    /// Returns metrics of the backlog behind `consumed`, as names and values.
     ///
     /// # Errors
     /// The checkpoint of another stream.
     fn metrics(&self, consumed: Option<&str>) -> Result<Vec<(String, String)>>;
 
-    /// Log lines since the last call.
+    /// Returns the log lines since the last call.
     fn take_log(&mut self) -> Vec<(Level, String)>;
 
-    /// Closes connections. A stream that is closed is not asked any more.
+    /// Closes connections. The stream is not called afterwards.
     fn close(&mut self);
 }
 
-/// Limits of a topic's batch; without limits it takes everything.
+/// Limits of one batch of a topic stream. Without limits a batch takes the whole backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub most: Option<i64>,
-    /// Messages at least; fewer wait for more of them.
+    /// Minimum of messages; a smaller backlog waits until `delay` has passed.
     pub least: Option<i64>,
-    /// For how long at most.
+    /// Longest wait for `least` messages.
     pub delay: Duration,
 }
 
 impl Limits {
-    /// Those that options ask for.
     pub fn of(options: &Options) -> Self {
         let delay = options.number("maxTriggerDelayMs").unwrap_or_default().unsigned_abs();
         Self {
@@ -95,14 +96,13 @@ impl Limits {
     }
 }
 
-/// The level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Info,
     Warning,
 }
 
-/// Lines for whoever has a log.
+/// Log lines, buffered until Python or the JVM takes them.
 #[derive(Debug, Default)]
 pub struct Log {
     lines: Vec<(Level, String)>,
@@ -113,12 +113,11 @@ impl Log {
         self.lines.push((Level::Info, text));
     }
 
-    /// Notes what should not happen.
     pub fn warn(&mut self, texts: impl IntoIterator<Item = String>) {
         self.lines.extend(texts.into_iter().map(|text| (Level::Warning, text)));
     }
 
-    /// The lines since the last call.
+    /// Returns the lines since the last call.
     pub fn take(&mut self) -> Vec<(Level, String)> {
         std::mem::take(&mut self.lines)
     }

@@ -1,4 +1,5 @@
-//! The copies that a mirror keeps of brokers: where each queue begins there, and the pieces that tasks read out of them.
+//! Plans reads from a mirror's copies of brokers: finds the bounds of each queue in the copy, and cuts the copy into
+//! pieces.
 use crate::error::{Error, Result};
 use crate::origin::copy_rows::scan_of;
 use crate::origin::piece::{CopyPart, TopicPiece};
@@ -13,13 +14,12 @@ use rmqfast_store::store::{CopyNote, MessageStore, OpenOptions, newest_copy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The copies of some brokers, those of them that there are.
+/// The copies of brokers below a mirror's directory. Brokers without a copy are left out.
 pub struct Copies {
     directory: PathBuf,
     by_broker: BTreeMap<String, Copy>,
 }
 
-/// A copy of a broker.
 struct Copy {
     store: MessageStore,
     topics: Topics,
@@ -27,16 +27,16 @@ struct Copy {
 }
 
 impl Copies {
-    /// Opens the copies of the brokers of `queues` below a mirror's directory.
+    /// Opens the copies of all brokers that `queues` belong to.
     ///
     /// # Errors
-    /// A copy that is no store, or cannot be read.
+    /// A copy is not a store, or cannot be read.
     pub fn open<'a>(directory: &Path, queues: impl IntoIterator<Item = &'a Queue>) -> Result<Self> {
         let names: BTreeSet<&str> = queues.into_iter().map(|queue| &*queue.broker_name).collect();
         let mut by_broker = BTreeMap::new();
         for name in names {
             let path = newest_copy(&directory.join(name))?;
-            // a broker whose queues have nothing needs none
+            // a broker whose queues are empty needs no copy; `copy` reports a copy that is missing
             if place::is_directory(&path)? {
                 by_broker.insert(name.to_owned(), Copy::open(&path, name)?);
             }
@@ -44,8 +44,9 @@ impl Copies {
         Ok(Self { directory: directory.to_owned(), by_broker })
     }
 
-    /// `bounds` of queues that begin where their copies do: a mirror may keep more than the broker, or have begun later. They end
-    /// as the broker says.
+    /// Returns `bounds` with each queue's first offset replaced by the copy's first offset.
+    ///
+    /// A mirror may keep more than the broker, or may have started later. The ends stay as the broker says.
     pub fn from_start(&self, bounds: &[(Queue, Bounds)]) -> Vec<(Queue, Bounds)> {
         let begin = |(queue, (first, last)): &(Queue, Bounds)| {
             let copied = self.by_broker.get(&*queue.broker_name).and_then(|copy| copy.bounds(queue));
@@ -54,11 +55,12 @@ impl Copies {
         bounds.iter().map(begin).collect()
     }
 
-    /// Pieces with what the copies have of `ranges`, `least` of them where a copy can be cut so often. Besides, for a person,
-    /// where the messages come from and how many are not there yet.
+    /// Returns pieces that read `ranges`, at least `least` pieces if the copies can be cut that often.
+    ///
+    /// Also returns a log line that names the copies and counts the messages that they lack.
     ///
     /// # Errors
-    /// There is no copy of a broker; one that cannot be read.
+    /// A broker has no copy, or its copy cannot be read.
     pub fn plan(
         &self,
         ranges: Vec<QueueRange>,
@@ -115,13 +117,13 @@ impl Copy {
         Err(Error::argument(format!("{text}; rmqfast mirror --topics {topic} makes one in another directory")))
     }
 
-    /// The first offset of a queue, and the one behind its last; `None` of a queue of which it has nothing: its messages came behind
-    /// the copy's end, or before its begin.
+    /// Returns the first offset of a queue and the offset behind its last. `None` if the copy has no messages of the
+    /// queue: they came after the copy's end or before its beginning.
     fn bounds(&self, queue: &Queue) -> Option<Bounds> {
         self.topics.get(&queue.topic)?.get(&queue.queue_id).copied()
     }
 
-    /// The parts of one topic's ranges that the copy has, and a text about the rest.
+    /// Returns the parts of one topic's ranges that the copy has, and a text that counts the missing messages.
     fn present_ranges(&self, ranges: Vec<QueueRange>) -> (Vec<QueueRange>, String) {
         let (mut held, mut behind, mut unknown) = (Vec::new(), 0, (0, 0));
         for range in ranges {
@@ -144,13 +146,13 @@ impl Copy {
         (held, lacking)
     }
 
-    /// Pieces of ranges of one topic.
+    /// Returns the pieces of ranges of one topic.
     fn pieces(&self, ranges: &[QueueRange], request: &RangeRequest, least: u64) -> Result<Vec<TopicPiece>> {
         if ranges.is_empty() {
             return Ok(Vec::new());
         }
         let scan = scan_of(request, ranges)?;
-        // those of the driver: nobody knows how many executors have
+        // the driver's cores stand in for the executors' cores, which the driver does not know
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
         let cut = Cut { least: Some(least), ..Cut::default() };
         let pieces = cut.pieces(|bytes| {
@@ -165,14 +167,16 @@ impl Copy {
         Ok(pieces.map(|piece| TopicPiece::of_copy(ranges.to_vec(), part(piece))).collect())
     }
 
-    /// The stretch of the log between the first message of the ranges and the last one. Before it may be messages of the same
-    /// offsets, where a topic was deleted and made again; and nobody misses what retention removes there.
+    /// Returns the part of the log from the first message of the ranges to the last.
+    ///
+    /// An earlier part may hold messages with the same offsets, from a deleted topic of the same name. Nor is it damage
+    /// if retention removes files there.
     fn stretch(&self, ranges: &[QueueRange]) -> Result<(u64, u64)> {
         let (mut first, mut last) = (u64::MAX, 0);
         for QueueRange { queue, start, end } in ranges {
             let view = self.store.queue_view(&queue.topic, queue.queue_id)?;
             let mut reader = view.reader();
-            // a hole has no unit: then nothing is left out at that side
+            // a hole in the consume queue has no unit, so that side is not narrowed
             first = first.min(reader.unit(*start)?.map_or(0, |unit| unit.physical_offset.unsigned_abs()));
             let end = reader.unit(end - 1)?;
             last =

@@ -1,4 +1,5 @@
-//! Messages of ranges out of a mirror's copy of their broker: the scan of a store, whose rows are handed out as answers to pulls are.
+//! Reads a piece's messages from a mirror's copy of the broker. It scans the copy as a store and returns rows in the
+//! form of pull answers.
 use crate::error::{Error, Result};
 use crate::origin::piece::CopyPart;
 use crate::store::read::{damage_text, present_part, refusal_text};
@@ -12,9 +13,10 @@ use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of a block, about, which is one answer.
+/// Approximate bytes of a block; each block becomes one set of answers.
 const BLOCK: usize = 1 << 20;
-/// Blocks without a row for us after which the caller gets a word in, to see whether the task was killed.
+/// Blocks without a matching row after which `advance` returns, so that the caller can check whether the task was
+/// killed.
 const PATIENCE: u32 = 16;
 
 /// Reads the messages of a piece out of a copy.
@@ -24,15 +26,15 @@ pub struct CopyRows {
     source: RowSource,
     queues: BTreeMap<i32, Arc<Queue>>,
     pool: Arc<Pool>,
-    /// Damage found before the scan began.
+    /// Damage found before the scan.
     lost: Vec<Damage>,
 }
 
 impl CopyRows {
-    /// Opens the copy.
+    /// Opens the copy and prepares its scan.
     ///
     /// # Errors
-    /// There is none where the driver saw one; a store that cannot be read.
+    /// The copy is missing on this executor, or the store cannot be read.
     pub fn open(request: RangeRequest, ranges: &[QueueRange], part: CopyPart) -> Result<Self> {
         if !place::is_directory(&part.path)? {
             let text = "the driver saw a copy there; mirrorPath must be at the same path on every executor";
@@ -46,11 +48,12 @@ impl CopyRows {
         Ok(Self { request, part, source, queues, pool: Arc::default(), lost })
     }
 
-    /// Reads on. What it gives are the messages that the request asks for, as answers of pulls; `warnings` gets what is lost or
-    /// damaged, where that is no error.
+    /// Reads the next block and returns its matching messages in the form of pull answers. `warnings` gets lost or
+    /// damaged messages if the request is not strict.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]: something is lost or damaged, and the request is strict. It comes behind the last message.
+    /// [`Error::Corrupt`]: messages are lost or damaged, and the request is strict. It is returned after the last
+    /// message.
     pub fn advance(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
         let mut patience = PATIENCE;
         let interrupt = &mut || {
@@ -65,7 +68,7 @@ impl CopyRows {
         }
     }
 
-    /// The rows of the block, queue by queue.
+    /// Returns the rows of the current block, grouped by queue.
     fn hand_out(&self) -> Vec<PulledAnswer> {
         let bytes = self.source.bytes();
         let body = Arc::new(Body::copy(bytes, Some(&self.pool)));
@@ -89,10 +92,10 @@ impl CopyRows {
     }
 }
 
-/// The scan of a copy that gives what a request asks of ranges of one topic. The brokers' part of it, too: tags and SQL92.
+/// Builds the scan of a copy. It also applies the tags and the SQL92 expression, which the broker applies to pulls.
 ///
 /// # Errors
-/// An expression that does not parse.
+/// The SQL92 expression does not parse.
 pub fn scan_of(request: &RangeRequest, ranges: &[QueueRange]) -> Result<ScanRequest> {
     let Some(QueueRange { queue: Queue { topic, broker_name, .. }, .. }) = ranges.first() else {
         return Err(Error::argument("piece: expected a range of a copy, got none"));
@@ -121,7 +124,7 @@ pub fn scan_of(request: &RangeRequest, ranges: &[QueueRange]) -> Result<ScanRequ
 fn answer(queue: &Arc<Queue>, body: &Arc<Body>, rows: Vec<Row>) -> PulledAnswer {
     let offset = |row: Option<&Row>| row.and_then(|row| row.message(body)).map_or(0, |message| message.queue_offset());
     let offsets = offset(rows.first())..offset(rows.last()) + 1;
-    // without tags to compare: the scan did that
+    // no tags are set on the answer because the scan has compared them
     PulledAnswer::read(queue.clone(), offsets, body.clone(), rows)
 }
 

@@ -1,8 +1,9 @@
-//! Which brokers' logs are read in place of pulls, and how their stretches are cut into pieces.
+//! Decides which brokers' logs are read in place of pulls, and cuts the logs into pieces.
 //!
-//! A log has everything: the topics of others, what was rolled back, and the messages of topics that were deleted. The plan asks for
-//! the first and the last message of each range, and so knows the stretch that holds all of them, and from where on it lists each
-//! queue. What a log does not tell, or not to everybody, goes by pulls.
+//! A log also has messages of other topics, of rolled-back transactions and of deleted topics. The plan asks the broker
+//! for the first and the last message of each range. Their physical offsets bound the part of the log that must be
+//! read, and tell from where on the log lists each queue. Queues whose messages the log does not show, or shows only to
+//! some accounts, are pulled.
 use crate::error::Error;
 use crate::origin::log_source::{LogSource, Refusal, log_sources, pull_because};
 use crate::origin::piece::{LogPart, TopicPiece};
@@ -13,59 +14,58 @@ use rmqfast_client::ranges::{QueueRange, RangeRequest};
 use rmqfast_replication::{LogStretch, Source};
 use std::collections::BTreeMap;
 
-/// Connections of a read to the HA port of a broker, one a piece: each has two threads and a megabyte there.
+/// Maximum of connections of a read to the HA port of a broker. Each piece has one, which costs the broker two threads
+/// and a megabyte.
 const MOST_PIECES: u64 = 4;
-/// Bytes of a piece at least, as it takes a connection; and of what `auto` reads out of a log.
+/// Minimum bytes of a piece, since each takes a connection. `auto` pulls if less than this is to be read.
 const PIECE_BYTES: u64 = 64 << 20;
-/// Places that are looked for in queues, at most.
+/// Maximum of broker searches by physical offset in one plan.
 const MOST_SEARCHES: usize = 256;
-/// Cost model, from the figures of 4.9.4 in docs/benchmarks.md: nanoseconds of broker and reader for a pulled message,
-/// for a byte of it, and for a byte of a log.
+/// Cost model, from the figures of 4.9.4 in docs/benchmarks.md. Nanoseconds of broker and reader for a pulled message,
+/// for each of its bytes, and for each byte of a log.
 const PULLED_MESSAGE: f64 = 1100.0;
 const PULLED_BYTE: f64 = 1.1;
 const LOG_BYTE: f64 = 0.8;
 
-/// A plan: pieces of logs, and ranges left to pulls.
+/// The pieces that read logs, and the ranges that are pulled.
 #[derive(Debug, Default)]
 pub struct LogPlan {
     pub pieces: Vec<TopicPiece>,
-    /// Ranges that are pulled.
     pub pulled: Vec<QueueRange>,
-    /// Decision for each broker.
     pub ways: Vec<BrokerWay>,
 }
 
-/// Plans the ranges of a read.
+/// The inputs of a plan.
 pub struct LogPlanner<'a> {
     pub cluster: &'a TopicCluster,
     pub request: &'a RangeRequest,
     pub via: &'a Via,
-    /// Decisions of an earlier plan of the same read.
+    /// Decisions of an earlier plan of the same read, which this plan follows.
     pub ways: Option<&'a [BrokerWay]>,
-    /// Pieces of the read at least, as far as there may be so many.
+    /// Minimum of pieces; a small backlog may give fewer.
     pub min_pieces: i64,
-    /// Why nothing of the read may come out of a log, if so.
+    /// Reason to pull everything, if there is one.
     pub refusal: Option<String>,
 }
 
-/// A range, its first and its last message.
+/// A range with its first and last message.
 struct Ends {
     range: QueueRange,
     first: FoundMessage,
     last: FoundMessage,
 }
 
-/// A cut of a log: a message, and the first offset of each range at or behind it.
+/// A place where a log is cut: the first message behind the cut, and for each range its first offset there.
 struct Cut {
     message: FoundMessage,
     offsets: Vec<i64>,
 }
 
 impl LogPlanner<'_> {
-    /// Decides for each broker of `ranges`.
+    /// Decides for each broker whether its log is read or its messages are pulled.
     ///
     /// # Errors
-    /// An interrupt. A broker that does not answer, or refuses, is left to pulls, which tell what that means.
+    /// An interrupt. A broker that does not answer or refuses is left to pulls, which report the error.
     pub fn plan(&self, ranges: Vec<QueueRange>, address_of: impl Fn(&str) -> Option<String>) -> Result<LogPlan, Error> {
         let mut by_broker: BTreeMap<String, Vec<QueueRange>> = BTreeMap::new();
         for range in ranges {
@@ -92,7 +92,7 @@ impl LogPlanner<'_> {
         Ok(plan)
     }
 
-    /// Pieces of a broker's log.
+    /// Returns the pieces of a broker's log, or the reason to pull.
     fn pieces(&self, broker_name: &str, ranges: &[QueueRange], min_pieces: u64) -> Result<Vec<TopicPiece>, Refusal> {
         let mut decided = self.ways.into_iter().flatten().filter(|way| way.broker_name == broker_name);
         let decided = decided.find_map(|way| way.pulled_because.clone());
@@ -115,12 +115,12 @@ impl LogPlanner<'_> {
         }
         let len = stretch.end - stretch.from;
         let count = (len / PIECE_BYTES).max(min_pieces).clamp(1, MOST_PIECES);
-        // a search takes a dozen requests
+        // each cut searches every queue, and a search takes a dozen requests
         let count = count.min((MOST_SEARCHES / ends.len()) as u64 + 1);
         self.cut(&stretch, &ends, count)
     }
 
-    /// The first source whose log has all before `end`.
+    /// Returns the first source whose log reaches `end`; a slave may lag.
     fn first_that_reaches(&self, end: u64, sources: Vec<LogSource>) -> Result<Source, Refusal> {
         let mut refusal = pull_because("nobody serves its log");
         for log in sources {
@@ -161,7 +161,8 @@ impl LogPlanner<'_> {
         ends.collect()
     }
 
-    /// Cuts a stretch at messages into parts of about one size, of which each has the offsets of its own.
+    /// Cuts a part of the log into `count` pieces of similar size. Each cut is at a message, and each piece gets the
+    /// offsets of its part.
     fn cut(&self, stretch: &LogStretch, ends: &[Ends], count: u64) -> Result<Vec<TopicPiece>, Refusal> {
         let Some(first) = ends.iter().map(|ends| ends.first).min_by_key(|first| first.physical_offset) else {
             return Ok(Vec::new());
@@ -180,7 +181,8 @@ impl LogPlanner<'_> {
         Ok(pieces)
     }
 
-    /// The first message at a place or behind it; none where all ranges end before.
+    /// Returns the cut at the first message at or behind the physical offset `near`. `None` if all ranges end before
+    /// it.
     fn cut_near(&self, near: u64, ends: &[Ends], from: &Cut) -> Result<Option<Cut>, Refusal> {
         let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(near)).collect();
         let group = &self.request.puller.consumer_group;
@@ -195,7 +197,7 @@ impl LogPlanner<'_> {
         Ok(message.map(|message| Cut { message, offsets }))
     }
 
-    /// The messages at offsets of queues, all of which are there.
+    /// Returns the messages at offsets of queues, or the reason to pull if one is missing.
     fn find_messages(&self, places: &[(Queue, i64)]) -> Result<Vec<FoundMessage>, Refusal> {
         let messages = self.cluster.messages(places, &self.request.puller.consumer_group)?;
         let messages = places.iter().zip(messages).map(|((queue, offset), message)| match message {
@@ -208,7 +210,7 @@ impl LogPlanner<'_> {
 }
 
 impl Ends {
-    /// Whether both messages stand in a log, one behind the other.
+    /// Whether the last message stands at or behind the first. A range that was reordered fails this.
     fn is_sound(&self) -> bool {
         let (first, last) = (self.first.physical_offset, self.last.physical_offset);
         (0..=last).contains(&first) && last.checked_add(self.last.len.into()).is_some()
@@ -218,12 +220,12 @@ impl Ends {
         self.range.end - self.range.start
     }
 
-    /// Bytes of its messages, about.
+    /// Estimates the bytes of the range's messages from the sizes of the first and the last.
     fn bytes(&self) -> f64 {
         self.count() as f64 * (f64::from(self.first.len) + f64::from(self.last.len)) / 2.0
     }
 
-    /// First guess of a place: messages of a queue are spread evenly.
+    /// Estimates the offset at a physical offset, as if the queue's messages were spread evenly.
     fn near(&self, place: u64) -> (Queue, Bounds, i64) {
         let QueueRange { queue, start, end } = &self.range;
         let (first, last) = (self.first.physical_offset, self.last.physical_offset);
@@ -233,14 +235,14 @@ impl Ends {
     }
 }
 
-/// Places of the first and behind the last message of all ranges.
+/// Returns the physical offsets of the first message and of the end of the last message of all ranges.
 fn stretch_of(ends: &[Ends]) -> (u64, u64) {
     let from = ends.iter().map(|ends| ends.first.physical_offset.cast_unsigned()).min().unwrap_or_default();
     let end = ends.iter().map(|ends| ends.last.physical_offset.cast_unsigned() + u64::from(ends.last.len)).max();
     (from, end.unwrap_or(from))
 }
 
-/// A log of `len` bytes has everything, so it costs less only where so many messages of so many bytes are much of it.
+/// Refuses the log if reading all its `len` bytes costs more than pulling `messages` messages of `bytes` bytes.
 fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     if len < PIECE_BYTES {
         return Err(pull_because("it is little"));
@@ -255,7 +257,7 @@ fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The piece with the offsets from a cut to others, which stand before the place `end`; none where there is no offset.
+/// Returns the piece between two cuts, whose log part ends before `end`. `None` if no range has an offset there.
 fn piece(stretch: &LogStretch, end: u64, ends: &[Ends], from: &Cut, to: &[i64]) -> Option<TopicPiece> {
     let place = from.message.physical_offset.cast_unsigned();
     let (mut ranges, mut begins) = (Vec::new(), Vec::new());

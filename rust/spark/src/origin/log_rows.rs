@@ -1,7 +1,7 @@
-//! Messages of ranges, found in a stretch of their broker's log.
+//! Finds the messages of ranges in a part of their broker's log.
 //!
-//! A log has the records of all topics. Those of a range stand there one behind the other, each offset once: where that is not so,
-//! the log does not tell what the queue lists, and whoever reads has to pull.
+//! A log has the records of all topics. The records of a range must have consecutive offsets, each once. If they do
+//! not, the log differs from the consume queue, and the reader has to pull the rest.
 use crate::origin::piece::LogPart;
 use rmqfast_client::puller::{Body, Pool, PulledAnswer, Queue};
 use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
@@ -12,42 +12,41 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Reads the messages of ranges out of a log.
 pub struct LogRows {
     reader: LogReader,
     pool: Arc<Pool>,
-    /// Identity of the first record, until it is verified.
+    /// Store time and body CRC of the first record, until they are compared.
     first: Option<(i64, i32)>,
     ranges: Vec<RangeRows>,
     topics: Vec<Topic>,
-    /// The topic of the last record that was of one: most records are of the topic of the one before.
+    /// Index of the topic of the last matching record. Most records have the same topic as the record before.
     last: usize,
     needs_properties: bool,
     trouble: Option<String>,
 }
 
-/// A range, and how much of it was found.
+/// A range and the progress of its search.
 struct RangeRows {
     queue: Arc<Queue>,
-    /// The offset of the next record, from the one that was planned as the first.
+    /// The expected offset of the next record. It begins at the planned first offset.
     next: i64,
-    /// Earlier records are left out.
+    /// Records below this offset are counted but not returned.
     start: i64,
     end: i64,
-    /// From this place on the log lists the range.
+    /// Physical offset from which on the log lists the range.
     since: u64,
-    /// Those of the block at hand.
+    /// Rows of the current block.
     rows: Vec<Row>,
 }
 
-/// A topic, and the range of each number of a queue.
+/// A topic, with the index of its range by queue id.
 struct Topic {
     name: String,
     ranges: BTreeMap<i32, usize>,
 }
 
 impl LogRows {
-    /// Opens without a request.
+    /// Prepares the search; no connection is opened.
     pub fn new(request: &RangeRequest, ranges: &[QueueRange], part: &LogPart) -> Self {
         let pool = Arc::new(Pool::default());
         let memory = pool.clone();
@@ -71,10 +70,11 @@ impl LogRows {
         }
     }
 
-    /// Reads on; waits for `wait` at most, and longer only to connect. What it gives are answers as pulls have them.
+    /// Reads the next block and returns its rows in the form of pull answers. Waits for `wait` at most, longer only to
+    /// connect.
     ///
     /// # Errors
-    /// Why the log does not tell the rest, in words.
+    /// The reason why the log cannot give the rest, as text.
     pub fn advance(&mut self, wait: Duration, request: &RangeRequest) -> Result<Step, String> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
@@ -88,11 +88,11 @@ impl LogRows {
             LogStep::Block { buffer, len } => {
                 let body = Arc::new(Body::within(buffer, 0..len, &self.pool));
                 self.check_first(&body)?;
-                // what was found before goes first
+                // rows that stand before the bad record are returned first; the next call returns the error
                 self.trouble = self.find(&body).err();
                 Ok(Step::Answers(self.hand_out(&body, request)))
             }
-            // some range is not at its end
+            // the log ended before some range did
             LogStep::Done => Err(self.missing()),
         }
     }
@@ -101,19 +101,20 @@ impl LogRows {
         self.reader.close();
     }
 
-    /// The unread rest of the ranges.
+    /// Returns the unread rest of the ranges.
     pub fn rest(&self) -> Vec<QueueRange> {
         let unfinished = self.next_offsets().zip(self.ranges.iter().filter(|range| !range.is_done()));
         unfinished.map(|((queue, start), range)| QueueRange { queue: queue.clone(), start, end: range.end }).collect()
     }
 
-    /// The next offset of each unfinished queue.
+    /// Returns the next offset of each unfinished queue.
     pub fn next_offsets(&self) -> impl Iterator<Item = (&Queue, i64)> {
         let unfinished = self.ranges.iter().filter(|range| !range.is_done());
         unfinished.map(|range| (&*range.queue, range.next.max(range.start)))
     }
 
-    /// An address may lead to another broker by now, whose log has other records at the same places.
+    /// Compares the first record with the plan. The address may belong to another broker by now, whose log has other
+    /// records there.
     fn check_first(&mut self, body: &[u8]) -> Result<(), String> {
         let Some(expected) = self.first.take() else { return Ok(()) };
         let record = self.reader.records().first();
@@ -124,7 +125,7 @@ impl LogRows {
         }
     }
 
-    /// Finds the rows of a block; an error tells of the record that is not the next one of its queue.
+    /// Collects the rows of a block. Returns an error at a record that is not the next of its queue.
     fn find(&mut self, body: &[u8]) -> Result<(), String> {
         for record in self.reader.records() {
             let mut row = Row::new(record.at, record.layout);
@@ -144,7 +145,7 @@ impl LogRows {
         Ok(())
     }
 
-    /// The rows that were found, range by range.
+    /// Returns the collected rows, one answer a range.
     fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Vec<PulledAnswer> {
         let filled = self.ranges.iter_mut().filter(|range| !range.rows.is_empty());
         filled.map(|range| range.hand_out(body, request)).collect()
@@ -157,7 +158,7 @@ impl LogRows {
     }
 }
 
-/// The topics of ranges, by their names.
+/// Groups the ranges by topic, sorted by name.
 fn topics_of(ranges: &[QueueRange]) -> Vec<Topic> {
     let mut topics: BTreeMap<&str, BTreeMap<i32, usize>> = BTreeMap::new();
     for (index, QueueRange { queue, .. }) in ranges.iter().enumerate() {
@@ -166,7 +167,7 @@ fn topics_of(ranges: &[QueueRange]) -> Vec<Topic> {
     topics.into_iter().map(|(name, ranges)| Topic { name: name.to_owned(), ranges }).collect()
 }
 
-/// Which of sorted topics has a name; `last` is looked at first.
+/// Returns the index of the topic called `name` in sorted topics. Tries index `last` first.
 fn topic_of(topics: &[Topic], last: usize, name: &[u8]) -> Option<usize> {
     if topics.get(last)?.name.as_bytes() == name {
         return Some(last);
@@ -179,7 +180,7 @@ impl RangeRows {
         self.next >= self.end
     }
 
-    /// Whether a record is a row of the range; the next one of its queue it has to be.
+    /// Whether a record is a row of the range. Returns an error if the record is not the next of its queue.
     fn takes(&mut self, message: &Message<'_>, layout: Layout) -> Result<bool, String> {
         if self.is_done() || !layout.is_dispatched() || message.physical_offset().cast_unsigned() < self.since {
             return Ok(false);

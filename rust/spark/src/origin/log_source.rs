@@ -1,4 +1,4 @@
-//! Whether a broker's log may be read in place of pulls, and where, as its brokers are configured now.
+//! Finds the address from which a broker's log may be read, by the current configuration of the broker and its slaves.
 use crate::error::Error;
 use rmqfast_client::cluster::TopicCluster;
 use rmqfast_client::puller::Queue;
@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a slave that lags: a master under load is ahead by what is in flight.
+/// Longest wait for a slave that lags. Under load the master is ahead by the bytes in flight.
 const CATCH_UP: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why a broker's log is not read.
+/// The reason why a broker's log is not read.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Its messages are pulled, for this reason.
+    /// The messages are pulled, for this reason.
     Pulled(String),
     /// The read itself fails.
     Failed(Error),
@@ -23,17 +23,16 @@ pub enum Refusal {
 /// A log that may be read.
 #[derive(Debug)]
 pub struct LogSource {
-    /// Address and form of the log.
     pub source: Source,
-    /// Address of the slave that serves the log; none for the master.
+    /// Address of the slave that serves the log; `None` for the master.
     slave: Option<String>,
 }
 
 impl LogSource {
-    /// Looks whether the log has all before `end`: a slave may be behind.
+    /// Checks that the log reaches `end`, and waits a little for a slave that lags.
     ///
     /// # Errors
-    /// [`Refusal::Pulled`] where it has not, or the slave cannot be asked.
+    /// [`Refusal::Pulled`] if the log ends before `end`, or the slave does not answer.
     pub fn check_reaches(&self, end: u64, cluster: &TopicCluster) -> Result<(), Refusal> {
         let Some(slave) = &self.slave else { return Ok(()) };
         let deadline = Instant::now() + CATCH_UP;
@@ -52,11 +51,13 @@ impl LogSource {
     }
 }
 
-/// The logs of the broker of `queue` that may be read: the master's own, or those of its slaves where sends wait for whoever reads
-/// the master's. Nobody waits for who reads a slave's.
+/// Returns the logs from which the messages of the broker of `queue` may be read.
+///
+/// If the master's sends never wait for slaves, this is the master's log. Otherwise a reader could count as a slave and
+/// delay sends, so the logs of its slaves are returned.
 ///
 /// # Errors
-/// [`Refusal::Pulled`] where there is none, where the log is not for everybody, or the broker cannot be asked.
+/// [`Refusal::Pulled`] if no log may be read, if the broker has ACLs or TLS, or if it does not answer.
 ///
 /// Source: `HAService.isSlaveOK`; each broker serves its log, whatever its role (`HAService.start`).
 pub fn log_sources(cluster: &TopicCluster, queue: &Queue) -> Result<Vec<LogSource>, Refusal> {
@@ -71,7 +72,7 @@ pub fn log_sources(cluster: &TopicCluster, queue: &Queue) -> Result<Vec<LogSourc
         match config.and_then(|config| source_of(&config, &slave)) {
             Ok(source) if source.sends != Sends::NeverWait => last = format!("{slave} is no slave any more"),
             Ok(source) => sources.push(LogSource { source, slave: Some(slave) }),
-            // another one may answer
+            // the next slave may answer
             Err(Refusal::Pulled(reason)) => last = format!("of its slave at {slave}: {reason}"),
             Err(failed) => return Err(failed),
         }
@@ -83,7 +84,6 @@ pub fn log_sources(cluster: &TopicCluster, queue: &Queue) -> Result<Vec<LogSourc
     Ok(sources)
 }
 
-/// The reason why a broker's messages are pulled.
 pub fn pull_because(reason: impl Into<String>) -> Refusal {
     Refusal::Pulled(reason.into())
 }

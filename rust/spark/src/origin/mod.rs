@@ -17,10 +17,10 @@ use std::path::PathBuf;
 pub enum Via {
     #[default]
     Pull,
-    /// Out of the brokers' logs, where these tell what pulls would.
+    /// Read from the brokers' logs, as far as the logs tell the same as pulls.
     Log,
     Auto,
-    /// Out of the copies in this directory of a mirror; the brokers tell offsets only.
+    /// Read from a mirror's copies in this directory. The brokers are asked for offsets only.
     Mirror(PathBuf),
 }
 
@@ -28,7 +28,7 @@ impl Via {
     /// Parses the options `via` and `mirrorPath`.
     ///
     /// # Errors
-    /// A path that is no directory of this machine.
+    /// The path is not a local directory.
     pub fn of(options: &Options) -> Result<Self> {
         Ok(match options.text("via") {
             Some("log") => Self::Log,
@@ -39,7 +39,7 @@ impl Via {
     }
 }
 
-/// A broker's name, and why it is read by pulls; nothing where its log is read.
+/// The decision for a broker: the reason why it is pulled, or `None` if its log is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerWay {
     pub broker_name: String,
@@ -47,16 +47,16 @@ pub struct BrokerWay {
 }
 
 impl BrokerWay {
-    /// Ways as the text of an option.
+    /// Formats decisions as the JSON of the option `ways`.
     pub fn to_option(ways: &[Self]) -> String {
         serde_json::Value::from_iter(ways.iter().map(|way| serde_json::json!([way.broker_name, way.pulled_because])))
             .to_string()
     }
 
-    /// Ways that were decided before.
+    /// Parses the decisions of an earlier plan.
     ///
     /// # Errors
-    /// No such text.
+    /// The text is not the JSON of `to_option`.
     pub fn of_option(text: &str) -> Result<Vec<Self>> {
         let ways: Vec<(String, Option<String>)> =
             serde_json::from_str(text).map_err(|error| Error::argument(format!("option ways: {error}")))?;

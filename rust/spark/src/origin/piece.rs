@@ -1,4 +1,4 @@
-//! A task's share of a read of topics, and how ranges of queues become such pieces.
+//! A task's share of a read of topics, and the cutting of queue ranges into such shares.
 use crate::error::{Error, Result};
 use crate::store::piece::{self as store_piece, decode, encode, malformed_piece};
 use rmqfast_client::puller::Queue;
@@ -9,32 +9,32 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A task's share of a read: ranges of queues of one broker that no other task reads. They may be of several topics: a task has
-/// one connection, whatever it reads over that.
+/// A task's share of a read: ranges of queues of one broker, which no other task reads. The ranges may be of several
+/// topics because one connection serves all topics of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicPiece {
-    /// Address of the broker at planning.
+    /// The broker's address when the read was planned.
     pub address: Option<String>,
-    /// The ranges, of different queues.
+    /// At most one range of each queue.
     pub ranges: Vec<QueueRange>,
-    /// Whether the next batch of a stream goes on where the ranges end.
+    /// Whether the stream's next batch reads the same queues on, so that the task's connection is worth keeping.
     pub goes_on: bool,
-    /// Stretch of the broker's log that is read in place of pulls.
+    /// Part of the broker's log that is read in place of pulls.
     pub log: Option<LogPart>,
-    /// Stretch of a copy of the broker that is read in place of pulls.
+    /// Part of a copy of the broker that is read in place of pulls.
     pub copy: Option<CopyPart>,
 }
 
-/// A range as a text has it: topic, broker, number of the queue, the first offset, the one behind the last.
+/// A range in JSON: topic, broker name, queue id, first offset, offset behind the last.
 pub type RangeParts = (String, String, i32, i64, i64);
 
-/// Ranges of a broker that have less than this together become one task, which takes longer to begin than to read them.
+/// Smaller ranges of a broker are put into one task, since starting a task takes longer than reading them.
 const FEW_ROWS: i64 = 50_000;
-/// Pieces that a driver plans at most: Spark has some KiB of memory for each task of a job.
+/// Maximum of pieces in a plan: Spark's driver needs some KiB of memory for each task of a job.
 const MOST_PIECES: i64 = 100_000;
 
 impl TopicPiece {
-    /// Cuts ranges as [`cut`] does; `address_of` says where brokers are.
+    /// Cuts ranges as [`cut`] does; `address_of` returns a broker's address.
     ///
     /// # Errors
     /// As [`cut`].
@@ -48,7 +48,7 @@ impl TopicPiece {
         Ok(tasks.into_iter().map(|ranges| Self::at(ranges, &address_of)).collect())
     }
 
-    /// Pieces without an end of queues that begin at these offsets, `most` of them where there are no more brokers.
+    /// Returns pieces without an end: `most` pieces, or one for each broker if there are more brokers.
     pub fn endless(
         queues: impl IntoIterator<Item = (Queue, i64)>,
         most: usize,
@@ -61,7 +61,8 @@ impl TopicPiece {
         }
         let total: usize = by_broker.values().map(Vec::len).sum();
         let pieces = by_broker.into_values().flat_map(|ranges| {
-            // all tasks run at once, each on a core of its own: a broker gets its share of them, and one at least
+            // the tasks all run at once, each on its own core, so cores are shared out by each broker's number of
+            // queues
             let tasks = (most * ranges.len() / total).clamp(1, ranges.len());
             let size = ranges.len().div_ceil(tasks);
             ranges.chunks(size).map(<[QueueRange]>::to_vec).collect::<Vec<_>>()
@@ -69,55 +70,52 @@ impl TopicPiece {
         pieces.map(|ranges| Self { goes_on: true, ..Self::at(ranges, &address_of) }).collect()
     }
 
-    /// Of ranges of one broker.
     fn at(ranges: Vec<QueueRange>, address_of: impl Fn(&str) -> Option<String>) -> Self {
         let address = ranges.first().and_then(|range| address_of(&range.queue.broker_name));
         Self { address, ranges, goes_on: false, log: None, copy: None }
     }
 
-    /// The piece of ranges that a part of a copy holds.
     pub fn of_copy(ranges: Vec<QueueRange>, part: CopyPart) -> Self {
         Self { copy: Some(part), ..Self::at(ranges, |_| None) }
     }
 
-    /// A number that the next batch's piece of the same queues has, too; none where no piece goes on.
+    /// Returns a number that stays equal for the same queues in the next batch; `None` if no batch follows.
     pub fn number(&self) -> Option<u32> {
         let Queue { topic, broker_name, queue_id } = &self.ranges.first().filter(|_| self.goes_on)?.queue;
-        // a sum that is the same in each process and each release
+        // not `Hash`, whose values may differ between processes and releases
         let bytes = topic.bytes().chain(broker_name.bytes());
         let sum = bytes.fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         Some(sum.wrapping_add(queue_id.cast_unsigned()))
     }
 
-    /// The piece as bytes, which driver and tasks carry unread.
+    /// Serializes the piece; driver and tasks pass the bytes on without reading them.
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(&self.to_json())
     }
 
-    /// Pieces as the text of an option.
+    /// Formats pieces as the JSON of the option `pieces`.
     pub fn to_option(pieces: &[Self]) -> String {
         serde_json::Value::from_iter(pieces.iter().map(Self::to_json)).to_string()
     }
 
-    /// The piece that bytes are.
+    /// Parses a serialized piece.
     ///
     /// # Errors
-    /// Bytes of another release, or none of a piece of topics.
+    /// Bytes of another release, or bytes that are not a piece of topics.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
         Self::of_json(decode(bytes)?)
     }
 
-    /// Pieces that were planned before, as the JSON of an option.
+    /// Parses the JSON of the option `pieces`.
     ///
     /// # Errors
-    /// No such text.
+    /// The text is not the JSON of pieces.
     pub fn of_option(text: &str) -> Result<Vec<Self>> {
         let pieces: Vec<serde_json::Value> =
             serde_json::from_str(text).map_err(|error| Error::argument(format!("option pieces: {error}")))?;
         pieces.into_iter().map(Self::of_json).collect()
     }
 
-    /// The address and the ranges as texts have them.
     pub fn to_parts(&self) -> (Option<String>, Vec<RangeParts>) {
         let parts = |QueueRange { queue: Queue { topic, broker_name, queue_id }, start, end }: &QueueRange| {
             (topic.clone(), broker_name.to_string(), *queue_id, *start, *end)
@@ -147,11 +145,11 @@ impl TopicPiece {
     }
 }
 
-/// Cuts large ranges, and puts small ones of a broker together: a task has `max_rows` offsets at most, and there are
-/// `min_partitions` at least, where there are as many offsets.
+/// Splits large ranges and puts small ranges of a broker together. A task has at most `max_rows` offsets. There are at
+/// least `min_partitions` tasks, if there are as many offsets.
 ///
 /// # Errors
-/// More pieces than a driver plans: brokers say how many offsets there are.
+/// More pieces than a driver can plan. The count depends on offsets that brokers report, which may be wrong.
 pub fn cut(mut ranges: Vec<QueueRange>, max_rows: i64, min_partitions: i64) -> Result<Vec<Vec<QueueRange>>> {
     let total = ranges.iter().map(rows).fold(0, i64::saturating_add);
     // rounded down, so that there are as many tasks as asked for, or more
@@ -164,15 +162,15 @@ pub fn cut(mut ranges: Vec<QueueRange>, max_rows: i64, min_partitions: i64) -> R
              maxRowsPerPartition or lower minPartitions, or read fewer offsets at a time"
         )));
     }
-    // small ranges together must not undo `min_partitions`
+    // putting small ranges together must not give fewer than `min_partitions` tasks
     let few = FEW_ROWS.min(most);
-    // stable: what one broker has of several topics stands together
+    // the sort is stable, so that ranges of one topic stay together
     ranges.sort_by(|one, other| one.queue.broker_name.cmp(&other.queue.broker_name));
     let mut tasks: Vec<Vec<QueueRange>> = Vec::new();
     let mut room = 0;
     for piece in ranges.iter().flat_map(|range| equal_pieces(range, most)) {
         let rows = rows(&piece);
-        // one broker, one connection; and a reader takes each queue once
+        // a task has one connection, so one broker; and its reader takes each queue once
         let fits = |last: &QueueRange| {
             rows <= room && last.queue.broker_name == piece.queue.broker_name && last.queue != piece.queue
         };
@@ -207,26 +205,26 @@ fn rows(range: &QueueRange) -> i64 {
     range.end.saturating_sub(range.start).max(0)
 }
 
-/// A stretch of a log that holds all messages of a piece's ranges, among others.
+/// The part of a log that holds all messages of a piece's ranges, among other records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPart {
     pub stretch: LogStretch,
-    /// Store time and CRC of the body of its first record: an address may lead to another broker's log.
+    /// Store time and body CRC of the first record. They reveal an address that leads to another broker's log.
     pub first: (i64, i32),
-    /// For each range, the offset that was planned as its first, and from which place on the log lists it. Before that place
-    /// messages of a deleted topic may stand, which had the same queues and offsets.
+    /// For each range, its planned first offset and the physical offset from which on the log lists it. An earlier
+    /// record may be of a deleted topic that had the same queues and offsets.
     pub begins: Vec<(i64, u64)>,
 }
 
-/// A part as texts have it: addresses; bytes of a file, bytes of a record at most, the first place, the one behind the last; what
-/// tells the first record; where each range begins.
+/// A log part in JSON: addresses; file size, longest record, start and end in bytes; identity of the first record; the
+/// beginning of each range.
 pub type LogParts = (Vec<String>, [u64; 4], (i64, i32), Vec<(i64, u64)>);
 
-/// Java counts bytes of a file in 32 bits.
+/// Java has the file size in 32 bits.
 const MAX_FILE: u64 = i32::MAX as u64;
 
 impl LogPart {
-    /// The part of what filters leave of `ranges`.
+    /// Drops the ranges that filters removed; `left` are the remaining ranges.
     #[must_use]
     pub fn keep_ranges(&self, ranges: &[QueueRange], left: &[QueueRange]) -> Self {
         let begins = ranges.iter().zip(&self.begins);
@@ -240,10 +238,10 @@ impl LogPart {
         (addresses, [file_size, max_record, from, end], self.first, self.begins.clone())
     }
 
-    /// The part of such values.
+    /// Builds the part from JSON values.
     ///
     /// # Errors
-    /// What no log has, in words.
+    /// Values that no log can have, as text.
     pub fn of_parts((addresses, numbers, first, begins): LogParts) -> Result<Self, String> {
         let [file_size, max_record, from, end] = numbers;
         if !(1..=MAX_FILE).contains(&file_size) || from > end || end > i64::MAX as u64 {
@@ -253,17 +251,16 @@ impl LogPart {
     }
 }
 
-/// A stretch of a copy that holds messages of a piece's ranges, all of one topic; other pieces have the other messages of the
-/// same ranges.
+/// The part of a copy that holds messages of a piece's ranges, all of one topic. Other pieces read the other parts of
+/// the same ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyPart {
-    /// The directory of the copy, as every executor sees it.
+    /// The copy's directory, which must be at the same path on every executor.
     pub path: PathBuf,
-    /// The stretch, and how it is read.
     pub piece: Piece,
 }
 
-/// A part as texts have it: the directory, and the piece of a store.
+/// A copy part in JSON: the directory, and a piece of the store.
 pub type CopyParts = (PathBuf, Value);
 
 impl CopyPart {
@@ -272,10 +269,10 @@ impl CopyPart {
         (self.path.clone(), store_piece::to_json(&self.piece))
     }
 
-    /// The part of such values.
+    /// Builds the part from JSON values.
     ///
     /// # Errors
-    /// No piece of a store.
+    /// The value is not a piece of a store.
     pub fn of_parts((path, piece): CopyParts) -> serde_json::Result<Self> {
         Ok(Self { path, piece: store_piece::of_json(piece)? })
     }

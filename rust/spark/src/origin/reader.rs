@@ -1,5 +1,5 @@
-//! Reads the piece of a task: its ranges of queues, by pulls, out of the broker's log or out of a copy. All give the same messages, so
-//! that what the log does not tell is pulled.
+//! Reads a task's piece by pulls, from the broker's log or from a copy. All ways give the same messages, so the reader
+//! can switch from a log to pulls midway.
 use crate::error::Result;
 use crate::origin::copy_rows::CopyRows;
 use crate::origin::log_rows::LogRows;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub struct PieceReader {
     origin: Origin,
-    /// Counts of rows read from the log or the copy.
+    /// Counts of rows that were read from a log or a copy.
     counts: Counts,
     warnings: Vec<String>,
 }
@@ -24,12 +24,12 @@ enum Origin {
     Copy(Box<CopyRows>),
 }
 
-/// A broker's log, and how the same messages would be pulled.
+/// A broker's log, with the request and address to pull the rest.
 struct Log {
     rows: LogRows,
-    /// Address of the log, as planned.
+    /// Addresses of the log in the plan.
     addresses: Vec<String>,
-    /// Whether the broker was asked if its log may be read there.
+    /// Whether the broker has confirmed that its log may be read there.
     is_checked: bool,
     request: RangeRequest,
     address: Option<String>,
@@ -37,10 +37,10 @@ struct Log {
 }
 
 impl PieceReader {
-    /// Opens without a request; a copy is opened now.
+    /// Opens the piece. A copy is opened now; brokers are connected at the first read.
     ///
     /// # Errors
-    /// A piece of queues of several brokers, or of one queue twice; a copy that cannot be read.
+    /// The piece has queues of several brokers or a queue twice, or its copy cannot be read.
     pub fn open(request: RangeRequest, piece: TopicPiece, cluster: ClusterOptions) -> Result<Self> {
         let TopicPiece { address, ranges, log, copy, .. } = piece;
         if let Some(part) = copy {
@@ -63,7 +63,8 @@ impl PieceReader {
         Self { origin, counts: Counts::default(), warnings: Vec::new() }
     }
 
-    /// Reads on; waits for `wait` at most, and longer only to connect, or to ask where and what the broker is.
+    /// Reads the next answers. Waits for `wait` at most, longer only to connect or to ask for the broker's address and
+    /// configuration.
     ///
     /// # Errors
     /// As [`RangeReader::advance`] and [`CopyRows::advance`].
@@ -86,7 +87,7 @@ impl PieceReader {
         let began = Instant::now();
         match log.advance(wait) {
             Ok(Step::Answers(mut answers)) => {
-                // all that was read, whatever filters leave of it
+                // all bytes count as read, even if filters drop the rows
                 let bytes = self.counts.bytes + bytes(&answers);
                 ranges::choose(&log.request, &mut answers, &mut self.warnings)?;
                 self.count(&answers);
@@ -103,7 +104,7 @@ impl PieceReader {
         }
     }
 
-    /// Answers of [`advance`](Self::advance) as Arrow batches.
+    /// Converts answers of [`advance`](Self::advance) to Arrow batches.
     ///
     /// # Errors
     /// As [`unreadable`](Self::unreadable).
@@ -115,10 +116,10 @@ impl PieceReader {
         })
     }
 
-    /// Tells of bodies that do not decompress, by the physical offsets of their messages.
+    /// Reports bodies that do not decompress, by the physical offsets of their messages.
     ///
     /// # Errors
-    /// There is one, and the request is strict.
+    /// There is such a body, and the request is strict.
     pub fn unreadable(&mut self, answers: &[PulledAnswer], offsets: &[i64]) -> Result<()> {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.unreadable(answers, offsets)?,
@@ -128,7 +129,7 @@ impl PieceReader {
         Ok(())
     }
 
-    /// Warnings since the last call.
+    /// Returns the warnings since the last call.
     pub fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings = std::mem::take(&mut self.warnings);
         if let Origin::Pulls(reader) = &mut self.origin {
@@ -137,7 +138,7 @@ impl PieceReader {
         warnings
     }
 
-    /// The next offset of each unfinished queue; none for a copy.
+    /// Returns the next offset of each unfinished queue; an empty iterator for a copy.
     pub fn next_offsets(&self) -> Box<dyn Iterator<Item = (&Queue, i64)> + '_> {
         match &self.origin {
             Origin::Pulls(reader) => Box::new(reader.next_offsets()),
@@ -165,17 +166,17 @@ impl PieceReader {
         }
     }
 
-    /// Sets [`RangeReader::reading_ahead`]. A log or a copy is read to the end of the piece only.
+    /// Sets [`RangeReader::reading_ahead`]. A log or a copy is never read beyond the piece.
     pub fn reading_ahead(self) -> Self {
         self.with_reader(RangeReader::reading_ahead)
     }
 
-    /// Sets [`RangeReader::with_pool`]. The connection to a log serves one piece.
+    /// Sets [`RangeReader::with_pool`]. A connection to a log serves one piece only.
     pub fn with_pool(self, pool: &'static PullerPool, key: PoolKey) -> Self {
         self.with_reader(|reader| reader.with_pool(pool, key))
     }
 
-    /// Gives up the ranges; a puller is left to the pool.
+    /// Ends the read but leaves the puller's connection to the pool.
     pub fn keep(&mut self) {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.keep(),
@@ -215,7 +216,7 @@ fn bytes(answers: &[PulledAnswer]) -> u64 {
 }
 
 impl Log {
-    /// Calls [`LogRows::advance`] after the broker confirmed the plan, which may be hours old.
+    /// Calls [`LogRows::advance`] after the broker has confirmed the plan, which may be hours old.
     fn advance(&mut self, wait: Duration) -> Result<Step, Refusal> {
         if !self.is_checked {
             let queue = self.rows.next_offsets().next().map(|(queue, _)| queue.clone());
@@ -227,7 +228,7 @@ impl Log {
         self.rows.advance(wait, &self.request).map_err(Refusal::Pulled)
     }
 
-    /// Looks whether the log may still be read where the plan says: a master may wait for who reads there by now.
+    /// Checks that the plan's addresses may still be read: by now the master's sends may wait for readers.
     fn check(&mut self, queue: &Queue) -> Result<(), Refusal> {
         let logs = log_sources(&TopicCluster::new(self.cluster.clone())?, queue)?;
         if logs.iter().any(|log| log.source.addresses == self.addresses) {

@@ -1,4 +1,4 @@
-//! The options that say which cluster, and how it is reached: the same for what is read from it and what is sent.
+//! The options of a cluster's address, account and TLS, which reads and the sink share.
 use crate::error::{Error, Result};
 use crate::request::options::{Kind, Options};
 use crate::request::text::{is_digits, quote, trim};
@@ -11,17 +11,17 @@ use std::time::Duration;
 /// `connect_timeout` and `request_timeout` of `ClientConfig`.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Address, account, TLS and timeouts of a cluster.
+/// Parses the address, account, TLS and timeouts of a cluster.
 ///
 /// # Errors
-/// [`Error::Argument`]: no name server or an address without a port, half of an account, or nobody to trust.
+/// [`Error::Argument`]: no name server, an address without a port, one half of an account, or TLS without `tlsTrust`.
 pub fn cluster_options(options: &Options) -> Result<ClusterOptions> {
     let sign = credentials(options)?.map(signer);
     let tls = tls(options).map_err(|text| {
         Error::argument(format!("option tls (with tlsTrust, tlsCertificate, tlsKey, tlsVerify): {text}"))
     })?;
     let servers = options.text("nameServer");
-    // the environment of executors, where clients look next, is another one
+    // `NAMESRV_ADDR` is not used here because executors have another environment than the driver
     let servers =
         servers.ok_or_else(|| Error::argument("option nameServer: expected host:port of a name server, got none"))?;
     Ok(ClusterOptions {
@@ -56,11 +56,11 @@ fn signer(credentials: Credentials) -> Arc<Sign> {
     })
 }
 
-/// TLS, which any of the files says, too: nobody who names one means connections that everybody can read.
+/// Parses the TLS options. A trust, certificate or key file alone also enables TLS.
 fn tls(options: &Options) -> std::result::Result<Option<ClientTls>, String> {
     let [trust, certificate, key] = ["tlsTrust", "tlsCertificate", "tlsKey"].map(|name| options.text(name));
     let names_files = trust.or(certificate).or(key).is_some();
-    // an explicit false wins over files that are named
+    // an explicit `tls=false` wins over files
     if !options.flag_or("tls", names_files) {
         return Ok(None);
     }
@@ -75,7 +75,7 @@ fn tls(options: &Options) -> std::result::Result<Option<ClientTls>, String> {
     let trust = match (options.flag_or("tlsVerify", true), trust) {
         (false, _) => Trust::Anybody,
         (true, Some(file)) => Trust::File(file.into()),
-        // now, in the driver: without authorities every task would fail
+        // checked in the driver: without authorities every task would fail
         (true, None) => return Err("trust: expected a file of authorities, or verify=False, got None".into()),
     };
     Ok(Some(ClientTls { key_pair, trust, checks_host: options.flag_or("tlsCheckHost", true) }))
@@ -84,14 +84,15 @@ fn tls(options: &Options) -> std::result::Result<Option<ClientTls>, String> {
 const HTTP: &str = "http://";
 const INSTANCE: &str = "MQ_INST_";
 
-/// The addresses in a text: `host:port`, several separated by `;`; an endpoint `http://MQ_INST_...:port` is one, too.
+/// Splits the addresses `host:port`, separated by `;`. Also accepts the endpoint `http://MQ_INST_...:port` of a cloud
+/// instance.
 ///
 /// # Errors
-/// [`Error::Argument`]: one is no `host:port`.
+/// [`Error::Argument`]: a part is not `host:port`.
 pub fn name_servers(text: &str) -> Result<Vec<String>> {
     let mut addresses: Vec<String> = Vec::new();
     for part in text.split(';').map(trim).filter(|part| !part.is_empty()) {
-        // of other addresses that begin so, a server of HTTP answers, which tells where name servers are
+        // any other http:// address is an HTTP server that returns name server addresses; it is refused here
         let address = part.strip_prefix(HTTP).filter(|rest| rest.starts_with(INSTANCE)).unwrap_or(part);
         if !is_address(address) {
             let got = quote(address);
@@ -106,14 +107,14 @@ pub fn name_servers(text: &str) -> Result<Vec<String>> {
     Ok(addresses)
 }
 
-/// The namespace that an endpoint names: `http://MQ_INST_1_x.host:80` is of `MQ_INST_1_x`.
+/// Returns the namespace in an endpoint: `MQ_INST_1_x` for `http://MQ_INST_1_x.host:80`.
 ///
 /// Source: `NameServerAddressUtils.parseInstanceIdFromEndpoint`.
 pub fn namespace_of_endpoint(text: &str) -> Option<&str> {
     let (name, host) = trim(text).strip_prefix(HTTP)?.split_once('.')?;
     let mut within = name.strip_prefix(INSTANCE)?.chars();
     let is_word = within.clone().all(|c| c.is_alphanumeric() || c == '_');
-    // a `_` with something before and behind it
+    // Java's pattern needs a `_` that has a character before and behind it
     let _ = (within.next(), within.next_back());
     let is_instance = is_word && within.as_str().contains('_') && !host.contains('\n');
     is_instance.then_some(name)

@@ -1,4 +1,4 @@
-//! Parses what users give Spark: options, offsets, times, schemas and pushed filters.
+//! Parses options, offsets, times, schemas and pushed filters.
 pub mod cluster;
 pub mod offsets;
 pub mod options;

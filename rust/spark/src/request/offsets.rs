@@ -5,18 +5,18 @@ use crate::request::text::{is_digits, python_text, quote, quoted_list, trim};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Means the first offset of a queue.
+/// Stands for the first offset of a queue.
 pub const EARLIEST: i64 = -2;
-/// Means behind the last offset of a queue.
+/// Stands for the offset behind the last of a queue.
 pub const LATEST: i64 = -1;
-/// The form of offsets, for errors.
+/// Example of offsets, shown in errors.
 pub const FORM: &str = r#"{"topic": {"broker": {"0": 23}}}"#;
 
 /// Queue offsets by queue id.
 pub type Bounds = BTreeMap<i32, i64>;
-/// Each queue's first offset, and the one behind its last.
+/// Each queue's first offset and the offset behind its last, by queue id.
 pub type Queues = BTreeMap<i32, (i64, i64)>;
-/// Offsets by the number of a queue that there may not be, in the order in which they were given.
+/// Offsets by queue id as the user wrote them. A queue id may be unknown, so it has 64 bits.
 pub type ByQueue = Vec<(i64, i64)>;
 
 /// The value of an offset option.
@@ -24,12 +24,12 @@ pub type ByQueue = Vec<(i64, i64)>;
 pub enum Offsets<Named> {
     Earliest,
     Latest,
-    /// [`LATEST`] and [`EARLIEST`] may be among them.
+    /// Offsets by queue; they may be [`LATEST`] or [`EARLIEST`].
     Named(Named),
 }
 
 impl<Named> Offsets<Named> {
-    /// One of the two words, in any case; or what `other` makes of the text.
+    /// Parses `earliest` and `latest` in any case, and leaves any other text to `other`.
     pub(crate) fn word_or(text: &str, other: impl FnOnce() -> Result<Named>) -> Result<Self> {
         match trim(text).to_lowercase().as_str() {
             "earliest" => Ok(Self::Earliest),
@@ -39,20 +39,20 @@ impl<Named> Offsets<Named> {
     }
 }
 
-/// Both ends of the read of a store.
+/// The start and end offsets of a read of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOffsets {
     start: Offsets<ByQueue>,
     end: Offsets<ByQueue>,
-    /// The purpose of the check that an offset has not expired, for errors.
+    /// Whether a start offset that has expired is an error.
     is_strict: bool,
 }
 
 impl StoreOffsets {
-    /// Those that options ask for.
+    /// Parses the options `startingOffsets` and `endingOffsets`.
     ///
     /// # Errors
-    /// A text that is no offsets, another topic, another broker, an offset below -2; anything but the whole of all topics.
+    /// A text that is not offsets, another topic or broker, an offset below -2, or offsets without the option `topic`.
     pub fn of(options: &Options) -> Result<Self> {
         let parse = |name| {
             let text = options.text(name).unwrap_or_default();
@@ -60,19 +60,19 @@ impl StoreOffsets {
         };
         let (start, end) = (parse("startingOffsets")?, parse("endingOffsets")?);
         let both = Self { start, end, is_strict: options.flag("failOnDataLoss") };
-        // numbers of queues mean nothing without a topic
+        // queue ids mean nothing without a topic
         if !both.are_whole() && options.text("topic").is_none() {
             return Err(Error::argument("startingOffsets and endingOffsets need the option topic"));
         }
         Ok(both)
     }
 
-    /// Whether they bound nothing, so that nobody has to look where queues begin and end.
+    /// Whether the offsets are `earliest` and `latest`, so that no queue's bounds are needed.
     pub fn are_whole(&self) -> bool {
         (&self.start, &self.end) == (&Offsets::Earliest, &Offsets::Latest)
     }
 
-    /// The offsets that are named by queue, without a look at the queues: those of options that were resolved are numbers.
+    /// Returns the start and end offsets by queue id without looking at the queues. Resolved options have numbers only.
     pub fn by_number(&self) -> (Bounds, Bounds) {
         let numbers = |offsets: &Offsets<ByQueue>| match offsets {
             Offsets::Named(named) => {
@@ -83,14 +83,15 @@ impl StoreOffsets {
         (numbers(&self.start), numbers(&self.end))
     }
 
-    /// The bounds of a scan that these mean in `queues` as they are now; a queue without one is read from its first message
-    /// on, or to its last.
+    /// Resolves the offsets against the queues' current bounds. Without a bound a queue is read from its first message,
+    /// or to its last.
     ///
     /// # Errors
-    /// A queue that the topic does not have, or that begins behind its end; a first offset that has expired, or is not there yet.
+    /// The topic does not have a queue, a start is behind its end, or a start offset has expired or lies behind the
+    /// last message.
     pub fn bounds(&self, queues: &Queues) -> Result<(Bounds, Bounds)> {
         let first = bounds("startingOffsets", &self.start, queues, EARLIEST)?;
-        // an end that has expired reads nothing, but a start would leave out messages in silence
+        // an expired end reads nothing, but an expired start would skip messages silently
         if self.is_strict {
             check_not_expired("startingOffsets", &first, queues)?;
             check_there("startingOffsets", &first, queues)?;
@@ -101,13 +102,13 @@ impl StoreOffsets {
     }
 }
 
-/// Refuses to start behind messages that retention has deleted, as if they had never been.
+/// Refuses a start offset that retention has removed, so that no messages are skipped silently.
 ///
 /// # Errors
-/// A queue begins behind its bound.
+/// A queue begins behind its start offset.
 pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
     for (id, offset) in bounds {
-        // of a queue that is not there nothing has expired
+        // a queue that does not exist has no expired offsets
         let (first, _) = queues.get(id).copied().unwrap_or_default();
         if *offset < first {
             return Err(Error::Corrupt(format!(
@@ -119,7 +120,7 @@ pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result
     Ok(())
 }
 
-/// Refuses to start behind the last message: nothing would be read, without a word.
+/// Refuses a start behind the last message, which would silently read nothing.
 fn check_there(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
     for (id, offset) in bounds {
         let (_, last) = queues.get(id).copied().unwrap_or_default();
@@ -133,7 +134,7 @@ fn check_there(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a number of a begin behind that of its end; a word, as -1 for the latest, leaves a queue out.
+/// Refuses a start offset behind the end offset of the same queue. -1 and -2 are not compared.
 fn check_order(start: &Offsets<ByQueue>, end: &Offsets<ByQueue>) -> Result<()> {
     let (Offsets::Named(start), Offsets::Named(end)) = (start, end) else { return Ok(()) };
     for (id, start) in start {
@@ -146,26 +147,26 @@ fn check_order(start: &Offsets<ByQueue>, end: &Offsets<ByQueue>) -> Result<()> {
     Ok(())
 }
 
-/// The text that says these bounds.
+/// Formats bounds as the JSON of an offset option.
 pub fn bounds_text(topic: &str, bounds: &Bounds) -> String {
     let queues: Map<String, Value> = bounds.iter().map(|(id, offset)| (id.to_string(), json!(offset))).collect();
-    // `*`: a store does not know the name of its broker
+    // `*` because a store does not record its broker's name
     json!({ topic: { "*": queues } }).to_string()
 }
 
-/// The value of a JSON text; what else was expected is said.
+/// Parses JSON; an error shows the expected form.
 pub(crate) fn json_of(name: &str, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|_| {
         Error::argument(format!("{name}: expected earliest, latest or JSON as {FORM}, got {}", quote(text)))
     })
 }
 
-/// The offsets that a JSON object has by queue.
+/// Parses the offsets of one broker's queues.
 pub(crate) fn by_queue(name: &str, queues: &Map<String, Value>) -> Result<ByQueue> {
     let mut by_queue = ByQueue::new();
     for (key, value) in queues {
         let (id, offset) = (queue_id(name, key)?, offset(name, key, value)?);
-        // "1" and "01" are one queue
+        // "1" and "01" are the same queue
         match by_queue.iter().find(|(other, _)| *other == id) {
             Some((_, same)) if *same != offset => {
                 return Err(Error::argument(format!(
@@ -187,7 +188,7 @@ fn by_queue_of_store(name: &str, text: &str, topic: Option<&str>, broker_name: O
     let by_broker = Value::Object(only(name, "topic", &value, &[topic])?.clone());
     let mut brokers = vec!["*", broker_name.unwrap_or("*")];
     brokers.sort_unstable();
-    // both are `*` where the store is given no name of a broker
+    // without a broker name both are `*`
     brokers.dedup();
     by_queue(name, only(name, "broker", &by_broker, &brokers)?)
 }
@@ -205,7 +206,7 @@ fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) ->
         let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
         return Err(Error::argument(format!("{name}: no queue {unknown}; the topic's queues are {ids}")));
     }
-    // without a bound a scan reads to the queue's edge, also what comes later
+    // without a bound a scan reads on to the queue's end, including later messages
     let bounded = offsets.into_iter().filter(|(_, offset)| *offset != open);
     let resolved = bounded.filter_map(|(id, offset)| {
         queue_of(id).map(|(id, (first, behind_last))| match offset {
@@ -217,7 +218,7 @@ fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) ->
     Ok(resolved.collect())
 }
 
-/// The one member of a JSON object; it must be one of `allowed`.
+/// Returns the only member of a JSON object. Its key must be in `allowed`.
 fn only<'a>(name: &str, what: &str, value: &'a Value, allowed: &[&str]) -> Result<&'a Map<String, Value>> {
     let names: Vec<String> = allowed.iter().map(|word| quote(word)).collect();
     let refuse =
@@ -232,7 +233,7 @@ fn only<'a>(name: &str, what: &str, value: &'a Value, allowed: &[&str]) -> Resul
     }
 }
 
-/// The keys of an object, as a sorted list of Python.
+/// Formats the sorted keys of an object as a Python list.
 pub(crate) fn sorted_keys(object: &Map<String, Value>) -> String {
     let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
     keys.sort_unstable();
@@ -245,7 +246,7 @@ fn queue_id(name: &str, key: &str) -> Result<i64> {
 }
 
 fn offset(name: &str, key: &str, value: &Value) -> Result<i64> {
-    // -1 and -2 are what Kafka's source of Spark means by them
+    // -1 and -2 mean the same in Spark's Kafka source
     value.as_i64().filter(|offset| *offset >= EARLIEST).ok_or_else(|| {
         let got = python_text(value);
         Error::argument(format!("{name}: queue {key}: expected an offset, -1 (latest) or -2 (earliest), got {got}"))
@@ -254,13 +255,13 @@ fn offset(name: &str, key: &str, value: &Value) -> Result<i64> {
 
 const OWN_CHECKPOINT: &str = "give this stream a checkpointLocation of its own";
 
-/// A checkpoint's offset as JSON; `form` is what the error expects.
+/// Parses the JSON of a checkpoint's offset; `form` is the expected form for errors.
 pub fn checkpoint_json(text: &str, form: &str) -> Result<Value> {
     let value = serde_json::from_str(text);
     value.map_err(|_| foreign(Error::argument(format!("checkpoint: expected {form}, got {}", quote(text)))))
 }
 
-/// The error for a checkpoint that another stream wrote.
+/// Adds advice to the error for a checkpoint that another stream wrote.
 pub fn foreign(error: Error) -> Error {
     Error::argument(format!("{error}; {OWN_CHECKPOINT}"))
 }

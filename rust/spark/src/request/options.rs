@@ -1,4 +1,4 @@
-//! The options of Spark's reads and of its sink: one table of names, what their texts mean, what they are unless given.
+//! The options of Spark's reads and its sink: a table of their names, syntax and defaults, and the parser.
 use crate::error::{Error, Result};
 use crate::request::table_options::without_properties;
 use crate::request::text::{hint, integer, quote, trim, trim_start};
@@ -6,7 +6,7 @@ use crate::request::time::{check_range, milliseconds};
 use rmqfast_store::filter::{Sql92, TagExpression};
 use rmqfast_store::scan::{Column, PropertyNames, ScanRequest, TimeUnit};
 
-/// A name and a text for each option, as Spark gives them.
+/// Names and values of options, as Spark passes them.
 pub type Pairs = Vec<(String, String)>;
 
 /// The source or sink that parses the options.
@@ -16,11 +16,11 @@ pub enum Kind {
     StoreBatch,
     /// A stream of a store directory.
     StoreStream,
-    /// A batch read of a store inside the JVM: once it is resolved, its options also say which stretch of the log it reads.
+    /// A batch read of a store inside the JVM. Resolved options also name the part of the log to read.
     Columnar,
     /// A batch read of a topic.
     TopicBatch,
-    /// A batch read of a topic inside the JVM: its options may also say which pieces were planned.
+    /// A batch read of a topic inside the JVM. Resolved options may also name the planned pieces.
     ColumnarTopic,
     /// A stream of a topic.
     TopicStream,
@@ -29,10 +29,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that errors and Python call so.
+    /// Parses a kind's name, which errors and Python use.
     ///
     /// # Errors
-    /// There is no such kind.
+    /// An unknown name.
     pub fn of_name(name: &str) -> Result<Self> {
         Ok(match name {
             "store batch" => Self::StoreBatch,
@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// Options of others that are worth a word of their own.
+    /// Returns options of other sources that users often mix in, and the reason for the error.
     fn others(self) -> (&'static [&'static str], &'static str) {
         match self {
             Self::StoreBatch | Self::StoreStream | Self::Columnar => (
@@ -88,18 +88,17 @@ impl Kind {
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A text that is not blank.
+    /// A string that is not blank.
     Text(String),
     Flag(bool),
     /// A number within the option's limits.
     Number(i64),
     Time(i64),
-    /// Texts, none of them empty.
+    /// Strings, each not empty.
     Texts(Vec<String>),
     Ids(Vec<i32>),
 }
 
-/// The syntax of an option's text.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
@@ -117,11 +116,11 @@ enum Form {
 struct Row {
     name: &'static str,
     alias: Option<&'static str>,
-    /// The name before a rename: it still works, with a warning.
+    /// Deprecated name, still accepted with a warning.
     old_name: Option<&'static str>,
     /// Python's keyword argument for the option.
     argument: &'static str,
-    /// The sources that have the option, as bits.
+    /// Bits of the sources and sink that have the option.
     of: u8,
     form: Form,
     default: Option<&'static str>,
@@ -132,9 +131,9 @@ const TOPIC: u8 = 2;
 const READ: u8 = STORE | TOPIC;
 const SINK: u8 = 4;
 const CLUSTER: u8 = TOPIC | SINK;
-/// Bounds of the read in the commit log when `read_store` was called. Set by code only.
+/// Options for the part of the commit log that a resolved read covers. Only code sets them.
 const LOG_RANGE: u8 = 8;
-/// The plan of `read_topic` and of `load`. Set by code only.
+/// Options for a plan that was made before Spark's tasks. Only code sets them.
 const PLANNED: u8 = 16;
 
 const MOST: i64 = 1 << 62;
@@ -160,12 +159,12 @@ const TABLE: [Row; 61] = [
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
     row("topic", "topic", TOPIC, Form::OneTopic, None),
-    // as Kafka's source has them
+    // named as in Spark's Kafka source
     row("subscribe", "subscribe", TOPIC, Form::Texts, None),
     row("subscribePattern", "subscribe_pattern", TOPIC, Form::Text, None),
     row("assign", "assign", TOPIC, Form::Text, None),
     row("group", "group", TOPIC, Form::Text, Some("rmqfast_spark")),
-    // no default here: `SinkOptions` of Python has them
+    // the sink's options have no defaults here because Python's `SinkOptions` has them
     row("group", "group", SINK, Form::Text, None),
     row("namespace", "namespace", SINK, Form::Text, None),
     with_alias("subExpression", row("tags", "tags", READ, Form::Text, Some("*"))),
@@ -174,7 +173,7 @@ const TABLE: [Row; 61] = [
     row("keysPrefix", "keys_prefix", STORE, Form::Text, None),
     row("queueIds", "queue_ids", READ, Form::Ids, None),
     row("startingOffsets", "starting_offsets", STORE, Form::Text, Some("earliest")),
-    // of a batch the earliest, of a stream the latest
+    // no default: a batch begins at the earliest, a stream at the latest
     row("startingOffsets", "starting_offsets", TOPIC, Form::Text, None),
     row("endingOffsets", "ending_offsets", READ, Form::Text, Some("latest")),
     row("startingTimestamp", "start_time", READ, Form::Time, None),
@@ -187,7 +186,7 @@ const TABLE: [Row; 61] = [
     row("failOnDataLoss", "fail_on_data_loss", READ, Form::Flag, Some("true")),
     row("verifyCrc", "verify_crc", READ, Form::Flag, Some("false")),
     row("pullBatchSize", "pull_batch_size", TOPIC, Form::Number(1, 1 << 16), Some("32")),
-    // as `consumerPullTimeoutMillis` of Java's pull consumer
+    // the default of `consumerPullTimeoutMillis` in Java's pull consumer
     row("pullTimeoutMs", "pull_timeout_ms", TOPIC, MILLISECONDS, Some("10000")),
     with_old_name("pullsUnderWay", row("pullsInFlight", "pulls_in_flight", TOPIC, Form::Number(1, 1024), Some("16"))),
     row("retryTimeoutMs", "retry_timeout_ms", TOPIC, MILLISECONDS, Some("60000")),
@@ -207,7 +206,7 @@ const TABLE: [Row; 61] = [
     row("tlsCheckHost", "tls_check_host", CLUSTER, Form::Flag, None),
     row("maxOffsetsPerTrigger", "max_offsets_per_trigger", TOPIC, COUNT, None),
     row("minOffsetsPerTrigger", "min_offsets_per_trigger", TOPIC, COUNT, None),
-    // 15 minutes, as `maxTriggerDelay` of Kafka's source
+    // 15 minutes, the default of `maxTriggerDelay` in Spark's Kafka source
     row("maxTriggerDelayMs", "max_trigger_delay_ms", TOPIC, MILLISECONDS, Some("900000")),
     row("commitOffsets", "commit_offsets", TOPIC, Form::Flag, Some("false")),
     row("pushdown", "pushdown", READ, Form::Flag, Some("false")),
@@ -223,31 +222,30 @@ const TABLE: [Row; 61] = [
     row("pieces", "pieces", PLANNED, Form::Text, None),
     row("ways", "ways", PLANNED, Form::Text, None),
 ];
-/// Which topics of a cluster are read; one of these says it.
+/// Options that select a cluster's topics; exactly one must be given.
 pub const TOPICS: [&str; 4] = ["topic", "subscribe", "subscribePattern", "assign"];
-/// Options that Spark adds to every sink of a stream.
+/// Options that Spark adds to every sink of a stream; they are ignored.
 const SPARKS_OWN: [&str; 2] = ["checkpointlocation", "queryname"];
 
 #[derive(Clone, Debug)]
 pub struct Options {
     kind: Kind,
-    /// By row of the table; defaults are there, too.
+    /// Values by row of `TABLE`, including defaults.
     values: Vec<Option<Value>>,
-    /// Rows of which the user gave a text.
+    /// Rows that the user gave.
     given: Vec<usize>,
     warnings: Vec<String>,
 }
 
 impl Options {
-    /// Reads options; their names may be in any case.
+    /// Parses options and fills in defaults. Names are compared without case.
     ///
     /// # Errors
-    /// An unknown name, a text that is no such value, a value out of range, what a read of that kind has no use for, or
-    /// cannot do without.
+    /// An unknown name, an invalid value, a missing option, or an option that this kind does not have.
     pub fn of(kind: Kind, pairs: &[(String, String)]) -> Result<Self> {
         let mut options =
             Self { kind, values: TABLE.iter().map(|_| None).collect(), given: Vec::new(), warnings: Vec::new() };
-        // Spark's own map folds case, so no name comes twice but by its alias
+        // Spark's map folds case, so an option is given twice only by two of its names
         for (given, text) in without_properties(pairs, is_option).iter().filter(|(name, _)| !is_sparks_own(kind, name))
         {
             let (index, name) = canonical(kind, given)?;
@@ -261,7 +259,7 @@ impl Options {
             options.given.push(index);
             options.values[index] = Some(TABLE[index].form.parse(name, text)?);
         }
-        // before defaults are there: what nobody gave cannot be wrong
+        // checked before defaults are filled in, so that a default never causes an error
         options.check()?;
         for (index, row) in rows(kind).filter(|(_, row)| row.default.is_some()) {
             if options.values[index].is_none() {
@@ -275,34 +273,33 @@ impl Options {
         self.kind
     }
 
-    /// Warnings about old names of options.
+    /// Returns warnings about deprecated names of options.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Names of options and aliases, as errors list them.
+    /// Returns the names and aliases that errors list.
     pub fn names(kind: Kind) -> Vec<&'static str> {
-        // nobody types them, so a hint must not name them
+        // options that only code sets must not appear in hints
         let listed = rows(kind).filter(|(_, row)| row.of & (LOG_RANGE | PLANNED) == 0);
         listed.flat_map(|(_, row)| [Some(row.name), row.alias]).flatten().collect()
     }
 
-    /// Name of each option, and the argument of Python that says the same.
+    /// Returns each option's name with Python's keyword argument.
     pub fn arguments(kind: Kind) -> Vec<(&'static str, &'static str)> {
         rows(kind).map(|(_, row)| (row.name, row.argument)).collect()
     }
 
-    /// Each argument of Python with its value, if it has one.
+    /// Returns each of Python's keyword arguments with its value, if it has one.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, Option<&Value>)> {
         rows(self.kind).map(|(index, row)| (row.argument, self.values[index].as_ref()))
     }
 
-    /// Whether the user gave an option.
     pub fn is_given(&self, name: &str) -> bool {
         self.given.iter().any(|index| TABLE[*index].name == name)
     }
 
-    /// The text of an option.
+    /// Returns a string option; `None` if it has no value.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
             Some(Value::Text(text)) => Some(text),
@@ -310,17 +307,16 @@ impl Options {
         }
     }
 
-    /// Whether an option is true.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Flag(true))
     }
 
-    /// Whether an option is true; `default` where it was not given and the table has no default.
+    /// Returns a boolean option, or `default` if it has no value.
     pub fn flag_or(&self, name: &str, default: bool) -> bool {
         if self.get(name).is_some() { self.flag(name) } else { default }
     }
 
-    /// The number, or the time in milliseconds, of an option.
+    /// Returns a number, or a time in milliseconds.
     pub fn number(&self, name: &str) -> Option<i64> {
         match self.get(name) {
             Some(Value::Number(number) | Value::Time(number)) => Some(*number),
@@ -328,7 +324,6 @@ impl Options {
         }
     }
 
-    /// The texts of an option.
     pub fn texts(&self, name: &str) -> Option<&[String]> {
         match self.get(name) {
             Some(Value::Texts(texts)) => Some(texts),
@@ -336,7 +331,6 @@ impl Options {
         }
     }
 
-    /// The numbers of queues of an option.
     pub fn ids(&self, name: &str) -> Option<&[i32]> {
         match self.get(name) {
             Some(Value::Ids(ids)) => Some(ids),
@@ -344,14 +338,14 @@ impl Options {
         }
     }
 
-    /// Start of a store's stream without a checkpoint: `earliest` or `latest`, unless a time is set.
+    /// Returns the start of a store's stream without a checkpoint: `earliest` or `latest`. A start time overrides it.
     pub fn begin(&self) -> String {
         let text = self.text("startingOffsets").filter(|_| self.is_given("startingOffsets"));
-        // a stream begins at the latest, as Kafka's does; the table's default is that of a batch
+        // a stream begins at the latest, like Kafka's; the table's default is for batches
         text.map_or_else(|| "latest".to_owned(), |text| trim(text).to_lowercase())
     }
 
-    /// The scan of these messages, without bounds on offsets: what those mean depends on the store.
+    /// Builds the scan of the selected messages. Offset bounds are left out because they depend on the store.
     ///
     /// # Errors
     /// `tags` or `sql` does not parse.
@@ -368,7 +362,7 @@ impl Options {
             end_time: self.number("endingTimestamp"),
             columns,
             property_names: self.texts("propertyNames").map(|names| PropertyNames::of(names.to_vec())).transpose()?,
-            // Spark's timestamps are microseconds
+            // Spark's timestamps are in microseconds
             time_unit: TimeUnit::Microsecond,
             broker_name: owned("brokerName"),
             verify_crc: self.flag("verifyCrc"),
@@ -403,7 +397,7 @@ impl Options {
                 if self.is_given("assign") && self.is_given("queueIds") {
                     return Err(Error::argument("option queueIds: the option assign says which queues are read"));
                 }
-                // the usual group is shared by all reads, which would overwrite each other's offsets
+                // reads share the default group, so they would overwrite each other's offsets
                 if self.flag("commitOffsets") && !self.is_given("group") {
                     let text = "option commitOffsets: needs the option group, which has no other consumers";
                     return Err(Error::argument(text));
@@ -433,7 +427,7 @@ impl Options {
 
     fn check_stream(&self) -> Result<()> {
         for name in ["endingOffsets", "endingTimestamp"] {
-            // a topic's stream may be told that it ends at the latest
+            // `endingOffsets=latest` is accepted because it changes nothing
             let is_usual = self.kind == Kind::TopicStream && self.text(name) == Some("latest");
             if self.is_given(name) && !is_usual {
                 let text = "a stream has no end; read a batch, or use Trigger.AvailableNow";
@@ -445,7 +439,7 @@ impl Options {
             let text = "option pushdown: Spark pushes no filters to a stream; use tags, sql, keys or queueIds";
             return Err(Error::argument(text));
         }
-        // a stream waits for what comes, and nobody serves a log up to a moment that is to come
+        // logs and copies are read up to a known end, and a stream has no end
         if self.is_given("via") && self.text("via") != Some("pull") {
             let text = "option via: a stream pulls; read a batch, or the stream of a store: storePath";
             return Err(Error::argument(text));
@@ -459,9 +453,9 @@ impl Options {
     }
 }
 
-/// `pairs` with the text of some options replaced.
+/// Returns `pairs` with the values of some options replaced.
 pub fn replace_options(pairs: &[(String, String)], with: &[(&str, String)]) -> Pairs {
-    // names come in any case, as Spark compares them
+    // Spark compares names without case
     let is_kept = |given: &str| !with.iter().any(|(name, _)| name.eq_ignore_ascii_case(given));
     let others = pairs.iter().filter(|(given, _)| is_kept(given)).cloned();
     others.chain(with.iter().map(|(name, text)| ((*name).to_owned(), text.clone()))).collect()
@@ -471,15 +465,15 @@ fn rows(kind: Kind) -> impl Iterator<Item = (usize, &'static Row)> {
     TABLE.iter().enumerate().filter(move |(_, row)| kind.has(row))
 }
 
-/// Whether options are those of a live cluster, not of a store directory.
+/// Whether options select a live cluster instead of a store directory.
 pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
     let pairs = without_properties(pairs, is_option);
     let has = |names: &[&str]| pairs.iter().any(|(given, _)| names.iter().any(|name| name.eq_ignore_ascii_case(given)));
-    // with both, the store's options refuse `nameServer` and say why
+    // with both, the parser of store options refuses `nameServer` with a reason
     has(&["nameServer"]) && !has(&["storePath", "path"])
 }
 
-/// Whether an option of any kind has such a name or alias, in lower case.
+/// Whether an option of any kind has this name or alias, in lower case.
 fn is_option(name: &str) -> bool {
     TABLE.iter().flat_map(Row::names).any(|known| known.to_lowercase() == name)
 }
@@ -488,7 +482,7 @@ fn is_sparks_own(kind: Kind, name: &str) -> bool {
     kind == Kind::Sink && SPARKS_OWN.contains(&name.to_lowercase().as_str())
 }
 
-/// The row of an option, and its name or alias as it is documented.
+/// Returns the index of an option in `TABLE`, and the documented spelling of the given name.
 fn canonical(kind: Kind, given: &str) -> Result<(usize, &'static str)> {
     let lower = given.to_lowercase();
     for (index, row) in rows(kind) {
@@ -496,7 +490,7 @@ fn canonical(kind: Kind, given: &str) -> Result<(usize, &'static str)> {
             return Ok((index, name));
         }
     }
-    // an option of another source is told as such, not as unknown
+    // an option of another source gets its own error instead of "unknown option"
     let (others, reason) = kind.others();
     if let Some(name) = others.iter().find(|name| name.to_lowercase() == lower) {
         return Err(Error::argument(format!("option {name}: {reason}")));
@@ -537,7 +531,7 @@ impl Form {
             },
             Self::Texts => texts(name, text).map(Value::Texts),
             Self::Ids => {
-                // a JSON array will do, as for other lists
+                // a JSON array is accepted, too
                 let ids = text.trim_matches([' ', '[', ']']).split(',');
                 let ids = ids.map(|word| number(name, word, 0, i32::MAX.into()).map(|id| id as i32));
                 ids.collect::<Result<_>>().map(Value::Ids)
@@ -548,7 +542,7 @@ impl Form {
     }
 }
 
-/// "a, b or c".
+/// Formats words as "a, b or c".
 fn alternatives(words: &[&str]) -> String {
     match words {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
@@ -565,7 +559,7 @@ fn number(name: &str, text: &str, least: i64, most: i64) -> Result<i64> {
     number.ok_or_else(|| invalid(name, &format!("a number from {least} to {most}"), text))
 }
 
-/// Words between commas, or a JSON array for those that hold commas.
+/// Splits words at commas. A JSON array is accepted for words that contain commas.
 fn texts(name: &str, text: &str) -> Result<Vec<String>> {
     let words = if trim_start(text).starts_with('[') {
         let array: serde_json::Value = serde_json::from_str(text).map_err(|_| invalid(name, "a JSON array", text))?;

@@ -1,14 +1,13 @@
-//! Filters that Spark pushes down: those that a read does exactly are taken out of the query.
+//! Filters that Spark pushes down. Filters that the read applies exactly are removed from the query.
 use rmqfast_store::filter::Sql92;
 use rmqfast_store::scan::Column;
 
-/// A condition on one column: a comparison with one value, `in` with some, `null` and `not null` with none.
+/// A condition on one column. A comparison has one value, `in` has several; `null` and `not null` have no value.
 #[derive(Clone, Debug)]
 pub struct Filter {
     /// `=`, `<`, `<=`, `>`, `>=`, `in`, `null`, `not null`.
     pub kind: String,
     pub column: String,
-    /// Values; `None` is null.
     pub values: Vec<Option<Literal>>,
 }
 
@@ -17,9 +16,9 @@ pub struct Filter {
 pub enum Literal {
     Text(String),
     Number(i64),
-    /// A time, in microseconds since 1970.
+    /// Microseconds since 1970.
     Micros(i64),
-    /// A type that no filterable column has.
+    /// A value of a type that no filterable column has.
     Other,
 }
 
@@ -39,49 +38,49 @@ impl Literal {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// A store directory; its column `broker_name` is one name, or null.
+    /// A store directory. All its rows have the same `broker_name`, or null.
     #[default]
     Store,
-    /// Topics of a cluster.
     Topic,
 }
 
-/// The part of a read that filters can narrow.
+/// The filterable part of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub source: Source,
-    /// The one topic that is read of a store.
+    /// The topic that the options select, in a read of a store.
     pub topic: Option<String>,
-    /// Only this topic's rows of a read of all topics of a store, by a filter.
+    /// The topic that a filter selects, in a read of all topics of a store.
     pub only_topic: Option<String>,
-    /// Only these topics of a cluster.
+    /// Topics of a cluster that filters select.
     pub topics: Option<Vec<String>>,
-    /// Whether light queues of a cluster may be read: a record's own topic, queue and offset are another queue's there.
+    /// Whether the cluster may have light queues (LMQ). Their records carry the topic, queue and offset of another
+    /// queue.
     pub may_be_light: bool,
-    /// Whether the read asks for tags.
+    /// Whether the options select tags.
     pub has_tags: bool,
-    /// Only these tags, by a filter.
+    /// Tags that a filter selects.
     pub tags: Option<Vec<String>>,
     pub broker_names: Option<Vec<String>>,
     pub queue_ids: Option<Vec<i32>>,
-    /// Whether the read has a bound of its own in each queue.
+    /// Whether the options set offsets for each queue.
     pub has_offsets_by_queue: bool,
-    /// The first offset in all queues, and the one behind the last.
+    /// The first offset in all queues and the offset behind the last.
     pub offsets: Limits,
-    /// The first store timestamp, and the one behind the last, in milliseconds.
+    /// The first store timestamp and the one behind the last, in milliseconds.
     pub times: Limits,
-    /// No message can pass.
+    /// Whether no message can match.
     pub is_empty: bool,
 }
 
-/// The first that is left, and the one behind the last; `None` for no bound.
+/// The first value and the value behind the last; `None` for no bound.
 pub type Limits = (Option<i64>, Option<i64>);
 
 impl Selection {
-    /// Narrows the read filter by filter; tells which were taken: those Spark does not check again.
+    /// Narrows the read by filters. Returns for each filter whether the read applies it; Spark does not check it again.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut is_taken = vec![false; filters.len()];
-        // "tags is not null" stands before "tags = 'A'", which makes it true
+        // Spark also sends "tags is not null" with "tags = 'A'", which implies it, so it is looked at last
         for last in [false, true] {
             for (filter, is_taken) in filters.iter().zip(&mut is_taken).filter(|(f, _)| (f.kind == "not null") == last)
             {
@@ -99,7 +98,7 @@ impl Selection {
             (_, "not null") => self.takes_not_null(column),
             (_, "null") => self.takes_null(column),
             (Column::Tags, "=" | "in") => self.takes_tags(values),
-            // a store has one name or none, which a scan does not filter by
+            // a scan has no filter by broker name, which is the same for all rows of a store
             (Column::BrokerName, "=" | "in") if self.source == Source::Topic => self.takes_broker_names(values),
             (Column::StoreTimestamp, kind) => self.takes_time(kind, first()?.micros()?),
             (Column::Topic | Column::QueueId | Column::QueueOffset, _) if self.may_be_light => None,
@@ -114,9 +113,9 @@ impl Selection {
     fn takes_not_null(&mut self, column: Column) -> Option<()> {
         let is_tagged = column == Column::Tags && (self.has_tags || self.tags.is_some());
         match column {
-            // one name for all rows, or null in all of them
+            // a store has one broker name for all rows, or null in all rows
             Column::BrokerName if self.source == Source::Store => self.is_empty |= self.broker_names.is_none(),
-            // a read by tags gives no message without one
+            // a read by tags never returns a message without tags
             _ if is_tagged || !may_be_null(column) => {}
             _ => return None,
         }
@@ -132,7 +131,8 @@ impl Selection {
         Some(())
     }
 
-    /// Rows of a topic among all records: the request for a topic would leave out what no consume queue lists.
+    /// Filters rows by topic but still scans all records: a scan of one topic skips records that no consume queue
+    /// lists.
     fn takes_topic(&mut self, topic: &str) -> Option<()> {
         match self.topic.as_deref().or(self.only_topic.as_deref()) {
             Some(known) => self.is_empty |= known != topic,
@@ -148,9 +148,9 @@ impl Selection {
     }
 
     fn takes_tags(&mut self, values: &[Option<Literal>]) -> Option<()> {
-        // IN (..., NULL) is never true by the NULL
+        // NULL in IN (..., NULL) never makes the condition true
         let tags: Vec<&str> = values.iter().flatten().map(Literal::text).collect::<Option<_>>()?;
-        // a tag expression has no "and", so a second condition stays Spark's
+        // a tag expression has no "and", so Spark has to apply a second condition
         if self.has_tags || self.tags.is_some() || !tags.iter().all(|tag| is_one_tag(tag)) {
             return None;
         }
@@ -176,7 +176,7 @@ impl Selection {
     }
 
     fn takes_offset(&mut self, kind: &str, value: i64) -> Option<()> {
-        // one bound for all queues cannot narrow bounds of each; the largest numbers would overflow by one
+        // one bound for all queues cannot narrow bounds by queue; the largest numbers would overflow
         if self.has_offsets_by_queue || value.checked_abs()? == i64::MAX {
             return None;
         }
@@ -184,7 +184,8 @@ impl Selection {
         Some(())
     }
 
-    /// Stored are whole milliseconds: between two of them, after the one is from the other.
+    /// Narrows the store time. Stored times are whole milliseconds, so a value between two of them is rounded up or
+    /// down.
     fn takes_time(&mut self, kind: &str, micros: i64) -> Option<()> {
         let (low, high) = (micros.div_euclid(1000), micros.checked_add(999)?.div_euclid(1000));
         self.times = both(self.times, range(kind, low, high)?);
@@ -192,7 +193,7 @@ impl Selection {
     }
 }
 
-/// The texts of a condition; IN (..., NULL) is never true by the NULL.
+/// Returns the strings of a condition without NULL, which never makes IN (..., NULL) true.
 fn texts(values: &[Option<Literal>]) -> Option<Vec<String>> {
     values.iter().flatten().map(|value| value.text().map(str::to_owned)).collect()
 }
@@ -201,7 +202,7 @@ fn may_be_null(column: Column) -> bool {
     matches!(column, Column::Tags | Column::Keys | Column::Body | Column::Properties)
 }
 
-/// The sorted intersection with the earlier values.
+/// Returns the sorted values that are also in `before`, if given.
 fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
     wanted.sort_unstable();
     wanted.dedup();
@@ -209,11 +210,10 @@ fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
     wanted
 }
 
-/// The whole numbers that a comparison leaves. `low` and `high` are the whole numbers around the value, equal if it is
-/// whole.
+/// Returns the whole numbers that match a comparison. `low` and `high` are the value rounded down and up.
 fn range(kind: &str, low: i64, high: i64) -> Option<Limits> {
     Some(match kind {
-        // between two whole numbers this is empty, as it should be
+        // for a value between two whole numbers the range is empty
         "=" => (Some(high), Some(low + 1)),
         ">" => (Some(low + 1), None),
         ">=" => (Some(high), None),
@@ -231,12 +231,12 @@ fn both(before: Limits, bound: Limits) -> Limits {
     (before.0.max(bound.0), end)
 }
 
-/// Whether a tag expression of just this tag means just this tag.
+/// Whether the tag, written as a tag expression, selects exactly this tag.
 fn is_one_tag(tag: &str) -> bool {
     tag == crate::request::text::trim(tag) && !matches!(tag, "" | "*") && !tag.contains('|')
 }
 
-/// Warning about SQL92 that names a column of the row: it sees properties alone.
+/// Warns if a SQL92 expression names a column: SQL92 filters see properties only.
 pub fn column_warning(sql: &str) -> Option<String> {
     let parsed = Sql92::parse(sql).ok()?;
     let column = parsed.properties().find(|name| Column::ALL.iter().any(|column| column.name() == *name))?;

@@ -1,13 +1,13 @@
-//! The row as Spark types, and the schemas that choose columns of it.
+//! The row's columns as Spark types, and user schemas that select columns.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
 use crate::request::text::{hint, quote};
 use rmqfast_store::scan::Column;
 
-/// The columns that are read unless the user's schema says which.
+/// Returns the columns of the option `columns`, or all columns.
 ///
 /// # Errors
-/// A column that the row does not have, or one twice.
+/// An unknown column, or a column given twice.
 pub fn row(options: &Options) -> Result<Vec<Column>> {
     match options.texts("columns") {
         Some(names) => columns_of(names.iter().map(String::as_str)),
@@ -15,10 +15,10 @@ pub fn row(options: &Options) -> Result<Vec<Column>> {
     }
 }
 
-/// Columns by name, each once.
+/// Parses column names.
 ///
 /// # Errors
-/// A name that the row does not have, or one twice.
+/// An unknown column, or a column given twice.
 pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Column>> {
     let mut columns: Vec<Column> = Vec::new();
     for name in names {
@@ -32,10 +32,9 @@ pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Co
     Ok(columns)
 }
 
-/// The column of that name.
+/// Parses a column name.
 ///
 /// # Errors
-/// The row has no such column.
 pub fn column_of(name: &str) -> Result<Column> {
     Column::of_name(name).map_err(|_| {
         let all = Column::ALL.map(Column::name);
@@ -44,20 +43,20 @@ pub fn column_of(name: &str) -> Result<Column> {
     })
 }
 
-/// Refuses a schema of other columns than the option `columns` says.
+/// Refuses a schema whose columns differ from the option `columns`.
 ///
 /// # Errors
-/// They differ.
+/// The columns differ.
 pub fn check_agreed(wanted: Option<&[String]>, columns: &[&str]) -> Result<()> {
     let Some(wanted) = wanted.filter(|wanted| *wanted != columns) else { return Ok(()) };
     let (wanted, got) = (wanted.join(", "), columns.join(", "));
     Err(Error::argument(format!("schema: expected the columns of the option columns, {wanted}, got {got}")))
 }
 
-/// The columns that a schema of the user's asks for: fields of name, Spark type and `true` where it may be null.
+/// Returns the columns of a user's schema. Each field is three strings: name, Spark type, and `true` if nullable.
 ///
 /// # Errors
-/// A column that the row does not have, one of another type than the row's, NOT NULL, or none at all.
+/// An unknown column, a type that differs from the column's, a NOT NULL column, or no columns.
 pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
     let all = Column::ALL.map(Column::name).join(", ");
     if fields.is_empty() {
@@ -70,7 +69,7 @@ pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
         if expected != kind {
             return Err(Error::argument(format!("schema: column {name}: expected {expected}, got {kind}")));
         }
-        // Spark would believe NOT NULL, and not look for nulls
+        // Spark would trust NOT NULL and skip its null checks
         if nullable != "true" {
             let text = format!("schema: column {name}: expected nullable, as every column is, got NOT NULL");
             return Err(Error::argument(text));
@@ -79,7 +78,7 @@ pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
     columns_of(fields.chunks_exact(3).map(|field| field[0].as_str()))
 }
 
-/// The name of a column's type in Spark, as `DataType.catalogString` gives it.
+/// Returns a column's Spark type in the form of `DataType.catalogString`.
 pub fn spark_type(column: Column) -> &'static str {
     match column {
         Column::QueueOffset | Column::PhysicalOffset | Column::PreparedTransactionOffset => "bigint",
@@ -89,7 +88,7 @@ pub fn spark_type(column: Column) -> &'static str {
         | Column::ReconsumeTimes
         | Column::StoreSize
         | Column::BodyCrc => "int",
-        // an instant, shown in the time zone of the session
+        // Spark shows timestamps in the session's time zone
         Column::BornTimestamp | Column::StoreTimestamp => "timestamp",
         Column::Body => "binary",
         Column::Properties => "map<string,string>",

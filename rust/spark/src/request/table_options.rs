@@ -1,26 +1,28 @@
 //! Removes what a catalog adds to the options of a table (`CREATE TABLE ... USING`).
 //!
 //! Source: `CatalogV2Util.convertToProperties` and `V2SessionCatalog` of Spark.
-/// Before the name of an option that stands in `OPTIONS (...)`: Spark gives it with and without.
+/// Prefix of an option that was written in `OPTIONS (...)`. Spark passes the option with and without it.
 const PREFIX: &str = "option.";
-/// Properties of each table.
+/// Property that every table has.
 const PROVIDER: &str = "provider";
-/// The location of a table's files, which this source ignores.
+/// The location of a table's files; this source ignores it.
 const PATH: &str = "path";
-/// Options that say what is read, without a path.
+/// Options that say where to read without a path.
 const SOURCES: [&str; 2] = ["nameserver", "storepath"];
 
-/// The options that a user gave: those of a table without its properties and its location. Without a table they are all.
-/// `is_option` tells of a name in lower case whether some read or sink has it.
+/// Removes a table's properties and location from its options. Options that do not come from a table are returned
+/// unchanged.
+///
+/// `is_option` says whether some read or sink has the name, which is in lower case.
 pub fn without_properties(pairs: &[(String, String)], is_option: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let names: Vec<String> = pairs.iter().map(|(name, _)| name.to_lowercase()).collect();
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     let is_of_table = has(PROVIDER) || names.iter().any(|name| name.starts_with(PREFIX));
     let is_elsewhere = SOURCES.iter().any(|name| has(name));
     let is_kept = |name: &str| {
-        // a property of the table may have any name, and a wrong option must not pass for one
+        // unknown names are kept only if they were written in OPTIONS, so that the parser can refuse them
         let is_given = has(&format!("{PREFIX}{name}")) || is_option(name);
-        // Spark makes the location of a path that a user gave, and gives one to each other table
+        // Spark turns a user's `path` into the location, and gives every other table a location, too
         !name.starts_with(PREFIX) && is_given && !(name == PATH && is_elsewhere)
     };
     let user_options = pairs.iter().zip(&names).filter(|(_, name)| !is_of_table || is_kept(name));

@@ -1,7 +1,7 @@
-//! Texts as Python reads and shows them: the options had their meaning there first.
+//! String functions that match Python's, so that errors and option values are the same in Python and in Rust.
 use serde_json::Value;
 
-/// `str.strip()`: white space as Unicode has it, and the four separators of ASCII.
+/// Python's `str.strip()`: removes Unicode white space and the four ASCII separators.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
@@ -14,8 +14,9 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
-/// `int(text)` of ASCII digits: white space around, of which the separators are none here; a sign; single underscores between
-/// digits.
+/// Python's `int(text)` for ASCII digits: allows white space around, a sign, and single underscores between digits.
+///
+/// The ASCII separators do not count as white space here.
 pub fn integer(text: &str) -> Option<i64> {
     let text = text.trim();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -23,13 +24,12 @@ pub fn integer(text: &str) -> Option<i64> {
     is_grouped.then(|| text.replace('_', "").parse().ok()).flatten()
 }
 
-/// Whether all of a text, which is not empty, are digits.
 pub fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 pub fn quote(text: &str) -> String {
-    // Python changes the mark only where that saves the escape
+    // Python quotes with '"' only if that avoids an escape
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(mark);
     for c in text.chars() {
@@ -61,7 +61,7 @@ pub fn json_quoted(text: &str) -> String {
             '\x08' => out.push_str("\\b"),
             '\x0c' => out.push_str("\\f"),
             ' '..='~' => out.push(c),
-            // what is beyond 16 bits is two escapes
+            // characters beyond 16 bits become two escapes
             c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
         }
     }
@@ -87,18 +87,18 @@ pub fn quote_bytes(bytes: &[u8]) -> String {
     out
 }
 
-/// `repr` of a list of texts.
+/// Python's `repr` of a list of strings.
 pub fn quoted_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", texts.into_iter().map(quote).collect::<Vec<_>>().join(", "))
 }
 
-/// `repr` of what `json.loads` makes of a value.
+/// Python's `repr` of a parsed JSON value.
 pub fn python_text(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        // `1e22` is shown with a sign in Python, and an integer never as a float
+        // an exponent has a sign in Python's form, and an integer is never shown as a float
         Value::Number(number) if number.is_f64() => float(&number.to_string()),
         Value::Number(number) => number.to_string(),
         Value::String(text) => quote(text),
@@ -111,7 +111,7 @@ pub fn python_text(value: &Value) -> String {
     }
 }
 
-/// A float as Python shows it: an exponent has its sign, and two digits.
+/// Formats a float in Python's form: an exponent has a sign and two digits.
 fn float(shown: &str) -> String {
     let Some((mantissa, exponent)) = shown.split_once('e') else { return shown.to_owned() };
     let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
@@ -119,13 +119,14 @@ fn float(shown: &str) -> String {
     format!("{mantissa}e{sign}{:0>2}", digits.trim_start_matches('+'))
 }
 
-/// `str.isprintable()`. Behind another character, Rust's escapes leave what is printable, marks that combine included.
+/// Python's `str.isprintable()`. `escape_debug` leaves printable characters unchanged; behind an `a`, combining marks
+/// too.
 fn is_printable(c: char) -> bool {
     let pair: String = ['a', c].iter().collect();
     c == '"' || c == '\'' || pair.escape_debug().eq(['a', c])
 }
 
-/// Up to three of `known`, the likest first, whatever case they are in.
+/// Returns up to three names of `known` that are most similar to `name`, ignoring case.
 pub fn close<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let name: Vec<char> = name.to_lowercase().chars().collect();
     let mut scored: Vec<(f64, String, &str)> = Vec::new();
@@ -133,29 +134,29 @@ pub fn close<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
         let lower = candidate.to_lowercase();
         let letters: Vec<char> = lower.chars().collect();
         let ratio = 2.0 * matching(&letters, &name) as f64 / (letters.len() + name.len()).max(1) as f64;
-        // the cutoff of `difflib.get_close_matches`, by which Python's hints are found
+        // the cutoff of `difflib.get_close_matches`, which finds Python's hints
         if ratio >= 0.6 {
             scored.push((ratio, lower, candidate));
         }
     }
-    // as `heapq.nlargest` of pairs: of equal likeness the name that sorts last
+    // same order as `heapq.nlargest` of pairs: among equal scores the name that sorts last comes first
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1)));
     scored.into_iter().take(3).map(|(_, _, candidate)| candidate).collect()
 }
 
-/// `did you mean ...? `, or nothing.
+/// Returns `did you mean ...? `, or an empty string.
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = close(name, known);
     if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(", ")) }
 }
 
-/// Letters in the longest block that both have, and in those left and right of it.
+/// Counts the characters in the longest common block, and recursively in the parts left and right of it.
 fn matching(a: &[char], b: &[char]) -> usize {
     let (mut longest, mut at) = (0, (0, 0));
     for i in 0..a.len() {
         for j in 0..b.len() {
             let length = a[i..].iter().zip(&b[j..]).take_while(|(x, y)| x == y).count();
-            // the first of the longest blocks, as `SequenceMatcher.find_longest_match` takes it
+            // the first of the longest blocks, like `SequenceMatcher.find_longest_match`
             if length > longest {
                 (longest, at) = (length, (i, j));
             }

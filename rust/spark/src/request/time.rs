@@ -1,36 +1,36 @@
-//! Times as texts: milliseconds since 1970, or ISO 8601 as `datetime.fromisoformat` of Python 3.11 reads it.
+//! Parses times: milliseconds since 1970, or ISO 8601 like Python 3.11's `datetime.fromisoformat`.
 use crate::error::{Error, Result};
 use crate::request::text::{integer, is_digits, quote};
 
 const DAY: i64 = 86_400_000_000;
 
-/// Milliseconds since 1970 of a number of them, or of an ISO 8601 text; without a zone UTC is meant.
+/// Parses milliseconds since 1970, or ISO 8601, which is UTC if it has no zone. Returns milliseconds.
 ///
 /// # Errors
-/// A text that is no time, or a number of another unit.
+/// The text is not a time, or is a number of seconds, microseconds or nanoseconds.
 pub fn milliseconds(text: &str) -> Result<i64> {
     named_milliseconds("time", text)
 }
 
-/// Calls [`milliseconds`]; errors name the time `name`.
+/// Like [`milliseconds`], but errors call the time `name`.
 ///
 /// # Errors
-/// A text that is no time, or a number of another unit.
+/// See [`milliseconds`].
 pub fn named_milliseconds(name: &str, text: &str) -> Result<i64> {
-    // a year alone, `2026`, is a number of milliseconds
+    // `2026` alone is a number of milliseconds, not a year
     let number = if is_digits(text.trim_start_matches('-')) { integer(text) } else { None };
     if let Some(number) = number {
         return check_unit(name, number).map(|()| number);
     }
-    // downwards, also before 1970: a time within a millisecond belongs to it
+    // rounded down, also before 1970
     iso(text).map(|micros| micros.div_euclid(1000)).ok_or_else(|| {
         let got = quote(text);
         Error::argument(format!("{name}: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got {got}"))
     })
 }
 
-/// Refuses numbers that are a time from 2001 to 2096 in another unit: as milliseconds they would be one that no message has,
-/// and nothing, or all, would be read without a word.
+/// Refuses numbers that look like seconds, microseconds or nanoseconds of the years 2001 to 2096. Read as milliseconds
+/// they would silently select no messages, or all.
 fn check_unit(name: &str, number: i64) -> Result<()> {
     let wrong = |unit: &str, milliseconds: i64| {
         let text = format!("expected milliseconds since 1970, got {number}, which are {unit}: write {milliseconds}");
@@ -44,7 +44,7 @@ fn check_unit(name: &str, number: i64) -> Result<()> {
     }
 }
 
-/// Refuses times of which the last is before the first; `names` is what errors call them.
+/// Refuses an end before the start; `names` are the options' names for the error.
 ///
 /// # Errors
 /// `end` is before `start`.
@@ -59,19 +59,19 @@ pub fn check_range(start: Option<i64>, end: Option<i64>, names: (&str, &str)) ->
 
 fn iso(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
-    // `2026W47` is the shortest
+    // `2026W47` is the shortest form
     if bytes.len() < 7 {
         return None;
     }
     let date_end = date_end(bytes);
     let days = date(bytes.get(..date_end)?)?;
-    // any one character separates date and time
+    // Python accepts any character between date and time
     let mut rest = text.get(date_end..)?.chars();
     let micros = if rest.next().is_some() { time(rest.as_str().as_bytes())? } else { 0 };
     Some(days * DAY + micros)
 }
 
-/// Length of the date: `2026-11-21`, `20261121`, `2026-W47`, `2026W47`, or a week with a day.
+/// Returns the length of the date: `2026-11-21`, `20261121`, `2026-W47`, `2026W47`, or a week with a day.
 fn date_end(text: &[u8]) -> usize {
     let at = |index: usize| text.get(index).copied().unwrap_or_default();
     match (text.len(), at(4), at(5)) {
@@ -83,7 +83,7 @@ fn date_end(text: &[u8]) -> usize {
             let digits_end = 7 + text[7..].iter().take_while(|b| b.is_ascii_digit()).count();
             match digits_end {
                 7 | 8 => digits_end,
-                // so `_find_isoformat_datetime_separator` of Python tells a day of the week from digits of a time
+                // decides like Python's `_find_isoformat_datetime_separator` between a weekday and digits of a time
                 even if even % 2 == 0 => 7,
                 _ => 8,
             }
@@ -105,7 +105,7 @@ fn date(text: &[u8]) -> Option<i64> {
         let (day, rest) = number(rest.strip_prefix(separator)?, 2)?;
         rest.is_empty().then(|| of_month(year, month, day)).flatten()?
     };
-    // `datetime` has the years 1 to 9999
+    // the range of Python's `datetime`
     (days_before(1)..days_before(10_000)).contains(&days).then_some(days)
 }
 
@@ -119,10 +119,10 @@ fn of_month(year: i64, month: i64, day: i64) -> Option<i64> {
 
 fn of_week(year: i64, week: i64, day: i64) -> Option<i64> {
     let first = days_before(year);
-    // 1970 began with a Thursday; the first week is the one that the year's first Thursday is in
+    // 1 January 1970 was a Thursday; the first week contains the year's first Thursday
     let weekday = (first + 3).rem_euclid(7);
     let monday = first - weekday + if weekday > 3 { 7 } else { 0 };
-    // a year has 53 weeks if it begins, or ends, with a Thursday
+    // a year has 53 weeks if it begins or ends on a Thursday
     let has_53 = weekday == 3 || (weekday == 2 && is_leap(year));
     let is_week = (1..=52 + i64::from(has_53)).contains(&week) && (1..=7).contains(&day);
     is_week.then_some(monday + (week - 1) * 7 + day - 1)
@@ -132,16 +132,16 @@ fn is_leap(year: i64) -> bool {
     (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
 }
 
-/// Days from 1970 to the first of January.
+/// Returns the days from 1970 to 1 January of `year`.
 fn days_before(year: i64) -> i64 {
     let past = year - 1;
     past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) - 719_162
 }
 
-/// Microseconds of the day, less those of the zone.
+/// Returns the microseconds of the day in UTC.
 fn time(text: &[u8]) -> Option<i64> {
     let zone_at = text.iter().position(|b| matches!(b, b'+' | b'-' | b'Z'));
-    // `09:00:00 +01:00` is what many programs print, and what Python reads
+    // many programs print a space before the zone, `09:00:00 +01:00`, and Python accepts it
     let clock = &text[..zone_at.unwrap_or(text.len())];
     let clock = Clock::of(zone_at.and_then(|_| clock.strip_suffix(b" ")).unwrap_or(clock))?;
     if clock.hour > 23 || clock.minute > 59 || clock.second > 59 {
@@ -164,7 +164,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// `09`, `09:00`, `0900`, `09:00:00`, `090000`, each with a fraction of a second behind a point or a comma.
+    /// Parses `09`, `09:00`, `0900`, `09:00:00` or `090000`, each with an optional fraction behind a point or a comma.
     fn of(text: &[u8]) -> Option<Self> {
         let mut clock = Self::default();
         let mut has_colons = true;
@@ -184,7 +184,7 @@ impl Clock {
                 _ => return None,
             };
         }
-        // digits behind microseconds are read and dropped, as Python does
+        // digits beyond microseconds are dropped, as in Python
         let digits = rest.len().min(6);
         let (value, rest) = number(rest, digits)?;
         clock.fraction = value * 10_i64.pow(6 - digits as u32);
@@ -196,7 +196,7 @@ impl Clock {
     }
 }
 
-/// A number of so many digits, and what follows it.
+/// Parses `digits` digits, and returns the number and the rest.
 fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
     let (head, rest) = text.split_at_checked(digits)?;
     let add = |value: i64, digit: &u8| digit.is_ascii_digit().then(|| value * 10 + i64::from(digit - b'0'));

@@ -1,9 +1,9 @@
-//! Decides the end of a topic stream's next batch from values alone, time included.
+//! Decides the end of a topic stream's next batch. The functions work on values only; the time is an argument, too.
 //!
-//! A queue that is found while the stream runs first joins the offsets where it begins, and gives messages from the next batch
-//! on: so each batch is a pair of offsets, and whoever runs it again reads the same.
+//! A queue that appears while the stream runs joins the offsets at its first message and is read from the next batch
+//! on. So a batch is fully described by two offsets, and running it again reads the same messages.
 //!
-//! Source: `KafkaMicroBatchStream` of Spark.
+//! Source: Spark's `KafkaMicroBatchStream`.
 use crate::error::{Error, Result};
 use crate::stream::{Limits, Log};
 use crate::topic::checkpoint::StreamOffsets;
@@ -13,7 +13,7 @@ use rmqfast_client::puller::Queue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The first offset of each queue, and the one behind its last.
+/// The first offset of each queue and the offset behind its last.
 pub type StreamBounds = BTreeMap<Queue, Bounds>;
 
 const NEXT_STEP: &str = "failOnDataLoss=false goes on with what is there; a new checkpointLocation begins anew";
@@ -27,13 +27,13 @@ pub struct Admission {
     is_strict: bool,
     last_batch: Duration,
     shorter_since: BTreeMap<Queue, Duration>,
-    /// A loss that is passed over is found again by each trigger, and told once.
+    /// Losses that were logged. Every trigger finds them again, and each is logged once.
     told: BTreeSet<(Queue, i64)>,
 }
 
 impl Admission {
-    /// Of a stream of `topics` that begins at the time 0. A slave may end before it for as long as `patience`; a loss is an error if it
-    /// `is_strict`.
+    /// Creates the state at time 0. A slave's queue may end before the stream's offset for as long as `patience`. A
+    /// loss is an error if `is_strict`.
     pub fn new(topics: String, patience: Duration, is_strict: bool) -> Self {
         Self {
             topics,
@@ -45,11 +45,11 @@ impl Admission {
         }
     }
 
-    /// End of the batch that begins at `start`; equal to `start` while it waits for more messages. `breaks` are of
-    /// queues without bounds.
+    /// Returns the end of the batch that begins at `start`; equal to `start` while the stream waits for more messages.
+    /// `breaks` are queues that are missing in `bounds`.
     ///
     /// # Errors
-    /// Retention overtook the stream, or a queue does not go on where it is, and the stream is strict.
+    /// The stream is strict, and messages have expired or a queue does not continue at the stream's offset.
     pub fn end(
         &mut self,
         start: &StreamOffsets,
@@ -65,7 +65,7 @@ impl Admission {
             self.lose(&queue, offset, &what, log)?;
         }
         end.extend(self.next_offsets(breaks, now, log)?);
-        // only while no queue is new: a queue that was found must reach the checkpoint at once
+        // the stream waits only if no queue is new, since a new queue must reach the checkpoint at once
         if end.keys().eq(start.keys()) && self.waits(waiting, limits, now) {
             return Ok(start.clone());
         }
@@ -78,11 +78,11 @@ impl Admission {
         Ok(end)
     }
 
-    /// Next offsets of queues that lack the stream's offset. Missing messages of a slave are waited for, but not for
-    /// ever.
+    /// Returns next offsets of queues that do not continue at the stream's offset. If only a slave answered, its queue
+    /// may just lag; the stream waits for it up to `patience`.
     ///
     /// # Errors
-    /// There is one, and the stream is strict.
+    /// There is such a queue, and the stream is strict.
     pub fn next_offsets(&mut self, breaks: &[Break], now: Duration, log: &mut Log) -> Result<StreamOffsets> {
         let since = |queue: &Queue| self.shorter_since.get(queue).copied().unwrap_or(now);
         let uncertain = breaks.iter().filter(|found| !found.is_certain);
@@ -103,10 +103,10 @@ impl Admission {
         Ok(next_offsets)
     }
 
-    /// Next offsets of queues that lost the first messages of a batch.
+    /// Returns next offsets of queues whose topic was deleted and created again during a batch.
     ///
     /// # Errors
-    /// There is one, and the stream is strict.
+    /// There is such a queue, and the stream is strict.
     pub fn offsets_behind(&self, breaks: &[Break], log: &mut Log) -> Result<StreamOffsets> {
         let mut next_offsets = StreamOffsets::new();
         for Break { queue, what, next, .. } in breaks {
@@ -117,10 +117,10 @@ impl Admission {
         Ok(next_offsets)
     }
 
-    /// Tells of queues that do not go on where a batch begins that was planned before.
+    /// Logs queues that do not continue at the start of a batch that was planned by an earlier run.
     ///
     /// # Errors
-    /// There is one, and the stream is strict.
+    /// There is such a queue, and the stream is strict.
     pub fn tell_of_breaks(&self, breaks: &[Break], log: &mut Log) -> Result<()> {
         for Break { queue, what, .. } in breaks.iter().filter(|found| found.is_certain) {
             let text = self.allowed_loss(queue, what)?;
@@ -129,7 +129,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Tells of a queue that a topic has no more, of which a batch has the offsets `from` to `to`.
+    /// Logs a queue that the topic no longer has, although a batch reads it from the first offset to the second.
     ///
     /// # Errors
     /// The stream is strict.
@@ -141,7 +141,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Tells of a batch whose `end` lies beyond that of its queue.
+    /// Logs a batch that ends behind the end of its queue.
     ///
     /// # Errors
     /// The stream is strict.
@@ -159,7 +159,7 @@ impl Admission {
         Ok(())
     }
 
-    /// The words for a loss.
+    /// Returns the log text of a loss, or an error if the stream is strict.
     fn allowed_loss(&self, queue: &Queue, what: &str) -> Result<String> {
         let text = format!("{}: messages are lost: {what}", place(queue));
         if self.is_strict { Err(Error::DataLoss(format!("{text}\n{NEXT_STEP}"))) } else { Ok(text) }
@@ -170,12 +170,12 @@ impl Admission {
     }
 }
 
-/// The words for a queue.
+/// Formats a queue for logs and errors.
 pub fn place(Queue { topic, broker_name, queue_id }: &Queue) -> String {
     format!("topic {topic}, broker {broker_name}, queue {queue_id}")
 }
 
-/// A queue that does not have the stream's offset any more, and the nearest that it has.
+/// A queue whose messages at the stream's offset have expired, with the first offset that is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Gap {
     queue: Queue,
@@ -183,62 +183,62 @@ struct Gap {
     edge: i64,
 }
 
-/// The end of a batch.
+/// The end of a batch, as the queues' bounds alone suggest it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NextEnd {
-    /// The offset of each queue.
     end: StreamOffsets,
-    /// Messages that wait in all queues, before the batch.
+    /// Backlog of all queues, before the batch.
     waiting: i64,
     /// Queues whose next messages retention has deleted.
     expired: Vec<Gap>,
 }
 
 impl NextEnd {
-    /// End of the batch that begins at `start` and takes `most` messages. A queue missing in `bounds`, whose broker is
-    /// away, does not move.
+    /// Computes the end of the batch that begins at `start` and takes `most` messages. A queue that is missing in
+    /// `bounds` stays at its offset because its broker does not answer.
     fn of(start: &StreamOffsets, bounds: &StreamBounds, most: Option<i64>) -> Self {
         let mut batch = Self { end: start.clone(), ..Self::default() };
         let (mut begins, mut waiting) = (Vec::new(), Vec::new());
         for (queue, at) in start {
             let Some((first, last)) = bounds.get(queue) else { continue };
-            // told and not decided here: that depends on failOnDataLoss
+            // only collected here: whether it is an error depends on failOnDataLoss
             if at < first {
                 batch.expired.push(Gap { queue: queue.clone(), offset: *at, edge: *first });
             }
-            // what has expired is none of what waits
+            // expired messages do not count as backlog
             let begin = *at.max(first);
             begins.push((queue, begin));
             waiting.push(last.saturating_sub(begin).max(0));
         }
-        // a broker may say any number
+        // saturating, since a broker may report any number
         batch.waiting = waiting.iter().fold(0, |sum, count| sum.saturating_add(*count));
         let shares = most.map_or_else(|| waiting.clone(), |most| allot(&waiting, most));
         for ((queue, begin), share) in begins.into_iter().zip(shares).filter(|(_, share)| *share > 0) {
-            // from the first message that is there: the caller has told what is lost before it
+            // from the first message that still exists; the caller reports the expired messages
             batch.end.insert(queue.clone(), begin + share);
         }
         for (queue, (first, _)) in bounds {
-            // a new one joins with nothing read: the checkpoint must have its first offset before any message of it is given
+            // a new queue joins without reading: its first offset must be in the checkpoint before any of its messages
+            // is read
             batch.end.entry(queue.clone()).or_insert(*first);
         }
         batch
     }
 }
 
-/// Shares `most` messages out among queues, in proportion to what waits in each: none gets more than that, and together they
-/// get `most`, or all there is. What is left over by rounding goes to the queues in their order.
+/// Divides `most` messages among queues in proportion to their backlogs. No queue gets more than its backlog. The
+/// remainder from rounding goes to the first queues.
 fn allot(waiting: &[i64], most: i64) -> Vec<i64> {
     let total: i128 = waiting.iter().copied().map(i128::from).sum();
     if total <= i128::from(most) {
         return waiting.to_vec();
     }
-    // 128 bits: the product of two counts does not fit into 64
+    // 128 bits, since the product of two counts does not fit into 64
     let share = |count: i64| (i128::from(count) * i128::from(most) / total) as i64;
     let mut shares: Vec<i64> = waiting.iter().map(|count| share(*count)).collect();
     let mut remaining = most - shares.iter().sum::<i64>();
     for (share, count) in shares.iter_mut().zip(waiting) {
-        // rounding leaves less than one message for each queue
+        // rounding down leaves less than one message for each queue
         let more = remaining.min(count - *share).min(1);
         *share += more;
         remaining -= more;

@@ -1,5 +1,5 @@
-//! Offsets as a checkpoint has them. Spark compares their texts, so that each offset has one text: that of Python's
-//! `json.dumps`, whichever engine writes it.
+//! Offsets in a checkpoint, as JSON. Spark compares offsets as strings, so each position must have exactly one string:
+//! the output of Python's `json.dumps`, from both the Python and the JVM source.
 use crate::error::{Error, Result};
 use crate::request::offsets::{FORM, checkpoint_json, foreign};
 use crate::request::text::{json_quoted, quote};
@@ -9,7 +9,7 @@ use rmqfast_client::puller::Queue;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An offset of each queue.
+/// Offsets by queue.
 pub type StreamOffsets = BTreeMap<Queue, i64>;
 
 /// The position of a stream of topics.
@@ -17,18 +17,18 @@ pub type StreamOffsets = BTreeMap<Queue, i64>;
 pub struct TopicPosition {
     /// The next offset of each queue.
     pub offsets: StreamOffsets,
-    /// When the message before it was stored.
+    /// Store time of the message before the next offset, by queue.
     pub stored: StoreTimes,
 }
 
 impl TopicPosition {
-    /// The position that a text says; of topics that are named it has an offset at least.
+    /// Parses a position. Only a stream of a topic pattern may have no offsets.
     ///
     /// # Errors
-    /// As [`topic_offsets`]; a text without an offset.
+    /// See [`topic_offsets`]. Also a string without offsets.
     pub fn of_text(topics: &Topics, text: &str) -> Result<Self> {
         let position = Self::of_task(topics, text)?;
-        // only a pattern can match nothing; else all would be read again
+        // without offsets every queue would be read again from its beginning; only a pattern can have matched no topic
         if position.offsets.is_empty() && topics.names().is_some() {
             let text = format!("checkpoint: expected offsets of {topics} as {FORM}, got none: {}", quote(text));
             return Err(foreign(Error::argument(text)));
@@ -36,10 +36,10 @@ impl TopicPosition {
         Ok(position)
     }
 
-    /// The position that a text of a task says, which may have no queue.
+    /// Parses a position of one task, which may have no queues.
     ///
     /// # Errors
-    /// As [`topic_offsets`].
+    /// See [`topic_offsets`].
     pub fn of_task(topics: &Topics, text: &str) -> Result<Self> {
         let value = checkpoint_json(text, FORM)?;
         let offsets = offsets_of(topics, &value)?;
@@ -48,20 +48,20 @@ impl TopicPosition {
         Ok(Self { offsets, stored })
     }
 
-    /// Places a queue at an offset, and says when the message before it was stored, where that is known.
+    /// Moves a queue to an offset; `stored` is the store time of the message before it, if known.
     pub fn place(&mut self, queue: &Queue, offset: i64, stored: Option<i64>) {
         self.offsets.insert(queue.clone(), offset);
         self.stored.remove(queue);
         self.stored.extend(stored.map(|time| (queue.clone(), time)));
     }
 
-    /// Places the queues of another position, too.
+    /// Adds the queues of another position and overwrites equal queues.
     pub fn extend(&mut self, other: Self) {
         self.offsets.extend(other.offsets);
         self.stored.extend(other.stored);
     }
 
-    /// The text of the position: topics and brokers in their order, and queues by number.
+    /// Formats the position as JSON, sorted by topic, broker and queue id.
     pub fn to_text(&self) -> String {
         let offsets = by_broker(&self.offsets);
         let times = by_broker(&self.stored);
@@ -80,7 +80,7 @@ impl TopicPosition {
     }
 }
 
-/// Numbers of queues, by topic and broker.
+/// A number for each queue id, by broker.
 type ByBroker<'a> = BTreeMap<&'a str, Vec<(i32, i64)>>;
 
 fn by_broker(numbers: &BTreeMap<Queue, i64>) -> BTreeMap<&str, ByBroker<'_>> {
@@ -91,21 +91,21 @@ fn by_broker(numbers: &BTreeMap<Queue, i64>) -> BTreeMap<&str, ByBroker<'_>> {
     by_topic
 }
 
-/// The text of offsets.
+/// Formats offsets without store times.
 pub fn topic_text(offsets: &StreamOffsets) -> String {
     TopicPosition { offsets: offsets.clone(), stored: StoreTimes::new() }.to_text()
 }
 
-/// The offsets that a text says.
+/// Parses offsets.
 ///
 /// # Errors
-/// They are of a topic that is not read, or of another source.
+/// The offsets are of a topic that is not read, or of another source.
 pub fn topic_offsets(topics: &Topics, text: &str) -> Result<StreamOffsets> {
     offsets_of(topics, &checkpoint_json(text, FORM)?)
 }
 
 fn offsets_of(topics: &Topics, value: &Value) -> Result<StreamOffsets> {
-    // the form of `startingOffsets`, so that a user may copy it from there
+    // same form as `startingOffsets`, so that users may copy offsets from a checkpoint into that option
     let by_topic = by_topic("checkpoint", value, topics).map_err(foreign)?;
     let mut offsets = StreamOffsets::new();
     for (topic, by_broker) in by_topic {
@@ -114,7 +114,7 @@ fn offsets_of(topics: &Topics, value: &Value) -> Result<StreamOffsets> {
                 let queue_id = i32::try_from(id).map_err(|_| {
                     foreign(Error::argument(format!("checkpoint: expected a queue id as \"0\", got '{id}'")))
                 })?;
-                // `latest` and `earliest` are for options: a stream knows where it is
+                // -1 and -2 stand for the ends in options only
                 if offset < 0 {
                     let place = format!("checkpoint: topic {topic}, broker {broker}, queue {id}");
                     return Err(foreign(Error::argument(format!("{place}: expected an offset, got {offset}"))));

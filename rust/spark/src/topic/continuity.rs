@@ -1,17 +1,17 @@
-//! Whether the queues of a stream are still those that it has read: decisions from values alone.
+//! Decides whether a stream's queues are still the queues that it has read. The functions work on values only.
 //!
-//! A topic that was deleted and made again has other messages at the same offsets, and so has a broker that lost its last messages and
-//! took new ones. Two facts tell: a master whose queue ends before the stream's offset, and another message before that offset than
-//! the one that was read, by the time at which it was stored.
+//! A topic that was deleted and created again has other messages at the same offsets. So does a broker that lost its
+//! last messages and took new ones. Two facts reveal this: a master's queue ends before the stream's offset, or the
+//! message before that offset has another store time than the message that was read.
 use crate::topic::checkpoint::TopicPosition;
 use rmqfast_client::cluster::{FoundMessage, QueueState};
 use rmqfast_client::puller::Queue;
 use std::collections::BTreeMap;
 
-/// Queues as their brokers describe them.
+/// State of each queue, as its broker reports it.
 pub type StreamStates = BTreeMap<Queue, QueueState>;
 
-/// A queue that does not go on where the stream is.
+/// A queue that does not continue at the stream's offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Break {
     pub queue: Queue,
@@ -19,13 +19,13 @@ pub struct Break {
     pub what: String,
     /// The offset to continue at if messages may be lost.
     pub next: i64,
-    /// Whether it stays so; what a slave does not have yet may come.
+    /// Whether a master reported it. A slave may only lag.
     pub is_certain: bool,
 }
 
 const REASON: &str = "its broker lost its last messages, or the topic was made anew";
 
-/// The queues that end before the stream's offset.
+/// Returns the queues that end before the stream's offset.
 pub fn find_ended(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
     let ended = position.offsets.iter().filter_map(|(queue, offset)| {
         let QueueState { bounds: (first, last), is_of_master, .. } = *states.get(queue)?;
@@ -36,7 +36,7 @@ pub fn find_ended(position: &TopicPosition, states: &StreamStates) -> Vec<Break>
     ended.collect()
 }
 
-/// The queues that are not read any more, as the topic has fewer of them, and have messages that the stream did not read.
+/// Returns the queues with unread messages that the topic no longer has because its number of queues was reduced.
 pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
     let unread = states.iter().filter_map(|(queue, state)| {
         let (offset, last) = (*position.offsets.get(queue)?, state.bounds.1);
@@ -50,12 +50,13 @@ pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> 
     unread.chain(find_ended(position, states)).collect()
 }
 
-/// The last messages that were read of queues, where only a look at them tells whether they are still there.
+/// Returns the offset of the last read message of each queue for which the bounds do not show whether that message is
+/// still there.
 pub fn doubtful(position: &TopicPosition, states: &StreamStates) -> Vec<(Queue, i64)> {
     let doubtful = position.stored.iter().filter_map(|(queue, stored)| {
         let (offset, state) = (*position.offsets.get(queue)?, states.get(queue)?);
         let (first, last) = state.bounds;
-        // nothing is new, and the last message is the one that was read
+        // no new messages, and the last message has the store time of the one that was read
         let is_same = last == offset && state.last_stored == Some(*stored);
         let is_there = (first + 1..=last).contains(&offset);
         (is_there && !is_same).then(|| (queue.clone(), offset - 1))
@@ -63,7 +64,8 @@ pub fn doubtful(position: &TopicPosition, states: &StreamStates) -> Vec<(Queue, 
     doubtful.collect()
 }
 
-/// The queues that have another message where the stream read its last one; `found` are the messages of [`doubtful`] ones.
+/// Returns the queues that have another message in place of the last one that was read. `found` has the messages at the
+/// places of [`doubtful`].
 pub fn find_replaced(
     position: &TopicPosition,
     states: &StreamStates,
@@ -83,8 +85,8 @@ pub fn find_replaced(
     replaced.collect()
 }
 
-/// The queues that have no more the first message that a batch read of them; `first` is the position behind each, and `found` are the
-/// messages of [`doubtful`] ones.
+/// Returns the queues that no longer have the first message that a batch read. `first` is the position behind these
+/// messages; `found` has the messages at the places of [`doubtful`].
 pub fn begun_anew(
     first: &TopicPosition,
     states: &StreamStates,

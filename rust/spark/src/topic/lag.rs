@@ -1,20 +1,20 @@
-//! Lag of a query behind the ends of its queues, in offsets and seconds, from what the stream saw anyway.
+//! Measures a query's backlog in offsets and seconds, from the ends of queues that the stream has fetched anyway.
 use crate::topic::admission::StreamBounds;
 use crate::topic::checkpoint::StreamOffsets;
 use rmqfast_client::puller::Queue;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Times that are kept of a queue.
+/// Maximum of end offsets that are kept for a queue.
 const KEPT: usize = 64;
 
-/// The ends of queues as a stream saw them.
+/// The ends of queues that a stream has seen.
 #[derive(Debug, Default)]
 pub struct Lag {
     queues: BTreeMap<Queue, Ends>,
 }
 
-/// The last known end of a queue; when this end, and ends before it, were first seen.
+/// A queue's last known end, and earlier ends with the time at which each was first seen.
 #[derive(Debug, Default)]
 struct Ends {
     last: i64,
@@ -22,14 +22,14 @@ struct Ends {
 }
 
 impl Lag {
-    /// Records the ends of queues; a queue that is missing, as its broker is away, keeps its last one.
+    /// Records the ends of queues. A queue that is missing, because its broker does not answer, keeps its last end.
     pub fn see(&mut self, bounds: &StreamBounds, now: Duration) {
         for (queue, (_, last)) in bounds {
             self.queues.entry(queue.clone()).or_default().see(*last, now);
         }
     }
 
-    /// All before these offsets was read: what was seen of that is of no use any more.
+    /// Drops ends that the query has read; only unread ends are needed to tell the lag in seconds.
     pub fn forget(&mut self, consumed: &StreamOffsets) {
         for (queue, offset) in consumed {
             if let Some(ends) = self.queues.get_mut(queue) {
@@ -38,14 +38,14 @@ impl Lag {
         }
     }
 
-    /// The last known ends.
+    /// Returns the last known end of each queue.
     pub fn ends(&self) -> StreamOffsets {
         self.queues.iter().map(|(queue, ends)| (queue.clone(), ends.last)).collect()
     }
 
-    /// Lag of a query that read as far as `consumed`; empty if no queue of it is known.
+    /// Returns the lag of a query that has read up to `consumed`; empty if none of its queues is known.
     ///
-    /// Source: `KafkaMicroBatchStream.metrics` of Spark, for the first three names.
+    /// Source: Spark's `KafkaMicroBatchStream.metrics`, for the first three names.
     pub fn metrics(&self, consumed: &StreamOffsets, now: Duration) -> Vec<(String, String)> {
         let positions = consumed.iter().filter_map(|(queue, offset)| Some((queue, *offset, self.queues.get(queue)?)));
         let behind: Vec<(&Queue, i64)> =
@@ -70,13 +70,13 @@ impl Lag {
 impl Ends {
     fn see(&mut self, last: i64, now: Duration) {
         if last < self.last {
-            // what was behind the new end is gone, and what will be there is not what was
+            // the queue shrank: ends beyond the new end become the new end
             self.seen.iter_mut().for_each(|(_, end)| *end = last.min(*end));
             self.seen.dedup_by_key(|(_, end)| *end);
         }
         if self.seen.last().is_none_or(|(_, end)| *end < last) {
             if self.seen.len() == KEPT {
-                // every second one: the others' messages count as seen a little later than they were
+                // keep every second end; messages of dropped ends count as seen slightly later than they were
                 self.seen = self.seen.iter().skip(1).step_by(2).copied().collect();
             }
             self.seen.push((now, last));
@@ -84,7 +84,7 @@ impl Ends {
         self.last = last;
     }
 
-    /// When the message at `offset` was first seen to be there.
+    /// Returns the time at which the message at `offset` was first known to exist.
     fn first_seen(&self, offset: i64) -> Option<Duration> {
         self.seen.iter().find(|(_, end)| *end > offset).map(|(when, _)| *when)
     }

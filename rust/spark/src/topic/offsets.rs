@@ -11,37 +11,36 @@ use std::fmt::Write;
 
 pub type ByTopic = Vec<(String, ByBroker)>;
 
-/// Offsets by broker, and by queue of it; the broker `*` is each that is not named.
+/// Offsets by broker and queue. The broker `*` stands for all brokers that are not named.
 pub type ByBroker = Vec<(String, ByQueue)>;
 
-/// Next step for an offset that a queue does not have.
+/// Advice for an offset that a queue does not have.
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) takes the nearest that is there";
 
-/// Which end of the read an offset is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     Start,
     End,
 }
 
-/// Reads the text of an option.
+/// Parses an option's value.
 ///
 /// # Errors
-/// Another text, a topic that is not read, an offset below -2.
+/// The value is not offsets, names a topic that is not read, or has an offset below -2.
 pub fn parse(name: &str, text: &str, topics: &Topics) -> Result<Offsets<ByTopic>> {
     Offsets::word_or(text, || by_topic(name, &json_of(name, text)?, topics))
 }
 
-/// The offsets that a JSON object has by topic, broker and queue.
+/// Parses a JSON object with offsets by topic, broker and queue.
 ///
 /// # Errors
-/// Another form, or a topic that is not read.
+/// The JSON has another form, or names a topic that is not read.
 pub fn by_topic(name: &str, members: &Value, topics: &Topics) -> Result<ByTopic> {
     let Value::Object(members) = members else {
         let got = python_text(members);
         return Err(Error::argument(format!("{name}: expected offsets of {topics} as {FORM}, got {got}")));
     };
-    // it would be passed over in silence
+    // offsets of a topic that is not read would be ignored silently
     if let Some(other) = members.keys().find(|topic| !topics.has(topic)) {
         let other = quote(other);
         return Err(Error::argument(format!("{name}: {other} is not read; expected offsets of {topics} as {FORM}")));
@@ -58,16 +57,18 @@ fn by_broker(name: &str, brokers: &Value) -> Result<ByBroker> {
         let text = format!("{name}: expected brokers with offsets by queue below the topic, got {got}");
         return Err(Error::argument(text));
     };
-    // the checkpoint of a stream has times besides, which are no offsets
+    // a copied checkpoint also has members with store times, which are not offsets
     let by_broker = by_broker.into_iter().filter(|(broker, queues)| !queues.is_empty() || !is_of_times(broker));
     by_broker.map(|(broker, queues)| Ok((broker.clone(), by_queue(name, queues)?))).collect()
 }
 
-/// The offset of each queue, in their order; one that is not named begins at its first message, or ends behind its last.
-/// Besides, what to warn of: offsets that a queue does not have, where that is no error, become the nearest that it has.
+/// Returns the offset of each queue, in their order, and warnings.
+///
+/// A queue that is not named begins at its first message, or ends behind its last. Offsets outside a queue become the
+/// nearest offset that it has, with a warning.
 ///
 /// # Errors
-/// A topic, a broker or a queue that there is not; an offset that a queue does not have, if the read `is_strict`.
+/// A topic, broker or queue that does not exist. If the read `is_strict`, also an offset outside its queue.
 pub fn resolve(
     name: &str,
     offsets: &Offsets<ByTopic>,
@@ -79,11 +80,11 @@ pub fn resolve(
     let (usual, by_topic) = match (offsets, edge) {
         (Offsets::Earliest, _) => (EARLIEST, &none),
         (Offsets::Latest, _) => (LATEST, &none),
-        // a queue that appeared since the offsets were noted is read from its first message on
+        // a queue that appeared after the offsets were noted is read from its first message
         (Offsets::Named(by_topic), Edge::Start) => (EARLIEST, by_topic),
         (Offsets::Named(by_topic), Edge::End) => (LATEST, by_topic),
     };
-    // a wrong number is an error even in a read that is not strict: nothing is lost, somebody mistyped
+    // an unknown queue is an error even if losses are allowed, since it is a typing error and not a loss
     by_topic.iter().try_for_each(|(topic, by_broker)| check_known(name, topic, by_broker, queues))?;
     let (mut resolved, mut warnings) = (Vec::new(), Vec::new());
     for (queue, (first, last)) in queues {
@@ -107,11 +108,11 @@ pub fn resolve(
     Ok((resolved, warnings))
 }
 
-/// Refuses a queue whose number of a begin is behind that of its end: nothing would be read, without a word. A word, as -1 for the
-/// latest, leaves a queue out.
+/// Refuses a start offset behind the end offset of the same queue, which would silently read nothing. -1 and -2 are not
+/// compared.
 ///
 /// # Errors
-/// There is one.
+/// There is such a queue.
 pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(Queue, Bounds)]) -> Result<()> {
     let (Offsets::Named(start), Offsets::Named(end)) = (start, end) else { return Ok(()) };
     for (queue, _) in queues {
@@ -128,7 +129,7 @@ pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(
     Ok(())
 }
 
-/// The offset that is named for a queue. A broker's own offsets, where it has any, replace those of `*` as a whole.
+/// Returns the offset that is named for a queue. Offsets of a broker replace all those of `*`.
 fn named_offset(by_topic: &ByTopic, queue: &Queue) -> Option<i64> {
     let (_, by_broker) = by_topic.iter().find(|(topic, _)| *topic == queue.topic)?;
     let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
@@ -144,7 +145,7 @@ fn check_known(name: &str, topic: &str, offsets: &ByBroker, queues: &[(Queue, Bo
     let all = queues.iter().map(|(queue, _)| queue);
     let queues = all.clone().filter(|queue| queue.topic == topic);
     let brokers: BTreeSet<&str> = queues.clone().map(|queue| &*queue.broker_name).collect();
-    // as it may be of one that only matches
+    // a topic that matches the pattern need not exist
     if brokers.is_empty() {
         let names: BTreeSet<&str> = all.map(|queue| queue.topic.as_str()).collect();
         let names = or_none(names.into_iter().map(str::to_owned));
@@ -174,13 +175,14 @@ fn or_none(names: impl Iterator<Item = String>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// When the message before a stream's offset was stored, in milliseconds, of queues of which that is known.
+/// Store time in milliseconds of the message before a stream's offset, by queue, where known.
 pub type StoreTimes = BTreeMap<Queue, i64>;
 
-/// Between the name of the broker and its times.
+/// Separates the broker's name from its times.
 const MARK: &str = " stored ";
 
-/// The name of the member that has the times of a broker's queues: `broker-a stored 0:1700000000000 1:1700000000001`.
+/// Formats the name of the JSON member with the store times of a broker: `broker-a stored 0:1700000000000
+/// 1:1700000000001`.
 pub fn member_name(broker_name: &str, times: impl IntoIterator<Item = (i32, i64)>) -> String {
     let mut name = format!("{broker_name}{MARK}");
     for (number, (queue_id, time)) in times.into_iter().enumerate() {
@@ -189,7 +191,7 @@ pub fn member_name(broker_name: &str, times: impl IntoIterator<Item = (i32, i64)
     name
 }
 
-/// The broker and the times that the name of a member says; `None` of the name of a broker.
+/// Parses a member's name into broker and times; `None` if the name is just a broker's.
 pub fn of_member_name(name: &str) -> Option<(&str, Vec<(i32, i64)>)> {
     let (broker_name, times) = name.rsplit_once(MARK)?;
     let time = |text: &str| {

@@ -1,5 +1,6 @@
-//! The position of a task without an end, and the messages it began with: the driver looks at the batch's end whether these are still
-//! there. A queue that is read from its first message on has no message before it that would tell a topic that was made anew.
+//! The position of a task without an end, with the first message of each queue. At the end of the batch the driver
+//! checks that these messages still exist. A queue that was read from its first message has no earlier message that
+//! would reveal that the topic was created again.
 use crate::error::{Error, Result};
 use crate::topic::checkpoint::TopicPosition;
 use crate::topic::topics::Topics;
@@ -7,20 +8,19 @@ use rmqfast_client::puller::{PulledAnswer, Queue};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::btree_map::Entry;
 
-/// A task's report on the queues that it read.
+/// A task's report on its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskPosition {
-    /// The next offset of each queue.
     pub next: TopicPosition,
-    /// The place behind the first message of each queue.
+    /// The position behind the first message that was read of each queue.
     pub first: TopicPosition,
 }
 
 impl TaskPosition {
-    /// The position that a text says.
+    /// Parses a task's report.
     ///
     /// # Errors
-    /// As [`TopicPosition::of_text`].
+    /// See [`TopicPosition::of_text`].
     pub fn of_text(topics: &Topics, text: &str) -> Result<Self> {
         let Some((next, first)) = text.split_once('\n') else {
             return Err(Error::argument("position of a task: expected two lines, got one"));
@@ -28,12 +28,12 @@ impl TaskPosition {
         Ok(Self { next: TopicPosition::of_task(topics, next)?, first: TopicPosition::of_task(topics, first)? })
     }
 
-    /// The text of the position: a line for each part.
+    /// Formats the report as two lines: `next` and `first`.
     pub fn to_text(&self) -> String {
         format!("{}\n{}", self.next.to_text(), self.first.to_text())
     }
 
-    /// Notes that the first `count` messages of an answer are done.
+    /// Records that the first `count` messages of an answer were passed to Spark.
     pub fn note(&mut self, answer: &PulledAnswer, count: usize) {
         let Some(last) = count.checked_sub(1) else { return };
         let queue = &*answer.queue;
@@ -44,7 +44,7 @@ impl TaskPosition {
         self.next.place(queue, answer.offset(last) + 1, store_time(answer, last));
     }
 
-    /// The position where queues go on at `offsets`, and no others do.
+    /// Returns the report with `next` replaced by `offsets`. Store times of queues that have not moved are kept.
     pub fn at(&self, offsets: impl IntoIterator<Item = (Queue, i64)>) -> Self {
         let mut next = TopicPosition::default();
         for (queue, offset) in offsets {
@@ -56,7 +56,8 @@ impl TaskPosition {
     }
 }
 
-/// When a message was stored, of one whose record says its queue and its offset: the broker is asked for it by these.
+/// Returns the store time of a message whose record has the queue and offset of the answer. The driver later asks the
+/// broker for the message at that place.
 fn store_time(answer: &PulledAnswer, index: usize) -> Option<i64> {
     let row = answer.rows.get(index)?;
     let message = row.message(&answer.body)?;

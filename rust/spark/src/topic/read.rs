@@ -1,5 +1,5 @@
-//! A read of topics: its offsets are fixed once, and cut into pieces. Together they give each message once, whenever and
-//! wherever they are read.
+//! A read of topics. Its offsets are fixed once and cut into pieces, which together give each message once, whenever
+//! and wherever they are read.
 use crate::error::{Error, Result};
 use crate::origin::copy_plan::Copies;
 use crate::origin::log_plan::{LogPlan, LogPlanner};
@@ -23,38 +23,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The request of a topic read.
 #[derive(Clone, Debug)]
 pub struct TopicRead {
     pub cluster: ClusterOptions,
     pub topics: Topics,
-    /// Which messages, and what of them.
+    /// Selects messages and columns, and says how they are pulled.
     pub request: RangeRequest,
     pub start: Offsets<ByTopic>,
     pub end: Offsets<ByTopic>,
-    /// Only these queues of each broker.
+    /// Queue ids to read, on each broker.
     pub queue_ids: Option<Vec<i32>>,
-    /// Pieces at least, where there are as many messages.
+    /// Minimum of pieces; fewer messages give fewer pieces.
     pub min_pieces: i64,
-    /// Offsets of a piece at most.
+    /// Maximum of offsets in a piece.
     pub max_rows: i64,
     pub cut: RangeCut,
-    /// No message can pass the filters.
+    /// Whether no message can match the filters.
     pub is_empty: bool,
-    /// An earlier plan, if any.
+    /// Pieces of an earlier plan, which are read as they are.
     pub planned: Option<Vec<TopicPiece>>,
     pub via: Via,
-    /// Earlier decisions for each broker.
+    /// Decisions of an earlier plan, for each broker.
     pub ways: Option<Vec<BrokerWay>>,
-    /// Key of shared pullers; none if the cluster is reached in a way that no option says.
+    /// Key of pullers that reads share. `None` if code and not options says how the cluster is reached.
     pub pool_key: Option<PoolKey>,
     pub limits: BatchLimits,
-    /// For which group a stream stores offsets, if for any.
+    /// Group for which a stream commits offsets; `None` if it does not.
     pub commit_group: Option<String>,
     option_warnings: Vec<String>,
 }
 
-/// Options that two reads agree on which share a connection.
+/// Reads share a connection if these options are equal.
 const CONNECTION: [&str; 15] = [
     "nameServer",
     "accessKey",
@@ -73,16 +72,13 @@ const CONNECTION: [&str; 15] = [
     "pullBatchSize",
 ];
 
-/// The queues and offsets that filters leave. Unlike offsets that a user names, they need not exist.
+/// Queues and offsets that pushed filters select. Unlike offsets in options, they need not exist.
 #[derive(Clone, Debug, Default)]
 pub struct RangeCut {
-    /// Only queues of these topics.
     pub topics: Option<Vec<String>>,
-    /// Only queues of these brokers.
     pub broker_names: Option<Vec<String>>,
-    /// Only queues with these numbers.
     pub queue_ids: Option<Vec<i32>>,
-    /// The first offset in all queues, and the one behind the last.
+    /// The first offset in all queues and the offset behind the last.
     pub offsets: Limits,
 }
 
@@ -118,24 +114,24 @@ impl RangeCut {
 #[derive(Debug, Default)]
 pub struct ReadPlan {
     pub pieces: Vec<TopicPiece>,
-    /// Decisions for each broker, unless only pulls were requested.
+    /// Decisions for each broker; empty if the read uses only pulls or copies.
     pub ways: Vec<BrokerWay>,
     pub log: Log,
 }
 
-/// An offset of each queue.
+/// Offsets by queue.
 pub type QueueOffsets = Vec<(Queue, i64)>;
 
 impl TopicRead {
-    /// The read that the options of a batch or a stream ask for, of columns by name.
+    /// Builds the read of the given columns from the options of a batch or a stream.
     ///
     /// # Errors
-    /// As [`Options::of`]; other columns than the option `columns` says; a name that topics or groups may not have; an
+    /// See [`Options::of`]. Also columns that differ from the option `columns`, an invalid topic or group, or an
     /// expression that does not parse.
     pub fn of(kind: Kind, pairs: &[(String, String)], columns: &[String]) -> Result<Self> {
         let options = Options::of(kind, pairs)?;
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        // none: which of them Spark will want is not known yet
+        // empty while Spark has not yet chosen columns
         if !columns.is_empty() {
             check_agreed(options.texts("columns"), &columns)?;
         }
@@ -146,10 +142,10 @@ impl TopicRead {
         check_group(group)?;
         let mut subscription = Subscription::by_tags(options.text("tags").unwrap_or("*"))?;
         if let Some(expression) = options.text("sql") {
-            // `SubscriptionData` of Java, too, has the time as its version
+            // Java's `SubscriptionData` also uses the time as the version of an expression
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let by_sql = Subscription::by_sql(expression, now.as_millis() as i64)?;
-            // a broker takes one expression: the tags are left to whoever pulls
+            // a broker takes one expression, so tags are compared after the pull
             subscription = Subscription { tags: subscription.tags, ..by_sql };
         }
         let request = RangeRequest {
@@ -165,7 +161,7 @@ impl TopicRead {
             },
             subscription: subscription.into(),
             scan: ScanRequest {
-                // brokers do these
+                // the broker or the puller applies these
                 topic: None,
                 tags: TagExpression::all(),
                 sql: None,
@@ -175,7 +171,7 @@ impl TopicRead {
             patience: milliseconds("retryTimeoutMs"),
             is_strict: options.flag("failOnDataLoss"),
         };
-        // a time is looked for in all there is
+        // with a start time all messages are searched, also in a stream
         let is_of_time = options.number("startingTimestamp").is_some();
         let usual = if kind == Kind::TopicStream && !is_of_time { "latest" } else { "earliest" };
         let offsets = |name, usual| parse(name, options.text(name).unwrap_or(usual), &topics);
@@ -202,7 +198,7 @@ impl TopicRead {
         })
     }
 
-    /// The same read of a cluster that is reached in another way.
+    /// Replaces the address, account and TLS of the cluster.
     #[must_use]
     pub fn at(mut self, cluster: ClusterOptions) -> Self {
         let puller = &mut self.request.puller;
@@ -211,7 +207,7 @@ impl TopicRead {
         Self { cluster, pool_key: None, ..self }
     }
 
-    /// Narrows the read; tells which filters were taken.
+    /// Narrows the read by filters. Returns for each filter whether the read applies it.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut selection = Selection {
             source: Source::Topic,
@@ -219,7 +215,7 @@ impl TopicRead {
             may_be_light: self.topics.may_be_light(),
             has_tags: self.request.subscription.is_filtered(),
             broker_names: self.cut.broker_names.take(),
-            // not the read's own `queue_ids`: one of those that no broker has is an error
+            // `self.queue_ids` stays, since an unknown id in that option is an error
             queue_ids: self.cut.queue_ids.take(),
             offsets: self.cut.offsets,
             times: (self.request.scan.start_time, self.request.scan.end_time),
@@ -234,21 +230,21 @@ impl TopicRead {
         }
         (self.cut, self.is_empty) = (RangeCut { topics, broker_names, queue_ids, offsets }, is_empty);
         (self.request.scan.start_time, self.request.scan.end_time) = times;
-        // tags that a filter names are single ones, so they parse
+        // the filters give single tags, which always parse
         if let Some(subscription) = tags.and_then(|tags| Subscription::by_tags(&tags.join(" || ")).ok()) {
             self.request.subscription = subscription.into();
         }
         is_taken
     }
 
-    /// Counts known from the queues' bounds alone; `None` if messages must be read.
+    /// Counts the messages from the queues' bounds alone. `None` if messages must be read.
     ///
     /// # Errors
-    /// As [`plan`](Self::plan).
+    /// See [`plan`](Self::plan).
     pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         let scan = &self.request.scan;
         let has_filter = self.request.subscription.is_filtered() || scan.keys.is_some() || scan.verify_crc;
-        // stored times need not rise with offsets: between two bounds some may lie outside
+        // store times need not increase with offsets, so a time range needs a look at each message
         if has_filter || scan.start_time.is_some() || scan.end_time.is_some() {
             return Ok(None);
         }
@@ -257,17 +253,17 @@ impl TopicRead {
             return Ok(Some(listed));
         }
         let ranges = match (&self.planned, &self.via) {
-            // several pieces of a copy have the same ranges
+            // several pieces of a copy have the same ranges, which count once
             (Some(_), _) | (None, Via::Mirror(_)) => distinct_ranges(self.plan()?.pieces),
             (None, Via::Pull | Via::Log | Via::Auto) => {
                 let cluster = self.open_cluster()?;
                 let bounds = cluster.bounds(&self.find(&cluster)?.queues, false)?;
-                // what a read would warn of it warns of when it is planned
+                // warnings are dropped here; the plan reports them
                 self.ranges(&cluster, bounds, None, &mut Vec::new())?
             }
         };
         for QueueRange { start, end, .. } in ranges {
-            // each is as many as a broker says
+            // saturating, since brokers may report any numbers
             listed.messages = listed.messages.saturating_add(end - start);
             listed.min_offset = Some(listed.min_offset.map_or(start, |least| least.min(start)));
             listed.max_offset = listed.max_offset.max(Some(end - 1));
@@ -275,22 +271,22 @@ impl TopicRead {
         Ok(Some(listed))
     }
 
-    /// Looks whether the read can be: not at offsets, which a stream with a checkpoint has no use for. A broker that does not
-    /// answer now may do so later.
+    /// Checks early that the read is possible, and returns warnings.
     ///
-    /// Returns what is worth a warning.
+    /// Offsets are not checked, because a stream with a checkpoint does not use them. A broker that does not answer is
+    /// no error, because it may answer later.
     ///
     /// # Errors
-    /// The name servers do not know a topic, or none answers; a queue that no broker has; a broker refuses.
+    /// A topic is unknown, no name server answers, no broker has a queue, or a broker refuses.
     pub fn check(&self) -> Result<Vec<String>> {
-        // whether there is a copy of each broker shows where its offsets are looked at
+        // planning also checks that each broker has a copy
         if matches!(self.via, Via::Mirror(_)) {
             self.plan()?;
             return Ok(self.request_warnings());
         }
         let cluster = self.open_cluster()?;
         let queues = self.find(&cluster)?.queues;
-        // patient: a stream may start while a broker is away
+        // patient: a stream may start while a broker does not answer
         cluster.bounds(&queues, true)?;
         let RangeRequest { subscription, puller, .. } = &self.request;
         cluster.check_expression(subscription, &puller.consumer_group, &queues, true)?;
@@ -300,7 +296,7 @@ impl TopicRead {
         Ok(warnings)
     }
 
-    /// Warnings that need no cluster: old names of options, SQL92 that names a column.
+    /// Returns warnings that need no cluster: deprecated options, and SQL92 that names a column.
     pub fn request_warnings(&self) -> Vec<String> {
         let subscription = &self.request.subscription;
         let is_sql = subscription.expression_type == "SQL92";
@@ -308,7 +304,7 @@ impl TopicRead {
         self.option_warnings.iter().cloned().chain(of_columns).collect()
     }
 
-    /// The brokers of the topics; nobody is asked yet.
+    /// Creates the client of the cluster, without a request.
     ///
     /// # Errors
     /// There is no name server.
@@ -316,11 +312,11 @@ impl TopicRead {
         Ok(TopicCluster::new(self.cluster.clone())?)
     }
 
-    /// Fixes what is read, and cuts it into pieces, those of pulls before those of logs.
+    /// Fixes the offsets and cuts them into pieces. Pieces that pull come before pieces of logs.
     ///
     /// # Errors
-    /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict; there
-    /// is no copy of a broker, where copies are read.
+    /// See [`check`](Self::check). Also a broker that does not answer, a missing copy, or in a strict read an offset
+    /// that a queue does not have.
     pub fn plan(&self) -> Result<ReadPlan> {
         if self.is_empty {
             return Ok(ReadPlan::default());
@@ -332,7 +328,7 @@ impl TopicRead {
         }
         let cluster = self.open_cluster()?;
         let TopicQueues { queues, addresses } = self.find(&cluster)?;
-        // a batch that left a broker out would be short without a word
+        // a batch without a broker's queues would silently be incomplete
         let bounds = cluster.bounds(&queues, false)?;
         let mut warnings: Vec<String> = self.nothing(&queues).into_iter().collect();
         if let Via::Mirror(directory) = &self.via {
@@ -346,7 +342,7 @@ impl TopicRead {
         let mut pieces = TopicPiece::cut(pulled, self.max_rows, self.min_pieces, address_of)?;
         pieces.extend(by_log);
         warnings.extend(cluster.take_warnings());
-        // what was decided before was told then
+        // earlier decisions were logged by the earlier plan
         let is_new = |way: &&BrokerWay| !self.ways.iter().flatten().any(|decided| decided == *way);
         let pulled = ways.iter().filter(|way| way.pulled_because.is_some()).filter(is_new);
         warnings.extend(pulled.map(|way| format!("read {way}")));
@@ -355,7 +351,7 @@ impl TopicRead {
         Ok(ReadPlan { pieces, ways, log })
     }
 
-    /// The plan of a read from a mirror's copies. Brokers are asked only for ends of queues and offsets at times.
+    /// Plans a read from a mirror's copies. Brokers are asked only for queue bounds and for offsets at times.
     fn plan_copies(
         &self,
         directory: &Path,
@@ -374,13 +370,13 @@ impl TopicRead {
         Ok(ReadPlan { pieces, log, ..ReadPlan::default() })
     }
 
-    /// Refuses topics whose messages their brokers count otherwise than the log lists them.
+    /// Refuses topics whose consume queues count messages otherwise than the log does, such as light queues.
     fn check_kinds(&self, cluster: &TopicCluster, bounds: &[(Queue, Bounds)]) -> Result<()> {
         let of_topics: BTreeMap<_, _> =
             bounds.iter().map(|(queue, _)| ((&queue.topic, &queue.broker_name), queue)).collect();
         let queues: Vec<Queue> = of_topics.into_values().cloned().collect();
         let answers = match cluster.are_listed_otherwise(&queues) {
-            // not everybody may ask that
+            // some accounts may not ask for the topic's kind
             Err(rmqfast_client::Error::Response { .. }) => Vec::new(),
             answers => answers?,
         };
@@ -392,10 +388,10 @@ impl TopicRead {
         })
     }
 
-    /// Start offsets of a stream without a checkpoint, and warnings.
+    /// Returns start offsets of a stream without a checkpoint, and warnings.
     ///
     /// # Errors
-    /// As [`plan`](Self::plan).
+    /// See [`plan`](Self::plan).
     pub fn initial(&self, cluster: &TopicCluster, bounds: Vec<(Queue, Bounds)>) -> Result<(QueueOffsets, Vec<String>)> {
         let RangeRequest { subscription, puller, .. } = &self.request;
         let (mut start, mut warnings) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
@@ -406,21 +402,21 @@ impl TopicRead {
         Ok((queues.into_iter().zip(start).collect(), warnings))
     }
 
-    /// The queues that are read as they are now. A pattern may find none.
+    /// Returns the current queues of the read. A pattern may match no topic.
     fn find(&self, cluster: &TopicCluster) -> Result<TopicQueues> {
         let mut topic_queues = self.topics.find(cluster, self.cut.topics.as_deref(), |_, _| false)?;
         self.keep(&mut topic_queues.queues, self.cut.topics.is_none())?;
         Ok(topic_queues)
     }
 
-    /// Leaves the queues that the read asks for; those that it names must be there where that `is_strict`.
+    /// Drops queues that the read does not select. If `is_strict`, queues that the options name must exist.
     ///
     /// # Errors
-    /// A number that no queue has; a queue that is assigned and not there.
+    /// No broker has a queue id, or an assigned queue does not exist.
     pub fn keep(&self, queues: &mut Vec<Queue>, is_strict: bool) -> Result<()> {
         self.topics.keep(queues, is_strict)?;
         let Some(ids) = &self.queue_ids else { return Ok(()) };
-        // a number that one broker has is enough: brokers may have different numbers of queues
+        // one broker with the id is enough, since brokers may have different numbers of queues
         let unknown = ids.iter().find(|id| !queues.iter().any(|queue| queue.queue_id == **id));
         if let Some(unknown) = unknown.filter(|_| is_strict && !queues.is_empty()) {
             let numbers: BTreeSet<i32> = queues.iter().map(|queue| queue.queue_id).collect();
@@ -432,14 +428,14 @@ impl TopicRead {
         Ok(())
     }
 
-    /// Warning for a pattern that finds no topic.
+    /// Returns a warning if a pattern matches no topic.
     fn nothing(&self, queues: &[Queue]) -> Option<String> {
-        // a filter may leave out all there are
+        // no warning if a pushed filter excluded all topics
         let is_nothing = queues.is_empty() && self.cut.topics.is_none();
         is_nothing.then(|| format!("{}: there is none now", self.topics))
     }
 
-    /// Ranges of the queues that have messages; `bounds` are the brokers'.
+    /// Returns the non-empty ranges to read. `bounds` are the brokers' bounds.
     fn ranges(
         &self,
         cluster: &TopicCluster,
@@ -453,27 +449,27 @@ impl TopicRead {
         let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, there)?;
         warnings.extend(expired.into_iter().chain(ahead));
         check_order(&self.start, &self.end, there)?;
-        // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
+        // filters come after the offsets are checked, so that an unknown queue is an error with any filter
         let filtered = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = filtered.unzip();
-        // a copy may have more of that time than the broker, and its scan compares times anyway
+        // a copy may hold older messages than the broker, and the scan compares times anyway
         if copies.is_none() {
             self.not_before_start_time(cluster, &bounds, &mut start)?;
         }
         if let Some(when) = self.request.scan.end_time {
             let sooner = cluster.offsets_at(when, &bounds, &self.request.puller.consumer_group)?;
-            // a time narrows offsets and never widens them
+            // a time may narrow the offsets but never widen them
             end.iter_mut().zip(sooner).for_each(|(end, sooner)| *end = sooner.min(*end));
         }
         let ranges = bounds.into_iter().zip(start.into_iter().zip(end)).map(|((queue, _), range)| {
             let (start, end) = self.cut.of(range);
             QueueRange { queue, start, end }
         });
-        // an empty range would be a task, and a connection, for nothing
+        // each range costs a task and a connection
         Ok(ranges.filter(|range| range.start < range.end).collect())
     }
 
-    /// Plans which ranges come from the brokers' logs.
+    /// Decides which ranges are read from brokers' logs.
     fn plan_logs(
         &self,
         cluster: &TopicCluster,
@@ -488,7 +484,7 @@ impl TopicRead {
         LogPlanner { cluster, request, via, ways, min_pieces, refusal }.plan(ranges, address_of)
     }
 
-    /// Why the read goes by pulls, whatever the brokers are.
+    /// Returns the reason to pull from every broker, if the read itself is the reason.
     fn why_pulled(&self) -> Option<&'static str> {
         let subscription = &self.request.subscription;
         if subscription.expression_type != "TAG" {
@@ -511,7 +507,7 @@ impl TopicRead {
         edge: Edge,
         bounds: &[(Queue, Bounds)],
     ) -> Result<(Vec<i64>, Vec<String>)> {
-        // topics that filters leave out are not looked up: nobody knows which queues these have
+        // queues of filtered topics were not fetched, so their offsets cannot be checked
         let offsets = match (offsets, &self.cut.topics) {
             (Offsets::Named(by_topic), Some(topics)) => {
                 &Offsets::Named(by_topic.iter().filter(|(topic, _)| topics.contains(topic)).cloned().collect())

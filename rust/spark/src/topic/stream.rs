@@ -1,4 +1,4 @@
-//! The stream of topics: tasks read its batches as those of a batch read do.
+//! The stream of topics. Tasks read its batches like those of a batch read.
 use crate::error::{Error, Result};
 use crate::origin::piece::TopicPiece;
 use crate::stream::{Level, Limits, Log, Stream};
@@ -15,31 +15,33 @@ use rmqfast_client::ranges::QueueRange;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// For how long bounds tell which queues there are.
+/// Age up to which fetched queue states are used again.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A stream of topics. Its offsets are `{"topic": {"broker": {"0": 23}}}`: the next offset of each queue; beside them stands when the
-/// message before each was stored, which tells a topic that was made anew.
+/// A stream of topics. Its offsets are the next offset of each queue, as `{"topic": {"broker": {"0": 23}}}`.
 ///
-/// Source: `RocketMQSource` of rocketmq-spark, `KafkaMicroBatchStream` of Spark.
+/// They also hold the store time of the message before each offset, which reveals a topic that was deleted and created
+/// again.
+///
+/// Source: `RocketMQSource` of rocketmq-spark, Spark's `KafkaMicroBatchStream`.
 #[derive(Debug)]
 pub struct TopicStream {
     read: TopicRead,
     cluster: TopicCluster,
-    /// Topics that were there once.
+    /// Topics that have existed since the stream began.
     seen: BTreeSet<String>,
     /// Last known addresses of brokers.
     addresses: BTreeMap<String, String>,
     target: Option<StreamStates>,
-    /// Time and answer of the last question for ends.
+    /// The last fetched queue states, and when they were fetched.
     told: Option<(Duration, StreamStates)>,
-    /// Spark asked for the latest offsets and did not say where the stream is.
+    /// Whether Spark asked for the latest offsets without telling the stream's offsets.
     is_start_unknown: bool,
-    /// Position at the last check that its queues continue there.
+    /// Position of the last check that the queues continue at the stream's offsets.
     looked_at: Option<TopicPosition>,
-    /// Start of tasks without an end, and the queues that they do not read.
+    /// Start position of tasks without an end. Merging keeps queues at it that no task read.
     endless_start: TopicPosition,
-    /// Brokers of topics that were not there, which is told once.
+    /// Topics and brokers whose missing route was logged; each is logged once.
     absent: BTreeSet<(String, String)>,
     admission: Admission,
     lag: Lag,
@@ -48,7 +50,7 @@ pub struct TopicStream {
 }
 
 impl TopicStream {
-    /// A stream of what `read` says; its end is not looked at. Nobody is asked yet.
+    /// Creates the stream without a request.
     ///
     /// # Errors
     /// There is no name server.
@@ -72,12 +74,12 @@ impl TopicStream {
         })
     }
 
-    /// The queues as they are now, of the topics that there are now. With `is_patient` those of brokers that are away are missing.
+    /// Returns the current queues of all topics. If `is_patient`, queues of brokers that do not answer are left out.
     fn states(&mut self, is_patient: bool) -> Result<StreamStates> {
         let Self { read, cluster, seen, addresses, log, .. } = self;
         let away =
             |what: &str, error: &dyn std::fmt::Display| format!("{what}: its route is not to be had now: {error}");
-        // a topic whose only broker is away is one that name servers do not know
+        // name servers no longer know a topic whose only broker is away
         let spares = |topic: &str, error: &rmqfast_client::Error| {
             let is_spared = is_patient && seen.contains(topic);
             log.warn(is_spared.then(|| away(&format!("topic {topic}"), error)));
@@ -87,14 +89,14 @@ impl TopicStream {
         log.warn(cluster.take_warnings());
         let mut topic_queues = match topic_queues {
             Ok(topic_queues) => topic_queues,
-            // nobody could say which topics match
+            // without name servers nobody knows the topics of a pattern
             Err(Error::Client(error)) if is_patient && !seen.is_empty() && !is_interrupt(&error) => {
                 log.warn([away(&read.topics.to_string(), &error)]);
                 return Ok(StreamStates::new());
             }
             Err(error) => return Err(error),
         };
-        // a broker that is away keeps its last address: its tasks wait there
+        // a broker that does not answer keeps its last address, where tasks wait for it
         addresses.extend(topic_queues.addresses);
         seen.extend(topic_queues.queues.iter().map(|queue| queue.topic.clone()));
         read.keep(&mut topic_queues.queues, !is_patient)?;
@@ -107,8 +109,8 @@ impl TopicStream {
         Ok(states?.into_iter().collect())
     }
 
-    /// Takes those queues out of `states` that do not go on where the stream is, and tells how they do; also of those that the topics
-    /// have no more.
+    /// Removes the queues from `states` that do not continue at the stream's offset, and returns them with the reason.
+    /// Also returns queues that the topics no longer have.
     fn take_breaks(&mut self, position: &TopicPosition, states: &mut StreamStates) -> Result<Vec<Break>> {
         let (mut breaks, unseen) = self.breaks(position, states)?;
         if !self.read.request.is_strict {
@@ -116,7 +118,7 @@ impl TopicStream {
         }
         let gone = self.gone(position, states)?;
         breaks.extend(withdrawn(position, &gone));
-        // what cannot be looked at is away
+        // a queue that could not be checked is treated as if its broker did not answer
         for queue in &unseen {
             states.remove(queue);
         }
@@ -126,7 +128,7 @@ impl TopicStream {
         Ok(breaks)
     }
 
-    /// The queues of `states` that do not go on where the stream is, and those of which it cannot be told now.
+    /// Returns the queues of `states` that do not continue at the stream's offset, and those that could not be checked.
     fn breaks(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<(Vec<Break>, Vec<Queue>)> {
         let mut breaks = find_ended(position, states);
         let places = doubtful(position, states);
@@ -138,7 +140,8 @@ impl TopicStream {
         Ok((breaks, unseen.collect()))
     }
 
-    /// Next offsets of queues that lost the first messages of a batch at the places `first`.
+    /// Returns next offsets of queues that lost a batch's first messages. `first` is the position behind those
+    /// messages.
     fn begun_anew(&mut self, first: &TopicPosition, states: &StreamStates) -> Result<StreamOffsets> {
         let group = &self.read.request.puller.consumer_group;
         let messages = self.cluster.messages_of_present(&doubtful(first, states), group)?;
@@ -150,8 +153,8 @@ impl TopicStream {
         self.admission.offsets_behind(&breaks, &mut self.log)
     }
 
-    /// Finds where queues go on that do not at the stream's offset: at the first message that was stored after the last one that was
-    /// read. Of a topic that was made anew that is its first.
+    /// Finds the next offset of queues that do not continue at the stream's offset: the first message stored after the
+    /// last one that was read. If the topic was created again, that is its first message.
     fn find_next(&self, position: &TopicPosition, states: &StreamStates, breaks: &mut [Break]) -> Result<()> {
         for found in breaks {
             let (Some(stored), Some(state)) = (position.stored.get(&found.queue), states.get(&found.queue)) else {
@@ -159,16 +162,16 @@ impl TopicStream {
             };
             let (queue, group) = ((found.queue.clone(), state.bounds), &self.read.request.puller.consumer_group);
             let next = self.cluster.offsets_at(stored.saturating_add(1), &[queue], group)?;
-            // what is behind the stream's offset was not read, whenever it was stored
+            // messages from the stream's offset on are unread, whatever their store time
             found.next = next.first().map_or(found.next, |next| *next.min(&found.offset));
         }
         Ok(())
     }
 
-    /// The queues of the stream that topics have no more though their brokers are there. Of brokers that do not have a topic now it is
-    /// told: they may come back.
+    /// Returns the stream's queues that the topics no longer have although their brokers answer. Logs brokers that no
+    /// longer have a topic; they may get it back.
     fn gone(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<StreamStates> {
-        // nobody could say what there is
+        // no states: no broker answered
         if states.is_empty() {
             return Ok(StreamStates::new());
         }
@@ -186,8 +189,7 @@ impl TopicStream {
         if gone.is_empty() { Ok(StreamStates::new()) } else { self.states_of(&gone, true) }
     }
 
-    /// The position at these offsets: when the message before each was stored, where a broker tells. Of queues that stay it is what it
-    /// was.
+    /// Completes offsets with the store time of the message before each. Queues that have not moved keep their time.
     fn position_at(
         &mut self,
         offsets: StreamOffsets,
@@ -216,9 +218,9 @@ impl TopicStream {
         Ok(TopicPosition { offsets, stored })
     }
 
-    /// The next position, with new queues.
+    /// Adds new queues to a position and moves queues that do not continue there.
     fn continue_from(&mut self, mut position: TopicPosition) -> Result<TopicPosition> {
-        // Spark has just asked for the latest offsets, and until the tasks begin nobody reads
+        // Spark has just asked for the latest offsets, and nobody reads until the tasks start
         let recent = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
         let mut states = match recent {
             Some((_, states)) => states,
@@ -236,8 +238,8 @@ impl TopicStream {
         Ok(position)
     }
 
-    /// Tells which queues join the stream at their first messages: one that the checkpoint has lost is read again. Of a pattern,
-    /// topics come by themselves.
+    /// Logs queues that join at their first message. It is a warning for a queue that the checkpoint should have, since
+    /// it is read again; new topics of a pattern are normal.
     fn tell_of_new(&mut self, start: &StreamOffsets, bounds: &StreamBounds) {
         let is_usual =
             |queue: &Queue| self.read.topics.names().is_none() && !start.keys().any(|known| known.topic == queue.topic);
@@ -248,15 +250,17 @@ impl TopicStream {
         }
     }
 
-    /// Start of the queues of a batch; drops queues of `end` that the start lacks. A restarted run first plans the last
-    /// batch of the run before, whose continuity nobody has checked.
+    /// Returns the start of a batch, and drops queues from `end` that the start lacks.
+    ///
+    /// A restarted query first plans the last batch of the earlier run again. The queues of that batch have not been
+    /// checked yet.
     fn planned_again(&mut self, start: TopicPosition, end: &mut StreamOffsets) -> Result<StreamOffsets> {
         let is_whole = end.keys().all(|queue| start.offsets.contains_key(queue));
         if is_whole && self.looked_at.as_ref() == Some(&start) {
             return Ok(start.offsets);
         }
         let mut states = match self.states(true) {
-            // a broker that is away: tasks wait for it, and the next batch looks once more
+            // tasks wait for a broker that does not answer, and the next batch checks again
             Err(Error::Client(error)) if is_whole && !is_interrupt(&error) => {
                 self.log.warn([format!("{}: a batch is planned again, unseen: {error}", self.read.topics)]);
                 return Ok(start.offsets);
@@ -273,7 +277,7 @@ impl TopicStream {
         for (queue, state) in all.iter().filter(|(_, state)| state.is_of_master) {
             let last = state.bounds.1;
             let Some(end) = end.get_mut(queue).filter(|end| **end > last) else { continue };
-            // of the others it is told already
+            // the breaks of the other queues are logged already
             if states.contains_key(queue) {
                 self.admission.tell_of_end(queue, *end, last, &mut self.log)?;
             }
@@ -287,12 +291,12 @@ impl TopicStream {
         }
         let mut offsets = start.offsets;
         for queue in gone {
-            // a task would be refused, again and again
+            // a task for a queue that no longer exists would be refused forever
             if let Some(from) = offsets.remove(&queue).filter(|from| *from < end[&queue]) {
                 self.admission.tell_of_gone(&queue, (from, end[&queue]), &mut self.log)?;
             }
         }
-        // a queue that joined with the batch had nothing to read in it: else the checkpoint has lost where it begins
+        // a queue that joins in a batch has nothing to read there; if it has, the checkpoint lost its start
         let joined = states.iter().filter(|(queue, state)| end.get(*queue).is_some_and(|end| *end > state.bounds.0));
         let missing: StreamBounds = bounds_of(&joined.map(|(queue, state)| (queue.clone(), *state)).collect());
         self.tell_of_new(&offsets, &missing);
@@ -305,7 +309,7 @@ impl TopicStream {
     fn limits(&self, is_limited: bool) -> Limits {
         match (is_limited, &self.target) {
             (false, _) => Limits::default(),
-            // Trigger.AvailableNow would never end if it waited for more
+            // with Trigger.AvailableNow the stream must not wait for more messages, which may never come
             (true, Some(_)) => Limits { least: None, ..self.read.limits },
             (true, None) => self.read.limits,
         }
@@ -334,7 +338,7 @@ impl Stream for TopicStream {
     }
 
     fn initial(&mut self) -> Result<String> {
-        // a queue that is missing here would begin at its first message later, not where the option says
+        // a queue that is missing here would later begin at its first message, against the option
         let states = self.states(false)?;
         let bounds = bounds_of(&states).into_iter().collect();
         let (offsets, warnings) = self.read.initial(&self.cluster, bounds)?;
@@ -352,7 +356,7 @@ impl Stream for TopicStream {
         let start = start.map(|text| self.position(text)).transpose()?;
         let mut states = match &self.target {
             Some(target) => target.clone(),
-            // where Spark does not say where the stream was, no queue may be missing
+            // without a start no later call could notice a missing queue
             None => self.states(start.is_some())?,
         };
         let now = self.now();
@@ -370,7 +374,7 @@ impl Stream for TopicStream {
         let limits = self.limits(is_limited);
         self.tell_of_new(&start.offsets, &bounds_of(&states));
         let end = self.admission.end(&start.offsets, &bounds_of(&states), &breaks, limits, now, &mut self.log)?;
-        // a queue may go on where it is, and the message before that is another one
+        // a queue may continue at its offset with another message before it, so its old store time is dropped
         let mut before = start;
         before.stored.retain(|queue, _| !all.contains_key(queue) || breaks.iter().all(|found| found.queue != *queue));
         Ok(self.position_at(end, &before, &all)?.to_text())
@@ -383,7 +387,7 @@ impl Stream for TopicStream {
 
     fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>> {
         let (start, mut end) = (self.position(start)?, self.offsets(end)?);
-        // where Spark did not say where the stream was, nobody has looked yet whether its queues go on there
+        // if Spark did not tell the stream's offsets, the queues have not been checked yet
         let start = if self.is_start_unknown {
             self.continue_from(start)?.offsets
         } else {
@@ -393,7 +397,7 @@ impl Stream for TopicStream {
             let start = *start.get(&queue)?;
             (start < end).then_some(QueueRange { queue, start, end })
         });
-        // from the offsets alone: Spark may plan a batch more than once, and must get the same tasks
+        // from offsets alone: Spark may plan a batch again and must get the same tasks
         let mut pieces = TopicPiece::cut(ranges.collect(), self.read.max_rows, self.read.min_pieces, |broker| {
             self.addresses.get(broker).cloned()
         })?;
@@ -401,7 +405,7 @@ impl Stream for TopicStream {
         for range in pieces.iter().flat_map(|piece| &piece.ranges) {
             *parts.entry(range.queue.clone()).or_default() += 1;
         }
-        // not the parts of a queue that was cut: the next batch may cut it elsewhere
+        // parts of a cut queue do not go on: the next batch may cut the queue at other offsets
         for piece in &mut pieces {
             piece.goes_on = piece.ranges.iter().all(|range| parts.get(&range.queue) == Some(&1));
         }
@@ -411,7 +415,7 @@ impl Stream for TopicStream {
     fn endless_pieces(&mut self, start: &str, most: usize) -> Result<Vec<Vec<u8>>> {
         let start = self.position(start)?;
         self.endless_start = self.continue_from(start)?;
-        // queues that options do not ask for any more stay where they are
+        // queues that the options no longer select keep their offsets
         let mut queues: Vec<Queue> = self.endless_start.offsets.keys().cloned().collect();
         self.read.keep(&mut queues, false)?;
         let start = queues.into_iter().filter_map(|queue| {
@@ -419,7 +423,7 @@ impl Stream for TopicStream {
             Some((queue, offset))
         });
         let start = start.collect::<StreamOffsets>();
-        // Spark would run batches of no tasks one after the other, as fast as it can
+        // without tasks Spark would run empty batches in a busy loop
         if start.is_empty() {
             return Err(Error::argument(format!("Real-Time Mode: {}: there is none now", self.read.topics)));
         }
@@ -429,7 +433,7 @@ impl Stream for TopicStream {
 
     fn merge(&mut self, offsets: &[String]) -> Result<String> {
         let origin = self.endless_start.clone();
-        // a task says nothing of queues that it gave up: they stay where they were
+        // queues that no task reports keep their offsets
         let (mut end, mut moved, mut first) = (origin.clone(), BTreeSet::new(), TopicPosition::default());
         for text in offsets {
             let task = TaskPosition::of_text(&self.read.topics, text)?;
@@ -443,16 +447,16 @@ impl Stream for TopicStream {
         }
         let queues: Vec<Queue> = moved.iter().cloned().collect();
         let states = self.states_of(&queues, true)?;
-        // a task goes on in a queue that was made anew amid its work: the next batch begins where this one did, and sees that
+        // a topic was created again while a task read it: the next batch starts where this one did, and finds the break
         for Break { queue, offset, .. } in self.breaks(&origin, &states)?.0 {
             end.place(&queue, offset, origin.stored.get(&queue).copied());
         }
-        // only this one can see it of a queue without a message before its beginning
+        // a queue without a message before its start can be checked only here
         first.offsets.retain(|queue, _| !origin.stored.contains_key(queue));
         for (queue, next) in self.begun_anew(&first, &states)? {
             end.place(&queue, next, None);
         }
-        // brokers tell the times that the tasks did not
+        // brokers tell the store times that the tasks did not report
         let mut position = end.clone();
         position.offsets.retain(|queue, _| !moved.contains(queue) || end.stored.contains_key(queue));
         Ok(self.position_at(end.offsets, &position, &states)?.to_text())
@@ -465,7 +469,7 @@ impl Stream for TopicStream {
         self.log.warn(self.cluster.take_warnings());
         match committed {
             Err(error) if is_interrupt(&error) => Err(error.into()),
-            // the checkpoint has the offsets: those of the group are for people to look at
+            // not an error, since the checkpoint has the offsets; the group's offsets are only for monitoring
             Err(error) => {
                 self.log.warn([format!("group {group}: no offset is stored: {error}")]);
                 Ok(())
@@ -480,7 +484,7 @@ impl Stream for TopicStream {
     }
 
     fn take_log(&mut self) -> Vec<(Level, String)> {
-        // of a question that failed
+        // warnings of a request that failed
         self.log.warn(self.cluster.take_warnings());
         self.log.take()
     }

@@ -1,6 +1,6 @@
-//! Which topics a read is of: those that a user names, those whose names match a pattern, or queues of topics.
+//! The topics of a read: topics by name, topics that match a pattern, or assigned queues.
 //!
-//! Source: `ConsumerStrategy` of Spark's source for Kafka, whose options these are.
+//! Source: `ConsumerStrategy` of Spark's Kafka source, which has the same options.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
 use crate::request::text::{is_digits, python_text, quote};
@@ -12,44 +12,44 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The form of `assign`, for errors.
+/// Example of the option `assign`, shown in errors.
 const FORM: &str = r#"{"topic": {"broker": [0, 1]}}"#;
-/// Topics of consumer groups; a pattern means them only if it has their mark.
+/// Prefixes of consumer groups' own topics. A pattern matches these topics only if it contains the prefix.
 const GROUP_MARKS: [&str; 2] = ["%RETRY%", "%DLQ%"];
-/// Queues of such topics list messages of other topics, by other offsets than these have there.
+/// Prefix of light topics. Their queues list messages of other topics, under offsets of their own.
 const LIGHT_QUEUE: &str = "%LMQ%";
 
 /// The topics of a read.
 #[derive(Clone, Debug)]
 pub enum Topics {
     Named(Vec<String>),
-    /// Those that match, whenever somebody looks.
+    /// Topics that match the pattern whenever the cluster is asked.
     Matching(TopicPattern),
-    /// These queues, by topic and broker.
+    /// Queue ids by topic and broker.
     Assigned(BTreeMap<String, BTreeMap<String, Vec<i32>>>),
 }
 
-/// A regular expression for whole names of topics. It has neither look-around nor back references, so that it takes a time
-/// that is linear in a name's length.
+/// A regular expression that must match a whole topic name.
+///
+/// It has no look-around and no back references, so that a match takes time linear in the name's length.
 #[derive(Clone, Debug)]
 pub struct TopicPattern {
     text: String,
     regex: Regex,
 }
 
-/// The queues of topics as they are now, and where their brokers are.
+/// The current queues of topics, with the addresses of their brokers.
 #[derive(Debug, Default)]
 pub struct TopicQueues {
     pub queues: Vec<Queue>,
-    /// Addresses of brokers by name.
     pub addresses: BTreeMap<String, String>,
 }
 
 impl Topics {
-    /// Those that options say.
+    /// Parses the options that select topics.
     ///
     /// # Errors
-    /// A name that no topic may have; a text that does not parse.
+    /// A name that no topic may have, or a value that does not parse.
     pub fn of(options: &Options) -> Result<Self> {
         if let Some(names) = options.texts("subscribe") {
             return Self::of_names(names.iter().cloned());
@@ -63,17 +63,16 @@ impl Topics {
         }
     }
 
-    /// Topics by name.
     ///
     /// # Errors
-    /// No name, or one that no topic may have.
+    /// A name that no topic may have.
     pub fn of_names(names: impl IntoIterator<Item = String>) -> Result<Self> {
         let names: BTreeSet<String> = names.into_iter().collect();
         names.iter().try_for_each(|name| check_topic(name))?;
         Ok(Self::Named(names.into_iter().collect()))
     }
 
-    /// Whether a topic may be one of them.
+    /// Whether the read includes a topic of this name.
     pub fn has(&self, topic: &str) -> bool {
         match self {
             Self::Named(names) => names.iter().any(|name| name == topic),
@@ -82,7 +81,7 @@ impl Topics {
         }
     }
 
-    /// Their names, where these are known without a look at the cluster.
+    /// Returns the topics' names; `None` for a pattern.
     pub fn names(&self) -> Option<Vec<String>> {
         match self {
             Self::Named(names) => Some(names.clone()),
@@ -91,7 +90,7 @@ impl Topics {
         }
     }
 
-    /// Whether one of them may have light queues. Name servers do not list these, so no pattern finds one.
+    /// Whether light topics may be read. Name servers do not list light topics, so no pattern matches them.
     pub fn may_be_light(&self) -> bool {
         match self {
             Self::Named(names) => names.iter().any(|name| name.starts_with(LIGHT_QUEUE)),
@@ -100,11 +99,12 @@ impl Topics {
         }
     }
 
-    /// Their queues as they are now, of topics that are in `only`. `spares` is asked of each topic whose route is not to be had
-    /// whether the read does without it.
+    /// Fetches the current queues of the topics. `only` limits the topics. `spares` decides whether a topic without a
+    /// route is skipped.
     ///
     /// # Errors
-    /// No name server answers; a topic that nobody knows or may read, unless it is spared. One that merely matches is not missed.
+    /// No name server answers, or a topic is unknown or not readable and `spares` refuses. Topics of a pattern may
+    /// always be missing.
     pub fn find(
         &self,
         cluster: &TopicCluster,
@@ -124,7 +124,7 @@ impl Topics {
                     all.queues.extend(queues);
                     all.addresses.extend(addresses);
                 }
-                // deleted since it was listed, or one that nobody may read
+                // deleted since it was listed, or not readable by this account
                 Err(error) if matches!(self, Self::Matching(_)) && is_no_topic(&error) => {}
                 Err(error) if spares(name, &error) => {}
                 Err(error) => return Err(error.into()),
@@ -133,10 +133,10 @@ impl Topics {
         Ok(all)
     }
 
-    /// Leaves the queues that the read is of; of those that are assigned each must be there where that `is_strict`.
+    /// Drops queues that are not assigned. If `is_strict`, every assigned queue must exist.
     ///
     /// # Errors
-    /// A broker or a queue that a topic does not have.
+    /// A broker or a queue does not exist.
     pub fn keep(&self, queues: &mut Vec<Queue>, is_strict: bool) -> Result<()> {
         let Self::Assigned(assigned) = self else { return Ok(()) };
         for (topic, brokers) in assigned.iter().filter(|_| is_strict) {
@@ -159,7 +159,6 @@ impl Topics {
     }
 }
 
-/// Names them for a person.
 impl fmt::Display for Topics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,9 +184,9 @@ impl fmt::Display for Topics {
 
 impl TopicPattern {
     /// # Errors
-    /// No regular expression.
+    /// The text is not a regular expression.
     fn new(text: &str) -> Result<Self> {
-        // alone first: `a)|(b` is none, but would be one within brackets
+        // compiled alone first, since `a)|(b` is invalid but would be valid between the brackets
         let regex = Regex::new(text).and_then(|_| Regex::new(&format!(r"\A(?:{text})\z"))).map_err(|error| {
             let got = quote(text);
             Error::argument(format!("option subscribePattern: expected a regular expression, got {got}: {error}"))
@@ -196,7 +195,7 @@ impl TopicPattern {
     }
 
     fn matches(&self, topic: &str) -> bool {
-        // a group's topics are no messages of producers, so `.*` does not mean them
+        // `.*` should not match topics of consumer groups, whose messages no producer sent
         let is_meant = !topic.starts_with('%')
             || GROUP_MARKS.iter().any(|mark| topic.starts_with(mark) && self.text.contains(mark));
         is_meant && self.regex.is_match(topic)
@@ -219,7 +218,7 @@ fn parse_assign(text: &str) -> Result<Topics> {
         Some(topics)
     })();
     let topics: BTreeMap<String, BTreeMap<String, Vec<i32>>> = parsed.ok_or_else(|| refused(python_text(&value)))?;
-    // a read of nothing is a mistake
+    // selecting no queues is a mistake
     if topics.is_empty() || topics.values().any(|brokers| brokers.is_empty() || brokers.values().any(Vec::is_empty)) {
         return Err(refused(python_text(&value)));
     }
@@ -228,7 +227,7 @@ fn parse_assign(text: &str) -> Result<Topics> {
 }
 
 fn queue_id(value: &Value) -> Option<i32> {
-    // as a text, too, as offsets have it
+    // offsets have queue ids as strings, so strings are accepted
     match value {
         Value::String(text) if is_digits(text) => text.parse().ok(),
         Value::Number(number) => number.as_i64().and_then(|id| i32::try_from(id).ok()).filter(|id| *id >= 0),
