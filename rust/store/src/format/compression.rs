@@ -102,7 +102,7 @@ fn zlib(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
             ended = status == Status::StreamEnd;
             Ok((decoder.total_out() - wrote) as usize)
         })?;
-        // Input left and no output, or a full output: only the second can go on.
+        // A decoder that leaves room in the buffer has used up its input.
         match (ended, filled) {
             (true, _) => return Ok(()),
             (false, true) => {}

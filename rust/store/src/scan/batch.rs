@@ -1,4 +1,4 @@
-//! Builds a record batch, bounded in rows and bytes.
+//! Builds Arrow record batches with a limit on their rows and bytes.
 use super::column::{Column, schema};
 use super::column_builder::{Chunk, ColumnBuilder};
 use super::columns::builder;
@@ -10,10 +10,10 @@ use crate::{Error, Result};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
-/// Bytes of a row beside its record: ids, hosts and offsets.
+/// Estimated bytes of a row besides its record, for ids, hosts and offsets.
 const ROW_OVERHEAD: usize = 256;
 
-/// Fills columns row by row until a batch is full.
+/// Appends rows to columns until the batch is full.
 pub struct BatchBuilder {
     schema: SchemaRef,
     columns: Vec<Box<dyn ColumnBuilder>>,
@@ -39,10 +39,10 @@ impl BatchBuilder {
         }
     }
 
-    /// Appends rows until the batch is full; returns their number.
+    /// Appends rows until the batch is full. Returns the number of appended rows.
     pub fn append(&mut self, bytes: &[u8], rows: &[Row]) -> usize {
         let mut appended = 0;
-        // The size is measured in the columns, where a row may be larger than in the log.
+        // The columns are measured, since a row may take more bytes there than in the log.
         while appended < rows.len() && !self.is_full() {
             let fitting = self.fitting(&rows[appended..]);
             let chunk = Chunk { bytes, rows: &rows[appended..appended + fitting] };
@@ -62,7 +62,7 @@ impl BatchBuilder {
         self.rows == 0
     }
 
-    /// The batch, if it has any row. An error would be a defect of this crate.
+    /// Returns the batch and begins a new one. `None` if there are no rows. An error would be a bug in this crate.
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
@@ -70,27 +70,27 @@ impl BatchBuilder {
             return Ok(None);
         }
         let arrays = self.columns.iter_mut().map(|column| column.finish()).collect();
-        // Without any column only this tells the number of rows.
+        // A batch without columns has no other place for the number of rows.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map(Some)
             .map_err(|e| Error::invalid("batch", "columns of the schema", e))
     }
 
-    /// Damage of bodies since the last call.
+    /// Returns the damaged bodies found since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.damage)
     }
 
-    /// The number of `rows` to append before the size is measured again. A compressed body ends them, since only decompression tells its
-    /// size.
+    /// Returns how many of `rows` to append before the columns are measured again. Stops behind a compressed body, since its size is known
+    /// only after decompression.
     fn fitting(&self, rows: &[Row]) -> usize {
         let mut room = self.max_bytes - self.bytes;
         for (i, row) in rows.iter().take(self.max_rows - self.rows).enumerate() {
             let skipped = if self.with_body { 0 } else { row.layout.body_len as usize };
             let size = ROW_OVERHEAD + row.layout.total as usize - skipped;
             if size >= room || (self.with_body && row.layout.sys_flag & COMPRESSED != 0) {
-                // One row too many is better than none: a record may be larger than a whole batch.
+                // At least one row, since a record may be larger than a whole batch.
                 return i + 1;
             }
             room -= size;
@@ -99,7 +99,7 @@ impl BatchBuilder {
     }
 }
 
-/// Batches of records, in order; invalid ones are left out. Bodies that do not decompress are damage.
+/// Builds batches from records, in their order. Skips invalid records. Bodies that cannot be decompressed are returned as damage.
 pub fn batches_of<'a>(
     records: impl IntoIterator<Item = &'a [u8]>,
     request: &ScanRequest,

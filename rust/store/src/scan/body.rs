@@ -1,4 +1,4 @@
-//! The body column: copied as stored, or decompressed up to a maximum length.
+//! The column `body`: the body as stored, or decompressed up to a maximum length.
 use super::column_builder::{Chunk, ColumnBuilder};
 use super::text::Text;
 use crate::format::compression::{Compression, decompress_into};
@@ -7,7 +7,7 @@ use crate::store::Damage;
 use arrow_array::ArrayRef;
 use std::sync::Arc;
 
-/// A body that does not decompress, or does not match its CRC if that is checked, is null, and damage gives the reason.
+/// Builds the column. A body is null if it cannot be decompressed or, with `checks_crc`, if its CRC is wrong; the damage has the reason.
 pub struct BodyColumn {
     text: Text,
     cap: usize,
@@ -15,7 +15,6 @@ pub struct BodyColumn {
 }
 
 impl BodyColumn {
-    /// Bodies of at most `cap` decompressed bytes; checks their CRC if `checks_crc`.
     pub fn new(cap: usize, checks_crc: bool) -> Self {
         Self { text: Text::default(), cap, checks_crc }
     }
@@ -36,7 +35,7 @@ impl BodyColumn {
 impl ColumnBuilder for BodyColumn {
     fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
         let bytes = chunk.rows.iter().map(|row| row.layout.body_len as usize).sum();
-        // Once a chunk, since a buffer that grows step by step is copied each time.
+        // Reserve once for all rows, since a buffer that grows step by step is copied each time.
         self.text.reserve(bytes, chunk.rows.len());
         for row in chunk.rows {
             let Some(message) = row.message(chunk.bytes) else { continue };

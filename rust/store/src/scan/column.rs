@@ -1,4 +1,4 @@
-//! The columns of the row, in order, and their Arrow types.
+//! The columns of a scan, in order, and their Arrow types.
 use crate::{Error, Result};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub enum Column {
     BodyCrc,
 }
 
-/// Unit of the two timestamps; Spark takes microseconds only.
+/// Unit of the two timestamp columns. Spark accepts microseconds only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUnit {
     #[default]
@@ -37,7 +37,6 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Units in a millisecond.
     pub fn per_millisecond(self) -> i64 {
         match self {
             Self::Millisecond => 1,
@@ -47,7 +46,7 @@ impl TimeUnit {
 }
 
 impl Column {
-    /// All columns in the order of the row.
+    /// All columns, in the order of a row.
     pub const ALL: [Self; 21] = [
         Self::Topic,
         Self::BrokerName,
@@ -123,19 +122,19 @@ impl Column {
         }
     }
 
-    /// Whether its value comes from the property string.
+    /// Whether the column's value comes from the property string.
     pub fn needs_properties(self) -> bool {
         matches!(self, Self::MsgId | Self::Tags | Self::Keys)
     }
 }
 
-/// The schema of `columns`. Every field is nullable, as Spark requires.
+/// Creates the schema of `columns`. Every field is nullable, as Spark requires.
 pub fn schema(columns: &[Column], unit: TimeUnit) -> SchemaRef {
     let fields: Fields = columns.iter().map(|c| Field::new(c.name(), c.data_type(unit), true)).collect();
     Arc::new(Schema::new(fields))
 }
 
-/// `map<utf8, utf8>` with the field names of Arrow C++ and Spark.
+/// The type `map<utf8, utf8>`, with the field names that Arrow C++ and Spark use.
 fn map_type() -> DataType {
     let entries = DataType::Struct(map_fields());
     DataType::Map(Arc::new(Field::new("entries", entries, false)), false)

@@ -1,9 +1,10 @@
-//! The interface of column builders, and their input.
+//! The interface of column builders, and the rows that they take.
 use super::row::Row;
 use crate::format::message::Message;
 use crate::store::Damage;
 use arrow_array::ArrayRef;
 
+/// A block of the log, and rows that point into its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
     pub bytes: &'a [u8],
@@ -24,13 +25,13 @@ pub trait ColumnBuilder: Send {
     fn finish(&mut self) -> ArrayRef;
 }
 
-/// A part of a record; empty if it is not complete.
+/// Returns a part of a record, or an empty slice if `bytes` ends before.
 #[inline]
 pub(super) fn part(bytes: &[u8], at: usize, len: usize) -> &[u8] {
     bytes.get(at..at + len).unwrap_or_default()
 }
 
-/// The store host: between the store timestamp and the last sixteen bytes before the body.
+/// Returns the store host of a row. It lies between the store timestamp and the last 16 bytes before the body.
 #[inline]
 pub fn store_host<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     let at = row.layout.store_timestamp_at() + 8;

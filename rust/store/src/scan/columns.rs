@@ -1,4 +1,4 @@
-//! Builders of the columns. Each appends many rows at once: one tight loop per column instead of one branch per cell.
+//! Creates the builders of the columns. A builder appends many rows at once, so that each column is one tight loop.
 use super::body::BodyColumn;
 use super::column::Column;
 pub use super::column_builder::{Chunk, store_host};
@@ -42,7 +42,7 @@ pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> 
         }
         Column::Flag => ints(|bytes, row| i32_at(bytes, row.at as usize + 16)),
         Column::SysFlag => ints(|_, row| Some(row.layout.sys_flag)),
-        // Counted back from the body, since the hosts before it have no fixed length.
+        // Counted back from the body, since the hosts before this field have no fixed length.
         Column::ReconsumeTimes => ints(|bytes, row| i32_at(bytes, (row.at + row.layout.body) as usize - 16)),
         Column::PreparedTransactionOffset => {
             longs(|bytes, row| i64_at(bytes, (row.at + row.layout.body) as usize - 12))
@@ -82,7 +82,7 @@ fn born_host<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     part(bytes, row.at as usize + 48, row.layout.store_timestamp_at() - 48)
 }
 
-/// Appends a stored host as text; nothing for invalid bytes.
+/// Appends a stored host as a string. Appends nothing if the bytes are invalid.
 pub fn write_host(bytes: &[u8], out: &mut Vec<u8>) {
     if let Some(host) = Host::decode(bytes) {
         out.extend_from_slice(host.to_string().as_bytes());
@@ -104,13 +104,13 @@ impl<T: ArrowPrimitiveType, F: Fn(&[u8], &Row) -> Option<T::Native> + Send> Colu
     fn finish(&mut self) -> ArrayRef {
         let capacity = self.values.len();
         let values = std::mem::replace(&mut self.values, Vec::with_capacity(capacity));
-        // No null bitmap: each record has these fields.
+        // No null bitmap, since every record has these fields.
         let array = PrimitiveArray::<T>::new(values.into(), None);
         Arc::new(array.with_data_type(column_type::<T>()))
     }
 }
 
-/// The column's type. That of timestamps has a time zone, which their Rust type does not include.
+/// Returns the column's Arrow type. The type of timestamps has a time zone, which their Rust type does not include.
 fn column_type<T: ArrowPrimitiveType>() -> arrow_schema::DataType {
     match T::DATA_TYPE {
         arrow_schema::DataType::Timestamp(unit, _) => arrow_schema::DataType::Timestamp(unit, Some("UTC".into())),

@@ -1,4 +1,4 @@
-//! Cuts the pieces of a plan into smaller ones of about equal size, each beginning at a record.
+//! Cuts the pieces of a plan into smaller pieces of about equal size. Each piece begins at a record.
 use super::piece::{Piece, Way};
 use super::plan::Plan;
 use crate::Result;
@@ -6,12 +6,12 @@ use crate::format::consume_queue::Unit;
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 
-/// Maximum number of parts of a piece: a damaged file name must not cause billions.
+/// Maximum number of parts of a piece. A damaged file name can make a piece seem endless.
 const MAX_PARTS: u64 = 1 << 14;
 
 impl Plan {
-    /// Cuts the pieces at records, into parts of about equal size and at most `bytes`. Their number is a multiple of `readers`, which then
-    /// finish together, unless that would make the parts much smaller.
+    /// Cuts the pieces into parts of about equal size and at most `bytes`. The number of parts is a multiple of `readers`, so that the
+    /// readers finish together, unless that would make the parts much smaller.
     pub fn cut(&mut self, bytes: u64, readers: u64) -> Result<()> {
         let mut pieces = Vec::new();
         let parts = |cost: u64| match cost.div_ceil(bytes.max(1)) {
@@ -39,8 +39,8 @@ impl Plan {
         }
     }
 
-    /// Physical offsets that divide the units of the largest queues into equal parts. Their number follows the bytes to read, so a rare tag
-    /// has few parts even if its messages are spread over the whole log.
+    /// Returns physical offsets that divide the units of the largest queues into equal parts. The number of parts depends on the bytes to
+    /// read, so a rare tag has few parts even if its messages are spread over the whole log.
     fn cuts_by_units(&self, piece: Piece, parts: impl Fn(u64) -> u64) -> Result<Vec<u64>> {
         const QUEUES: usize = 8;
         let mut ranges = Vec::new();
@@ -52,9 +52,9 @@ impl Plan {
         ranges.sort_by_key(|(units, _, _)| std::cmp::Reverse(*units));
         let units: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let listed = (units as u64).saturating_mul(self.mean_size(&ranges)?);
-        // The smaller of both: a few hits cost less than all listed messages.
+        // The smaller cost of the two, since a few hits cost less than all listed messages.
         let parts = parts(listed.min(self.queue_cost_bytes)) as i64;
-        // Samples of the largest queues are enough to cut by.
+        // Samples of the largest queues are enough to find the cuts.
         ranges.truncate(QUEUES);
         let sampled: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let step = (sampled / (parts * 8)).max(1);
@@ -82,7 +82,7 @@ impl Plan {
         Ok((sum / std::cmp::max(count, 1)).max(1))
     }
 
-    /// Offsets of records at about equal distances, each found by its magic.
+    /// Returns the offsets of records at about equal distances. Searches the log for the magic numbers of records.
     fn cuts_by_bytes(&self, piece: Piece, parts: u64) -> Result<Vec<u64>> {
         let log = &self.sources.log;
         let len = u128::from(piece.end - piece.from);
@@ -95,7 +95,7 @@ impl Plan {
                 None => ended = Some(index),
             }
         }
-        // In a gap several targets lead to the same record.
+        // Several targets in a gap lead to the same record.
         cuts.dedup();
         Ok(cuts)
     }

@@ -1,4 +1,4 @@
-//! Estimates the cost of reading a range of the log straight or by queue, from a few samples of the queues.
+//! Estimates from a few samples of the queues whether reading by log or by queue is cheaper.
 use super::piece::Way;
 use super::request::ScanRequest;
 use crate::Result;
@@ -15,7 +15,7 @@ const NS_PER_HIT: f64 = 600.0;
 const SAMPLES: i64 = 16;
 const SAMPLE_UNITS: usize = 64;
 
-/// The messages and bytes that queues list in a range.
+/// Estimated number of units, matching units and record bytes in a range of the log.
 #[derive(Debug, Default)]
 pub struct Estimate {
     pub units: f64,
@@ -38,7 +38,7 @@ impl Estimate {
     }
 
     fn add(&mut self, queue: &ConsumeQueue, request: &ScanRequest, first: i64, last: i64) -> Result<()> {
-        // Units of the delay topic hold a time in place of a hash.
+        // Units of the delay topic hold the time of delivery in place of a tag hash.
         let by_hash = !request.tags.is_all() && queue.topic() != DELAY_TOPIC;
         let mut reader = UnitReader::new(queue);
         let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);
@@ -70,7 +70,7 @@ impl Estimate {
         bytes * NS_PER_LOG_BYTE + bytes / mean * NS_PER_LOG_RECORD
     }
 
-    /// Bytes of the log whose straight reading takes as long as reading by queue.
+    /// Converts the cost of reading by queue to the bytes of the log that could be read in the same time.
     pub fn queue_cost_bytes(&self) -> u64 {
         (self.queue_cost() / NS_PER_LOG_BYTE) as u64
     }
@@ -79,7 +79,7 @@ impl Estimate {
         if self.queue_cost() < self.log_cost(log_bytes) { Way::Queue } else { Way::Log }
     }
 
-    /// Text that explains the choice of `way`.
+    /// Explains the choice of `way` in a sentence for the user.
     pub fn explain(&self, way: Way) -> String {
         let name = match way {
             Way::Queue => "by consume queue",

@@ -1,4 +1,4 @@
-//! Collects the consume-queue units that pass the tag hash, in the order of the log.
+//! Collects the consume-queue entries (units) that pass the filter by tag hash, sorted by their position in the log.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
@@ -11,23 +11,24 @@ use crate::store::damage::{Damage, DamageLog};
 use crate::store::unlisted::DELAY_TOPIC;
 use std::sync::Arc;
 
-/// Length of the stretch of the log whose units are collected and sorted at a time.
+/// Bytes of the log per stretch. The units of a stretch are collected and sorted together.
 const STRETCH: u64 = 64 << 20;
-/// Units read at a time.
+/// Number of units read at a time.
 const UNITS: usize = 4096;
 
+/// A unit that passed the filter by tag hash. Whether its record exists and matches is checked later.
 #[derive(Clone, Copy, Debug)]
 pub struct Hit {
-    /// Expected offset of the record.
+    /// Offset of the record, as the unit claims.
     pub physical_offset: u64,
-    /// Expected size of the record.
+    /// Size of the record, as the unit claims.
     pub size: u32,
-    /// Index in the list of queues.
+    /// Index of the queue in `HitCollector::queues`.
     pub queue: u32,
     pub queue_offset: i64,
 }
 
-/// Collects hits: call [`next_stretch`](Self::next_stretch) until it returns `false`.
+/// Collects hits. Call [`next_stretch`](Self::next_stretch) until it returns `false`.
 #[derive(Debug)]
 pub struct HitCollector {
     queues: Arc<Vec<ConsumeQueue>>,
@@ -38,21 +39,21 @@ pub struct HitCollector {
     end: u64,
     log_end: u64,
     position: u64,
-    /// The least physical offset behind the current stretch.
+    /// Smallest physical offset of a unit behind the current stretch.
     next_offset: u64,
 }
 
-/// Position in a queue. All units from `next` to `end` belong to the walk, even if damage makes them point outside it.
+/// The position in a queue. All units from `next` to `end` are examined, since a damaged unit may point anywhere.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     next: i64,
     end: i64,
-    /// Whether a unit has pointed into the log yet. Units before that one point to records that retention has removed.
+    /// Whether an earlier unit has pointed to a record in the log. Until then units point to records that retention has removed.
     is_live: bool,
 }
 
 impl HitCollector {
-    /// Collects units whose records start in `[from, end)` of the log.
+    /// Creates a collector of units whose records start in `[from, end)` of the log.
     pub fn new(
         queues: Arc<Vec<ConsumeQueue>>,
         request: Arc<ScanRequest>,
@@ -61,13 +62,13 @@ impl HitCollector {
     ) -> Result<Self> {
         let from = from.max(log.min_offset());
         let cursors = queues.iter().map(|q| Cursor::of(q, &request, (from, end), log)).collect::<Result<_>>()?;
-        // Units of the delay topic hold a time where others hold a tag hash (`ScheduleMessageService`).
+        // Units of the delay topic hold the time of delivery in place of a tag hash (`ScheduleMessageService`).
         let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(DELAY_TOPIC);
         let log_end = log.segments().end();
         Ok(Self { queues, request, by_hash, cursors, from, end, log_end, position: from, next_offset: u64::MAX })
     }
 
-    /// Replaces `hits` with those of the next stretch, in the order of the log; `false` after the last.
+    /// Replaces `hits` with the hits of the next stretch, in the order of the log. Returns `false` after the last stretch.
     pub fn next_stretch(&mut self, hits: &mut Vec<Hit>, damage: &mut DamageLog) -> Result<bool> {
         hits.clear();
         if self.position >= self.end || self.cursors.iter().all(|c| c.next >= c.end) {
@@ -79,14 +80,14 @@ impl HitCollector {
         for (index, queue) in queues.iter().enumerate() {
             self.collect(index, &mut UnitReader::new(queue), end, hits, damage)?;
         }
-        // Each queue is in the order of the log, but not all of them together.
+        // Each queue is in the order of the log, but the queues together are not.
         hits.sort_unstable_by_key(|hit| hit.physical_offset);
-        // Skips stretches without units at once: a damaged file name may make the log seem endless.
+        // Skip stretches without units at once, since a damaged file name may make the log seem endless.
         self.position = if hits.is_empty() { end.max(self.next_offset) } else { end };
         Ok(true)
     }
 
-    /// Collects the hits of one queue up to `end` of the log.
+    /// Collects the hits of a queue up to offset `end` of the log.
     fn collect(
         &mut self,
         index: usize,
@@ -111,7 +112,7 @@ impl HitCollector {
             let range = (self.from, self.end, self.log_end);
             let mut is_live = self.cursors[index].is_live;
             let mut take = |n: usize, unit: Unit| {
-                // `pick` skips units: the one before this, with another tag, may be the first live one.
+                // `pick` skips units with other tags, so the unit before this one may be the first live one.
                 is_live |= n > 0 && points_behind(units, n - 1, range.0);
                 let place = Place { queue: &self.queues[index], index, queue_offset: next + n as i64 };
                 is_live |= take_unit(range, is_live, &place, unit, hits, damage);
@@ -130,8 +131,8 @@ impl HitCollector {
         Ok(())
     }
 
-    /// The number of units before the first one whose record is behind this stretch. A queue is in the order of the log, so a bisection
-    /// finds it. An invalid unit counts as before, so that it is examined.
+    /// Returns the number of units before the first unit whose record is behind this stretch. Bisects, since a queue is in the order of the
+    /// log. Invalid units count as before that unit, so that they are examined and reported.
     fn units_below(&mut self, units: &[u8], end: u64) -> usize {
         let (units, _) = units.as_chunks::<UNIT_SIZE>();
         let physical_offset = |bytes: &[u8; UNIT_SIZE]| i64_at(bytes, 0).unwrap_or(0) as u64;
@@ -144,14 +145,14 @@ impl HitCollector {
         let (mut below, mut behind) = (0, units.len());
         while below < behind {
             let middle = usize::midpoint(below, behind);
-            // A blank unit belongs to the next message.
+            // Blank units have no offset of their own, so the next unit with a message decides.
             let blanks = units[middle..behind].iter().take_while(is_blank).count();
             match units[middle + blanks..behind].first() {
                 Some(bytes) if is_below(bytes) => below = middle + blanks + 1,
                 _ => behind = middle,
             }
         }
-        // Blank units at the end belong to no message.
+        // Blank units behind the last message of the stretch are consumed with it.
         let blanks = units[below..].iter().take_while(is_blank).count();
         let below = below + blanks;
         if let Some(first) = units.get(below) {
@@ -167,7 +168,7 @@ struct Place<'a> {
     queue_offset: i64,
 }
 
-/// Records a unit as a hit or as damage. Returns whether the queue has reached records that the log still holds.
+/// Appends a unit to the hits or to the damage. Returns whether this or an earlier unit points to a record that still exists.
 fn take_unit(
     (from, end, log_end): (u64, u64, u64),
     is_live: bool,
@@ -178,7 +179,7 @@ fn take_unit(
 ) -> bool {
     let (physical_offset, queue_offset) = (unit.physical_offset as u64, place.queue_offset);
     let expected = if !unit.is_message() || physical_offset.saturating_add(unit.size as u64) > log_end {
-        // Pre-blank units come before all others.
+        // Pre-blank units are valid only before all others.
         if unit.is_left_out() || (unit == Unit::PRE_BLANK && !is_live) {
             return is_live;
         }
@@ -203,7 +204,7 @@ fn points_behind(units: &[u8], n: usize, from: u64) -> bool {
     unit.is_some_and(|unit| unit.is_message() && unit.physical_offset as u64 >= from)
 }
 
-/// Passes the units with a matching tags code, and those without a message, to `take`. The hot loop of a tag scan.
+/// Calls `take` for each unit with a matching tags code, and for each unit without a message. This is the hot loop of a scan by tag.
 #[inline]
 fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
     let (units, _) = units.as_chunks::<UNIT_SIZE>();
@@ -218,7 +219,8 @@ fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usiz
 }
 
 impl Cursor {
-    /// The units of a range of the log. At both ends of the log it takes all units: damaged ones there could mislead a bisection.
+    /// Finds the units of a range of the log. At both ends of the log it takes all units, since damaged units there could mislead a
+    /// bisection.
     fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
         let max = queue.max_offset()?;
         let first = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
@@ -229,7 +231,7 @@ impl Cursor {
     }
 }
 
-/// Queue offset of the first unit of the next file behind `offset`.
+/// Returns the queue offset of the first unit in the next file behind `offset`.
 fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
     let firsts = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
     firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)

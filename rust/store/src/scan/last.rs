@@ -1,4 +1,4 @@
-//! Finds the start of the last `count` messages that match a request.
+//! Finds where the last `count` messages that match a request begin.
 use super::piece::{Piece, Way};
 use super::plan::Plan;
 use super::request::ScanRequest;
@@ -10,19 +10,19 @@ use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Length of the first stretch read; each one before it is larger.
+/// Bytes of the log that are read first. Each further stretch, towards the log's beginning, is twice as long.
 const FIRST_STRETCH: u64 = 1 << 20;
 const MAX_STRETCH: u64 = 256 << 20;
 
-/// Physical offset at which the last `count` messages of `request` before `end` begin; of the first message if there are fewer. Reads
-/// the log backwards, stretch by stretch, straight or by queue as a plan chooses.
+/// Returns the physical offset of the first of the last `count` matching messages before `end`. If there are fewer messages, returns the
+/// offset of the first match. Reads the log backwards in stretches, by log or by queue as the plan chooses.
 pub fn start_of_last(
     store: &MessageStore,
     request: &ScanRequest,
     (count, end): (usize, u64),
     interrupt: &mut dyn FnMut() -> Result<()>,
 ) -> Result<u64> {
-    // Opened again, since messages may have come meanwhile.
+    // Reopen the store, since messages may have been appended meanwhile.
     let store = store.reopen(Io::Pread)?;
     let plan = Plan::new(&store, request, None)?;
     let request = Arc::new(ScanRequest { columns: Vec::new(), ..request.clone() });
@@ -42,7 +42,7 @@ pub fn start_of_last(
             last.extend(
                 source.rows().iter().filter_map(|row| row.message(source.bytes())).map(|m| m.physical_offset()),
             );
-            // No more than these can be among the last.
+            // Keep only as many as are still missing, the last of this stretch.
             last.drain(..last.len().saturating_sub(missing));
         }
         first = last.front().map_or(first, |offset| *offset as u64);
@@ -57,7 +57,7 @@ fn clip(piece: Piece, from: u64, end: u64) -> Option<Piece> {
     (from < end).then_some(Piece { from, end, verify_crc: piece.verify_crc || piece.way == Way::Log, ..piece })
 }
 
-/// Offset of a record at or behind `target`; that of the next file in a gap, or if no record follows in the file.
+/// Returns the offset of a record at or behind `target`. In a gap, or if no record follows in the file, returns the start of the next file.
 fn record_at_or_behind(store: &MessageStore, target: u64) -> Result<u64> {
     let segments = store.log().segments();
     let files = segments.files();
@@ -65,7 +65,7 @@ fn record_at_or_behind(store: &MessageStore, target: u64) -> Result<u64> {
     let Some(index) = segments.find(target).filter(|index| files[*index].base < target) else { return Ok(next()) };
     match record_behind(store.log(), index, target) {
         Ok(record) => Ok(record.unwrap_or_else(next)),
-        // Removed, or a dead link: the next file.
+        // The file was removed, or is a dead link: continue with the next file.
         Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(next()),
         Err(error) => Err(error),
     }

@@ -1,4 +1,4 @@
-//! Counts the messages of a request by consume queues alone, without reading the log.
+//! Counts the messages of a request from the consume queues alone, without reading the log.
 use super::piece::{Piece, Way};
 use super::plan::Plan;
 use super::request::ScanRequest;
@@ -10,10 +10,10 @@ use crate::store::lost_messages::LostMessages;
 use crate::store::multi_dispatch::LMQ;
 use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 
-/// Units read at a time.
+/// Number of units read at a time.
 const UNITS: usize = 1 << 15;
 
-/// Number of messages, and the extremes of their queue offsets.
+/// Number of messages, and the smallest and largest of their queue offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     pub messages: i64,
@@ -23,19 +23,19 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
-    /// Counts the messages of `request` before `end` of the log. `None` if that takes a look at records: for filters by anything but queue
-    /// and offset, for an end of the log that no queue is known to list, and for damaged queues.
+    /// Counts the messages of `request` before offset `end` of the log. `None` if the log must be read: because of a filter by anything but
+    /// queue and offset, because the queues may not list the end of the log, or because a queue is damaged.
     pub fn of(store: &MessageStore, request: &ScanRequest, end: u64) -> Result<Option<Self>> {
         if !can_count_by_queues(request) {
             return Ok(None);
         }
         let end = end.min(store.end());
         let plan = Plan::new(store, request, Some(Way::Queue))?;
-        // Queues list lost messages, too.
+        // Queues may list messages that the log has lost.
         if store.log().lost_end().flatten().is_some() {
             return Ok(None);
         }
-        // The unlisted part of the log has to be empty, or the count would miss messages.
+        // Unlisted messages would be missing from the count.
         for piece in plan.pieces.iter().filter(|piece| piece.way == Way::Log) {
             if is_written(store.log(), piece)? {
                 return Ok(None);
@@ -57,7 +57,7 @@ impl QueueCounts {
         }
     }
 
-    /// Examines every unit, since blank ones may be anywhere.
+    /// Counts unit by unit, since units without a message may be anywhere.
     fn add_messages(&mut self, queue: &ConsumeQueue, (first, end): (i64, i64)) -> Result<()> {
         let mut reader = UnitReader::new(queue);
         let mut at = first;
@@ -80,7 +80,7 @@ impl QueueCounts {
                 self.min_offset = self.min_offset.into_iter().chain(least).min();
                 self.max_offset = self.max_offset.max(most);
             }
-            // A hole between files counts: its units are unknown.
+            // The units in a hole between files are unknown and count as messages.
             let step = if read == 0 { 1 } else { read };
             self.messages += step - blanks;
             at += step;
@@ -89,13 +89,13 @@ impl QueueCounts {
     }
 }
 
-/// Whether queues may have units for messages left out. Exports have such units, and begin their log behind 0; a repair with
-/// such units notes them.
+/// Whether queues may have units without a message. An export has such units, and its log does not begin at 0. A repair with such units
+/// records them as lost messages.
 fn may_have_left_out(store: &MessageStore) -> bool {
     store.log().min_offset() > 0 || LostMessages::exist(store.root())
 }
 
-/// Whether a piece has any byte but zero. Behind the listed messages a file is usually zero to its end.
+/// Whether a piece has a byte other than zero. Behind the listed messages a file is usually zero to its end.
 fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {
@@ -109,7 +109,7 @@ fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether units alone tell which messages match: the request filters by nothing but queue and offset.
+/// Whether the units alone decide which messages match, since the request filters only by queue and offset.
 fn can_count_by_queues(request: &ScanRequest) -> bool {
     let by_record = request.filters_properties()
         || request.sql.is_some()
@@ -120,7 +120,7 @@ fn can_count_by_queues(request: &ScanRequest) -> bool {
     !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with(LMQ))
 }
 
-/// The queue offsets that `queue` lists for `request` before `end` of the log: the first, and the one behind the last.
+/// Returns the queue offsets that `queue` lists for `request` before offset `end` of the log. The second offset is exclusive.
 fn range(store: &MessageStore, queue: &ConsumeQueue, request: &ScanRequest, end: u64) -> Result<(i64, i64)> {
     let max = queue.max_offset()?;
     let first = queue.lower_bound(store.log().min_offset(), max)?;

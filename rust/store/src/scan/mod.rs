@@ -1,4 +1,4 @@
-//! The hot read path: plan, read, filter, build Arrow batches.
+//! Scans: plan a request, read the log, filter messages, and build Arrow batches. This is the hot path of reading.
 //!
 //! ```text
 //! Plan ── pieces of the log ──► LogWalk | QueueWalk ── blocks ──► Selector ── rows ──► BatchBuilder ──► RecordBatch

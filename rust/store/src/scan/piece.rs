@@ -1,17 +1,18 @@
-//! A range of the log that a scan reads in one way. Plans consist of pieces, and tasks read them.
+//! A range of the log that is read by log or by queue. A plan consists of pieces, and each piece can be read by another thread or task.
 
-/// The way a piece is read: straight, or by consume queue.
+/// The way to read a piece: all of the log, or only the records that consume queues list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Log,
     Queue,
 }
 
+/// A range of physical offsets, from `from` to `end` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub way: Way,
     pub from: u64,
     pub end: u64,
-    /// Check every body even if the request does not: no consume queue confirms these records yet.
+    /// Checks the CRC of every body even if the request does not ask for it, since no consume queue lists these records yet.
     pub verify_crc: bool,
 }

@@ -1,8 +1,8 @@
-//! The plan of a scan: the ranges of the log to read, and whether straight or by consume queue.
+//! The plan of a scan: which ranges of the log to read, and whether by log or by queue.
 //!
-//! A piece is a range of physical offsets, so pieces never overlap, however each is read, and can be cut between any two records.
-//! Straight reading costs the bytes of the log; reading by queue costs the units and the records that pass the tag hash. The plan takes
-//! the cheaper way, but reads everything straight that the queues may not list.
+//! A piece is a range of physical offsets. So pieces never overlap, and can be cut between any two records. Reading by log costs all bytes
+//! of the range. Reading by queue costs the units, and the records that pass the filter by tag hash. The plan takes the cheaper way. Ranges
+//! that the queues may not list completely are always read by log.
 use super::estimate::Estimate;
 use super::piece::{Piece, Way};
 use super::request::ScanRequest;
@@ -14,22 +14,22 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// In the order of the log.
+    /// The pieces, in the order of the log.
     pub pieces: Vec<Piece>,
     pub sources: Sources,
-    /// Messages that the queues list within the range, before filters; 0 if no queue was read.
+    /// Number of messages that the queues list in the range, before filters. 0 if no queue was read.
     pub listed: u64,
-    /// Bytes of the log whose straight reading takes as long as the plan's reading by queue.
+    /// Cost of reading by queue, as the bytes of the log that could be read in the same time.
     pub queue_cost_bytes: u64,
-    /// Text that explains the choice.
+    /// Explains to the user why the plan reads by log or by queue.
     pub reason: String,
 }
 
-/// A range of times finds all messages even if the broker's clock stepped back by this much.
+/// Tolerated step of the broker's clock, in milliseconds. A filter by time finds all messages if the clock stepped back by at most this.
 const CLOCK_SLACK_MS: i64 = 3_600_000;
 
 impl Plan {
-    /// Plans `request`; `way` overrides the estimate if the queues are usable.
+    /// Plans `request`. `way` overrides the estimate if the queues are usable.
     pub fn new(store: &MessageStore, request: &ScanRequest, way: Option<Way>) -> Result<Self> {
         let sources = Self::sources(store, request)?;
         let (from, end) = time_range(store, request)?;
@@ -59,7 +59,7 @@ impl Plan {
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
         let gap = if way == Way::Queue { unlisted_range(store, request, topic, (from, listed_to))? } else { None };
         let (way, reason) = match gap {
-            // Units there may point to other messages, so the log is searched for each one.
+            // Units there may point to other messages, so the log itself is searched.
             Some((first, last)) => (
                 Way::Log,
                 format!("queues lack messages that the log has, of {first} to {last}; it is read as a whole"),
@@ -67,7 +67,7 @@ impl Plan {
             None => (way, estimate.explain(way)),
         };
         let listed = |from, end| Piece { way, from, end, verify_crc: false };
-        // A crash may have left torn records there, and no unit confirms them.
+        // A crash may have left torn records there, which no unit lists.
         let unlisted = |from, end| Piece { way: Way::Log, from, end, verify_crc: true };
         let (gap_from, gap_to) = gap.unwrap_or((listed_to, listed_to));
         let pieces =
@@ -77,7 +77,7 @@ impl Plan {
         Ok(Self { pieces, sources, listed, queue_cost_bytes, reason })
     }
 
-    /// The log and the queues of `request`.
+    /// Opens the log and the queues of `request`.
     pub fn sources(store: &MessageStore, request: &ScanRequest) -> Result<Sources> {
         store.check_end()?;
         let mut queues = request.topic.as_deref().map(|t| store.queues(t)).transpose()?.unwrap_or_default();
@@ -86,7 +86,7 @@ impl Plan {
         Ok(Sources { log: store.log().clone(), queues: Arc::new(queues), generations })
     }
 
-    /// The plan for a topic without queues, or an error if the store does not have the topic.
+    /// Returns the plan `straight` for a topic without queues, or an error if the store does not have the topic.
     fn without_queues(store: &MessageStore, request: &ScanRequest, topic: &str, straight: Self) -> Result<Self> {
         if store.queue_kind() != QueueKind::Files || request.queue_ids.is_some() && !store.queues(topic)?.is_empty() {
             return Ok(straight);
@@ -96,7 +96,6 @@ impl Plan {
     }
 }
 
-/// The generations of the request's topics.
 pub(super) fn generations(store: &MessageStore, request: &ScanRequest) -> Result<Generations> {
     let queues_of = |topic: &String| Ok((topic.clone(), store.queues(topic)?));
     let topics = request.topics().unwrap_or_default().iter().map(queues_of).collect::<Result<Vec<_>>>()?;
@@ -104,7 +103,7 @@ pub(super) fn generations(store: &MessageStore, request: &ScanRequest) -> Result
     Generations::of(store.root(), store.log(), topics)
 }
 
-/// The part of a range of the log in which the request's queues do not list all their records.
+/// Returns the part of a range of the log in which the request's queues do not list all records. `None` if they list all.
 fn unlisted_range(
     store: &MessageStore,
     request: &ScanRequest,
@@ -118,7 +117,7 @@ fn unlisted_range(
     Ok(within.filter(|(first, last)| first < last))
 }
 
-/// The range of the log that may hold messages of the request's times: whole files, with a margin for a clock that stepped back.
+/// Returns the range of the log that may hold messages of the request's times: whole files, with a margin for steps of the clock.
 pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<(u64, u64)> {
     let segments = store.log().segments();
     let lost_end = store.log().lost_end().flatten().map_or(0, |lost| lost.end);
@@ -129,7 +128,7 @@ pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<
             continue;
         };
         if request.start_time.is_some_and(|start| first.saturating_add(CLOCK_SLACK_MS) <= start) {
-            // Everything before a file whose first record is old enough is older still.
+            // The first record of this file is old enough, so all files before it are older still.
             from = from.max(file.base);
         }
         if request.end_time.is_some_and(|last| first.saturating_sub(CLOCK_SLACK_MS) >= last) {

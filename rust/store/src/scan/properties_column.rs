@@ -1,4 +1,4 @@
-//! The column `properties`, a map.
+//! The column `properties`, a map from names to values.
 use super::column::{Column, TimeUnit, map_fields};
 use super::column_builder::{Chunk, ColumnBuilder};
 use super::request::PropertyNames;
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// All properties, or the chosen ones, as a map; of a repeated name the last value.
+/// Builds a map of all properties, or of the chosen properties. Of a repeated name the last value counts.
 pub struct Properties {
     chosen: Option<PropertyNames>,
     names: Text,
@@ -19,11 +19,11 @@ pub struct Properties {
     ends: Vec<i32>,
 }
 
-/// Up to this many names are compared one by one. A table keeps a record with thousands of names from taking quadratic time.
+/// Up to this number names are compared one by one, then with a hash table, so that thousands of names do not take quadratic time.
 const FEW: usize = 24;
 
-/// Fills `pairs` with a row's properties, or the chosen ones, in stored order; a repeated name has its first place and its last value.
-/// Returns whether all bytes are ASCII.
+/// Fills `pairs` with a row's properties, or only the chosen ones, in stored order. A repeated name keeps its first place and takes the
+/// last value. Returns whether all bytes are ASCII.
 #[inline]
 pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: &mut Vec<(Span, Span)>) -> bool {
     pairs.clear();
@@ -48,7 +48,7 @@ pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: 
     })
 }
 
-/// Equality of two names. Most differ in length or first letter, which needs no call of `memcmp`.
+/// Compares two names. Most differ in length or first byte, which avoids a call of `memcmp`.
 #[inline]
 fn same(block: &[u8], a: Span, b: Span) -> bool {
     a.len == b.len && block.get(a.at as usize) == block.get(b.at as usize) && a.of(block) == b.of(block)
@@ -63,9 +63,9 @@ impl Properties {
 impl ColumnBuilder for Properties {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
         let mut pairs = Vec::with_capacity(FEW);
-        // The size of chosen properties is not known.
+        // The length of the chosen properties is not known in advance.
         if self.chosen.is_none() {
-            // Values are mostly longer than names, and there are usually at least three properties.
+            // Values are usually longer than names, and most messages have at least three properties.
             let bytes: usize = chunk.rows.iter().map(|row| usize::from(row.layout.properties_len)).sum();
             self.names.reserve(bytes / 3, 4 * chunk.rows.len());
             self.values.reserve(bytes / 2, 4 * chunk.rows.len());

@@ -1,7 +1,7 @@
-//! Walks over the messages of some queues in the order of the log.
+//! Reads the messages of some queues in the order of the log.
 //!
-//! Collects the units of a stretch of the log from all queues, by tag hash, sorts them by physical offset and fetches their records,
-//! neighbours with one read. A record that does not match its unit is damage.
+//! For each stretch of the log the units of all queues are collected by tag hash and sorted by physical offset. Then their records are
+//! read; neighbours share one read. A record that does not match its unit is damage.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::hits::{Hit, HitCollector};
@@ -16,12 +16,12 @@ use crate::store::multi_dispatch::LMQ;
 use crate::{Error, Result};
 use std::sync::Arc;
 
-/// Records at most this far apart are fetched with one read.
+/// Maximum bytes between two records that share one read.
 const NEAR: u64 = 4 << 10;
-/// Number of hits that prefetching is ahead in a mapped file.
+/// In a mapped file, number of hits by which prefetching is ahead.
 const AHEAD: usize = 16;
 
-/// The walk: call [`advance`](Self::advance), then [`block`](Self::block).
+/// Reads the records of hits. Call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct QueueWalk {
     log: Arc<CommitLog>,
@@ -59,14 +59,14 @@ impl QueueWalk {
         })
     }
 
-    /// Sets the approximate bytes of records in a block.
+    /// Sets the approximate length of a block, in bytes of records.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
         self
     }
 
-    /// Fetches the next records; `false` at the end. A block may be empty. A removed file or a dead link is damage, not an error.
+    /// Reads the next block, which may be empty. Returns `false` at the end. A removed file or a dead link is damage, not an error.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.bytes.clear();
@@ -85,7 +85,7 @@ impl QueueWalk {
         Block { bytes: mapped.unwrap_or(&self.bytes), records: &self.records }
     }
 
-    /// Fetches the records of the next hits in the same file, up to a block.
+    /// Reads the records of the next hits in the same file, up to the length of a block.
     fn fetch(&mut self, damage: &mut DamageLog) -> Result<()> {
         let Some(first) = self.hits.get(self.next_hit).copied() else { return Ok(()) };
         let Some(base) = self.open_segment(first.physical_offset)? else {
@@ -110,7 +110,7 @@ impl QueueWalk {
                 continue;
             }
             let hits = &self.hits[self.next_hit..self.next_hit + run];
-            // Not the end of the last one: a damaged unit may point into the middle of the record before it.
+            // Not the end of the last hit: a damaged unit may point into the middle of the record before it.
             let from = hits[0].physical_offset;
             let to =
                 hits.iter().map(|hit| hit.physical_offset + u64::from(hit.size)).max().unwrap_or(from).min(file_end);
@@ -124,7 +124,7 @@ impl QueueWalk {
             };
             let bytes = segment.map().unwrap_or(&self.bytes);
             if segment.is_mapped() {
-                // Hits are far apart, so the processor does not prefetch by itself.
+                // Hits are far apart, so the processor cannot prefetch them by itself.
                 prefetch(bytes, base, self.hits.get(self.next_hit + AHEAD));
             }
             for hit in hits {
@@ -140,7 +140,7 @@ impl QueueWalk {
         Ok(())
     }
 
-    /// The number of next hits that one read can fetch: near each other, within the file and a block.
+    /// Returns the number of next hits that share one read: near each other, in the same file, and not longer than a block.
     fn run_length(&self, file_end: u64) -> usize {
         let hits = &self.hits[self.next_hit..];
         let Some(first) = hits.first().filter(|hit| hit.physical_offset < file_end) else { return 0 };
@@ -148,7 +148,7 @@ impl QueueWalk {
         let near = |hit: &&Hit| {
             let close = hit.physical_offset <= end.saturating_add(NEAR) && hit.physical_offset < file_end;
             end = end.max(hit.physical_offset + u64::from(hit.size));
-            // The first one is always read, or the walk would not advance.
+            // The first hit is always read, otherwise the walk would never advance.
             let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
             let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= self.block_len as u64;
             is_first || (close && fits)
@@ -175,7 +175,7 @@ impl QueueWalk {
         self.log.damage(hit.physical_offset, length, reason)
     }
 
-    /// Checks that the bytes are the record that the unit describes.
+    /// Checks that `bytes` begin with the record that the unit describes.
     fn check(&self, hit: &Hit, bytes: &[u8]) -> Result<Layout, String> {
         let layout = match Layout::decode(bytes) {
             Ok(Item::Message(layout)) => layout,
@@ -189,7 +189,7 @@ impl QueueWalk {
         let (Some(message), size) = (Message::new(bytes, layout), layout.total) else { return Err(String::new()) };
         let expected = (queue.topic().as_bytes(), queue.queue_id(), hit.queue_offset, hit.size);
         let got = (message.topic(), message.queue_id(), message.queue_offset(), size);
-        // Multi-dispatch queues (LMQ) list records of other topics and number them by themselves.
+        // Multi-dispatch queues (LMQ) list records of other topics, and have offsets of their own.
         if expected == got || (queue.topic().starts_with(LMQ) && hit.size == size) {
             return Ok(layout);
         }
@@ -197,9 +197,9 @@ impl QueueWalk {
     }
 }
 
-/// The reason not to fetch a hit larger than a block: the record's own lengths differ.
+/// Checks a hit that is larger than a block. Returns the reason not to read it, which is that the record's own size differs.
 fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
-    // A damaged unit may claim 2 GiB, so its record has to agree before that much is read.
+    // A damaged unit may claim 2 GiB, so the record's head must have the same size before all of it is read.
     if hit.size as usize <= BLOCK_LEN {
         return Ok(None);
     }

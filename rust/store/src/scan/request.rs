@@ -1,14 +1,15 @@
-//! The request of a scan: filters, columns and batch sizes.
+//! The request of a scan: filters, columns and limits of a batch.
 use super::column::{Column, TimeUnit};
 use crate::filter::{Sql92, TagExpression};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
+/// A bound on queue offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OffsetBound {
-    /// The same in every queue.
+    /// The same bound in every queue.
     Every(i64),
-    /// By queue; other queues have no bound.
+    /// Bounds by queue id. Other queues have no bound.
     ByQueue(BTreeMap<i32, i64>),
 }
 
@@ -21,64 +22,65 @@ impl OffsetBound {
     }
 }
 
-/// A request. The default selects every message with all columns.
+/// A request. The default selects all messages with all columns. A filter that is `None` selects everything.
 #[derive(Clone, Debug)]
 pub struct ScanRequest {
     pub topic: Option<String>,
-    /// Several topics, if `topic` is `None`.
+    /// Several topics, used only if `topic` is `None`.
     pub among: Option<Vec<String>>,
     pub queue_ids: Option<Vec<i32>>,
     pub tags: TagExpression,
     pub sql: Option<Sql92>,
-    /// Messages with one of these keys, in `KEYS` or as `UNIQ_KEY`.
+    /// Selects messages that have one of these keys in `KEYS` or as `UNIQ_KEY`.
     pub keys: Option<Vec<String>>,
-    /// Messages with a key that begins with this.
+    /// Selects messages that have a key with this prefix.
     pub keys_prefix: Option<String>,
     pub start_offset: Option<OffsetBound>,
     /// Exclusive.
     pub end_offset: Option<OffsetBound>,
-    /// By store timestamp, in milliseconds.
+    /// Earliest store timestamp, in milliseconds.
     pub start_time: Option<i64>,
-    /// By store timestamp, in milliseconds; exclusive.
+    /// Store timestamp in milliseconds behind the last message (exclusive).
     pub end_time: Option<i64>,
     pub columns: Vec<Column>,
-    /// The content of the column `properties`; `None` for all properties.
+    /// The properties in the column `properties`. `None` for all.
     pub property_names: Option<PropertyNames>,
     pub time_unit: TimeUnit,
     /// The value of the column `broker_name`.
     pub broker_name: Option<String>,
     pub batch_rows: usize,
-    /// Approximate: a batch ends with the row that exceeds them.
+    /// Approximate limit: a batch ends behind the row that exceeds it.
     pub batch_bytes: usize,
-    /// Check every body against its CRC, and leave out messages that differ.
+    /// Checks the CRC of every body, and leaves out messages with a wrong CRC.
     pub verify_crc: bool,
-    /// Check bodies when the column is built: one that differs from its CRC is null. For rows that did not come from a walk.
+    /// Checks bodies when the column is built; a body with a wrong CRC is null. For rows whose CRC was not checked while reading the log.
     pub checks_bodies: bool,
-    /// Maximum length of a decompressed body.
+    /// Maximum length of a decompressed body in bytes.
     pub max_body_bytes: usize,
 }
 
 impl ScanRequest {
     pub const BATCH_ROWS: usize = 16_384;
-    /// More than 4 MiB would not stay in the processor's cache.
+    /// Default of `batch_bytes`. A batch of more than 4 MiB would not stay in the processor's cache.
     pub const BATCH_BYTES: usize = 2 << 20;
     pub const MAX_BATCH_ROWS: usize = 1 << 22;
-    /// Keeps the 32-bit offsets of every column valid, even if all text is malformed and grows threefold, and with one body on top.
+    /// Largest `batch_bytes`. Keeps the 32-bit offsets of every column valid, even if all strings are invalid UTF-8, which grows threefold
+    /// when repaired, and the last row has the longest body.
     pub const MAX_BATCH_BYTES: usize = 256 << 20;
     pub const MAX_MAX_BODY_BYTES: usize = 1 << 30;
     pub const MAX_BODY_BYTES: usize = 64 << 20;
 
-    /// Whether any filter needs the three properties that have columns.
+    /// Whether a filter needs the properties that have columns of their own: tags, keys and unique id.
     pub fn filters_properties(&self) -> bool {
         !self.tags.is_all() || self.keys.is_some() || self.keys_prefix.is_some()
     }
 
-    /// Whether any column or filter needs the three properties that have columns.
+    /// Whether a filter or a column needs the properties that have columns of their own.
     pub fn needs_properties(&self) -> bool {
         self.filters_properties() || self.columns.iter().copied().any(Column::needs_properties)
     }
 
-    /// Whether a message passes the key filters by its `UNIQ_KEY` and the words of its `KEYS`.
+    /// Whether a message passes the filters by key. `keys` holds the message's keys, separated by spaces.
     pub fn keys_match(&self, uniq_key: Option<&[u8]>, keys: Option<&[u8]>) -> bool {
         let has = |matches: &dyn Fn(&[u8]) -> bool| {
             uniq_key.is_some_and(matches) || keys.is_some_and(|keys| keys.split(|byte| *byte == b' ').any(matches))
@@ -93,12 +95,12 @@ impl ScanRequest {
             && self.end_time.is_none_or(|end| store_timestamp < end)
     }
 
-    /// The topics requested by name; `None` for all.
+    /// Returns the requested topics, or `None` for all topics.
     pub fn topics(&self) -> Option<&[String]> {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())
     }
 
-    /// Clips a range of queue offsets, with an exclusive end, to the request's bounds.
+    /// Clips a range of queue offsets to the request's bounds. The end is exclusive.
     pub fn within_bounds(&self, queue_id: i32, (first, end): (i64, i64)) -> (i64, i64) {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue_id));
         let first = bound(&self.start_offset).map_or(first, |start| first.max(start));
@@ -133,12 +135,12 @@ impl Default for ScanRequest {
     }
 }
 
-/// The properties in the column `properties`, compared as bytes.
+/// Names of the properties in the column `properties`. They are compared as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PropertyNames(Vec<String>);
 
 impl PropertyNames {
-    /// [`Error::Invalid`] for no names, or an empty one, which no property has.
+    /// Fails if there are no names, or if a name is empty.
     pub fn of(names: Vec<String>) -> Result<Self> {
         if names.is_empty() {
             return Err(Error::invalid("property_names", "at least one name", "none"));

@@ -1,9 +1,9 @@
-//! A selected record: the positions of its parts in a block, as far as columns and filters need them.
+//! A selected record: positions in a block of the parts that columns and filters need.
 use super::unchecked::{LANES, masks};
 use crate::format::message::{Layout, Message};
 use crate::format::properties::{NAME_END, PROPERTY_END};
 
-/// A part of the block's bytes; length 0 for an absent property.
+/// A range of the block's bytes. Length 0 stands for an absent property.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     pub at: u32,
@@ -11,27 +11,28 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes, or `None` for an absent property. A stored one is never empty.
+    /// Returns the bytes, or `None` for an absent property. A stored property is never empty.
     #[inline]
     pub fn of(self, bytes: &[u8]) -> Option<&[u8]> {
         if self.len == 0 { None } else { bytes.get(self.at as usize..(self.at + self.len) as usize) }
     }
 }
 
+/// A record in a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub at: u32,
     pub layout: Layout,
-    /// The spans stay empty unless [`find_properties`](Self::find_properties) was called.
+    /// Like `keys` and `uniq_key`, empty until [`find_properties`](Self::find_properties) is called.
     pub tags: Span,
     pub keys: Span,
     pub uniq_key: Span,
-    /// Whether the properties were parsed and are all ASCII, which needs no check for UTF-8.
+    /// Whether the properties were parsed and are all ASCII, so that they need no check for UTF-8.
     pub ascii: bool,
 }
 
 impl Row {
-    /// The record at `at`, its properties not parsed yet.
+    /// Creates a row for the record at `at`. Its properties are not parsed yet.
     #[inline]
     pub fn new(at: u32, layout: Layout) -> Self {
         let none = Span::default();
@@ -49,7 +50,7 @@ impl Row {
         Span { at: self.at + self.layout.total - len, len }
     }
 
-    /// Finds the three properties that have columns of their own; of a repeated one the last wins.
+    /// Finds the properties that have columns of their own. Of a repeated name the last value counts.
     #[inline]
     pub fn find_properties(&mut self, block: &[u8]) {
         self.ascii = each_property(block, self.properties(), |name, value| match name.of(block) {
@@ -61,9 +62,9 @@ impl Row {
     }
 }
 
-/// Calls `visit` with the name and value of each stored property; returns whether all their bytes are ASCII.
+/// Calls `visit` with the name and value of each stored property. Returns whether all their bytes are ASCII.
 ///
-/// A faster [`properties::iter`](crate::format::properties::iter) for the hot loops; a test compares the two.
+/// Gives the same result as [`properties::iter`](crate::format::properties::iter), but faster, for the hot loops. A test compares the two.
 #[inline]
 pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span, Span)) -> bool {
     let stored = properties.of(block).unwrap_or_default();
@@ -72,13 +73,13 @@ pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span,
     let mut name_end = None;
     each_mark(stored, |mark| match stored.get(mark) {
         Some(&NAME_END) => {
-            // The first one ends the name: a value may contain more of them.
+            // Only the first mark ends the name, since a value may contain further ones.
             name_end.get_or_insert(mark);
         }
         Some(&PROPERTY_END) | None => {
             if let Some(name_end) = name_end.take()
                 && name_end > part
-                // Java's parser skips empty names and values, too.
+                // Java's parser skips empty names and values as well.
                 && name_end + 1 < mark
             {
                 visit(span(part, name_end), span(name_end + 1, mark));
@@ -89,9 +90,10 @@ pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span,
     })
 }
 
-/// Calls `at_mark` with the position of each byte below 3 and then with the length; returns whether all bytes are ASCII.
+/// Calls `at_mark` with the position of each byte below 3 (both separators), and at the end with the length. Returns whether all bytes are
+/// ASCII.
 ///
-/// Turns 64 bytes at a time into one mask, so that branches of the loop over the marks are hardly ever mispredicted.
+/// Converts 64 bytes to one bit mask, so that the loop over the marks has few mispredicted branches.
 #[inline]
 fn each_mark(bytes: &[u8], mut at_mark: impl FnMut(usize)) -> bool {
     let (chunks, rest) = bytes.as_chunks::<LANES>();
@@ -108,7 +110,7 @@ fn each_mark(bytes: &[u8], mut at_mark: impl FnMut(usize)) -> bool {
             marks &= marks - 1;
         }
     }
-    // Padded with a byte that is no mark.
+    // Pad the rest with a byte that is no mark.
     let mut last = [3; LANES];
     last[..rest.len()].copy_from_slice(rest);
     let (mut marks, high) = masks(&last);

@@ -1,4 +1,4 @@
-//! The selected rows of a scan, block by block: the stage before columns are built.
+//! Reads and filters the log block by block. The selected rows are the input of the column builders.
 use super::piece::{Piece, Way};
 use super::queue_walk::QueueWalk;
 use super::request::ScanRequest;
@@ -12,7 +12,7 @@ use crate::store::{CommitLog, ConsumeQueue, Generations, LogWalk};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The log that a scan reads, and the queues of its topic.
+/// The log that a scan reads, the queues of its topic, and the generations of its topics.
 #[derive(Clone, Debug)]
 pub struct Sources {
     pub log: Arc<CommitLog>,
@@ -47,8 +47,8 @@ impl Walk {
     }
 }
 
-/// Reads pieces of the log one by one: call [`advance`](Self::advance), then [`bytes`](Self::bytes) and [`rows`](Self::rows), which stay
-/// valid until the next `advance`.
+/// Reads pieces of the log one after the other. Call [`advance`](Self::advance), then [`bytes`](Self::bytes) and [`rows`](Self::rows),
+/// which stay valid until the next `advance`.
 pub struct RowSource {
     sources: Sources,
     request: Arc<ScanRequest>,
@@ -75,15 +75,15 @@ impl RowSource {
         }
     }
 
-    /// Sets the approximate length of a block; a caller that passes blocks on unchanged wants larger ones.
+    /// Sets the approximate length of a block in bytes. A caller that copies records unchanged is faster with longer blocks.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes.max(1);
         self
     }
 
-    /// Reads the next block with rows; `false` at the end. An error of `interrupt`, called between blocks, stops it; it can then be called
-    /// again.
+    /// Reads the next block with at least one row. Returns `false` at the end. `interrupt` is called between blocks; its error is returned,
+    /// and `advance` can be called again.
     pub fn advance(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         self.rows.clear();
         loop {
@@ -108,7 +108,7 @@ impl RowSource {
         self.walk.as_ref().map_or(&[], |walk| walk.block().bytes)
     }
 
-    /// Empty before the first [`advance`](Self::advance) and after the last.
+    /// Returns the rows of the block. Empty before the first [`advance`](Self::advance) and after the last.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -127,10 +127,10 @@ impl RowSource {
         std::mem::take(&mut self.damage)
     }
 
-    /// Records damage of rows, as of bodies that do not decompress, and looks up the file.
+    /// Adds damage found in rows, such as bodies that cannot be decompressed. Fills in the file.
     pub fn note(&mut self, damage: impl IntoIterator<Item = Damage>) {
         for mut damage in damage {
-            // Columns know only the offset.
+            // Columns know only the offset, so the file is looked up here.
             damage.file = self.sources.log.damage(damage.offset, 0, "").file;
             self.damage.push(damage);
         }

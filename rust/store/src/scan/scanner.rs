@@ -1,4 +1,4 @@
-//! The scan of one thread: pieces of the log one by one, batch by batch.
+//! A scan in one thread. Reads pieces of the log one after the other and returns batches.
 use super::batch::BatchBuilder;
 use super::piece::Piece;
 use super::request::ScanRequest;
@@ -20,7 +20,7 @@ impl Scanner {
         Self { source: RowSource::new(sources, request, pieces), next_row: 0, builder }
     }
 
-    /// The next batch, or `None` at the end. An error of `interrupt`, called between blocks, stops the scan.
+    /// Returns the next batch, or `None` at the end. `interrupt` is called between blocks; its error stops the scan.
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
             if self.next_row == self.source.rows().len() {
@@ -30,7 +30,7 @@ impl Scanner {
                 }
             }
             self.next_row += self.builder.append(self.source.bytes(), &self.source.rows()[self.next_row..]);
-            // Damage of bodies shows only when columns are built.
+            // Damaged bodies are found only when columns are built.
             self.source.note(self.builder.take_damage());
             if self.builder.is_full() {
                 return self.builder.finish();

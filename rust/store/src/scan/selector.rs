@@ -1,4 +1,4 @@
-//! Applies the filters of a scan to the records of a block.
+//! Applies the filters of a request to the records of a block.
 use super::request::ScanRequest;
 use super::row::Row;
 use crate::format::message::Message;
@@ -7,7 +7,6 @@ use crate::store::Generations;
 use crate::store::log_walk::Block;
 use std::sync::Arc;
 
-/// Selects the records of a block that match a request.
 #[derive(Clone, Debug)]
 pub struct Selector {
     request: Arc<ScanRequest>,
@@ -18,7 +17,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// The filters of `request`. Messages of an earlier generation of its topics do not pass.
+    /// Creates the filters of `request`. Messages of an earlier generation of its topics do not pass.
     pub fn new(request: Arc<ScanRequest>, generations: Arc<Generations>) -> Self {
         let by_position = request.topics().is_some()
             || request.queue_ids.is_some()
@@ -35,7 +34,7 @@ impl Selector {
         }
     }
 
-    /// Replaces `rows` with those that pass, in order.
+    /// Replaces `rows` with the rows of the matching records, in the order of the block.
     pub fn select(&self, block: Block<'_>, rows: &mut Vec<Row>) {
         rows.clear();
         rows.reserve(block.records.len());
@@ -45,7 +44,7 @@ impl Selector {
                 continue;
             }
             if self.find_properties {
-                // Only if a filter or column needs them: parsing properties costs more than reading fixed fields.
+                // Only if a filter or column needs them, since parsing properties costs more than reading fixed fields.
                 row.find_properties(block.bytes);
             }
             if !self.by_content || self.content_matches(&row, block.bytes) {
@@ -54,11 +53,11 @@ impl Selector {
         }
     }
 
-    /// Topic, queue, offsets and time: all from fixed fields.
+    /// Filters by topic, queue, offset and time, which are fields of the record.
     #[inline]
     fn position_matches(&self, message: &Message<'_>) -> bool {
         let request = &*self.request;
-        // A record without a place in a queue is not a message of its topic.
+        // A prepared or rolled-back record is in no queue, so it is no message of its topic.
         let topics = request.topics();
         if topics.is_some_and(|topics| !message.layout().is_dispatched() || !is_one_of(topics, message.topic())) {
             return false;
@@ -79,7 +78,7 @@ impl Selector {
         request.times_match(message.store_timestamp()) && !self.generations.is_earlier(message)
     }
 
-    /// Tags, keys and SQL92: all from the properties.
+    /// Filters by tags, keys and SQL92, which need the properties.
     #[inline]
     fn content_matches(&self, row: &Row, bytes: &[u8]) -> bool {
         let request = &*self.request;

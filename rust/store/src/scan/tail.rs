@@ -1,4 +1,4 @@
-//! Follows a store that another process writes to, and returns new messages batch by batch.
+//! Follows a store while another process writes to it, and returns new messages in batches.
 use super::batch::BatchBuilder;
 use super::plan::{generations, time_range};
 use super::request::ScanRequest;
@@ -12,14 +12,14 @@ use crate::store::{MessageStore, QueueKind};
 use arrow_array::RecordBatch;
 use std::sync::Arc;
 
-/// The start of a tail.
+/// The position at which a tail starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     End,
     Begin,
-    /// The position of an earlier tail, or of any record.
+    /// The position of an earlier tail, or the physical offset of a record.
     Position(u64),
-    /// Store time in milliseconds; older messages are left out.
+    /// Store time in milliseconds. Older messages are left out.
     Time(i64),
 }
 
@@ -36,7 +36,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Follows `store` from `start` on, including files added since it was opened.
+    /// Follows `store` from `start` on, including files created after the store was opened.
     pub fn new(store: &MessageStore, request: &ScanRequest, start: Start) -> Result<Self> {
         let store = store.reopen(Io::Pread)?;
         check_topic(&store, request)?;
@@ -48,7 +48,7 @@ impl Tail {
             Start::Position(position) => follow.from(position),
             Start::Time(when) => {
                 request.start_time = request.start_time.max(Some(when));
-                // Whole files: the filter drops older messages in the first one.
+                // Starts at a whole file; the filter drops the older messages in it.
                 let (from, _) = time_range(&store, &request)?;
                 if from > follow.position() { follow.from(from) } else { follow }
             }
@@ -60,30 +60,30 @@ impl Tail {
         Ok(Self { follow, selector, rows, next_row, builder, damage, fails_on_damage, position })
     }
 
-    /// Sets the end: messages at or behind it are left out.
+    /// Sets the physical offset at which the tail ends. Messages at or behind it are left out.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.follow = self.follow.until(end);
         self
     }
 
-    /// Sets whether damage ends it with an error.
+    /// Sets whether the tail stops with an error at damage.
     #[must_use]
     pub fn failing(mut self, on_damage: bool) -> Self {
         self.fails_on_damage = on_damage;
         self
     }
 
-    /// Sets how long it waits for incomplete data.
+    /// Sets how long the tail waits for incomplete records before they count as damage.
     #[must_use]
     pub fn with_waits(mut self, waits: Waits) -> Self {
         self.follow = self.follow.with_waits(waits);
         self
     }
 
-    /// The next batch; `None` if there is nothing new yet. An error of `interrupt`, called between blocks, stops it; it can then be called
-    /// again. If damage is to end the tail, every call from there on fails with [`Error::Corrupt`](crate::Error::Corrupt), and no batch has
-    /// messages behind the damage.
+    /// Returns the next batch, or `None` if there are no new messages yet. `interrupt` is called between blocks; its error is returned, and
+    /// `poll` can be called again. If the tail stops at damage, every further call fails with [`Error::Corrupt`](crate::Error::Corrupt),
+    /// and no batch has messages behind the damage.
     pub fn poll(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         self.check_damage()?;
         while !self.builder.is_full() {
@@ -97,7 +97,7 @@ impl Tail {
                     break;
                 }
                 self.selector.select(self.follow.block(), &mut self.rows);
-                // No record matched, so a tail that resumes here need not read them again.
+                // No record matched, so a tail that resumes need not read them again.
                 if self.rows.is_empty() && self.builder.is_empty() {
                     self.position = self.follow.position();
                 }
@@ -108,18 +108,18 @@ impl Tail {
             self.check_damage()?;
         }
         let batch = self.builder.finish()?;
-        // Rows that did not fit come first in the next batch.
+        // The rows that did not fit are the first rows of the next batch.
         let next = self.rows.get(self.next_row).map(|row| self.follow.block_start() + u64::from(row.at));
         self.position = next.unwrap_or(self.follow.position());
         Ok(batch)
     }
 
-    /// The position to resume at: behind the last message of the last batch, or further if no matching message followed.
+    /// Returns the position at which to resume: behind the last message of the last batch, or later if only other messages followed.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Whether all messages before the end were returned.
+    /// Whether all messages before the end have been returned.
     pub fn is_over(&self) -> bool {
         self.position >= self.follow.end()
     }
@@ -128,7 +128,7 @@ impl Tail {
         &self.damage
     }
 
-    /// Ranges that retention removed before they were read.
+    /// Returns the ranges of the log that retention removed before they were read.
     pub fn removed_ranges(&self) -> &[RemovedRange] {
         self.follow.removed_ranges()
     }
@@ -145,7 +145,7 @@ impl Tail {
     }
 }
 
-/// An error for a topic that neither a queue nor the configuration has, unless the store has no consume queues.
+/// Fails if neither a queue nor the configuration has the topic. Always succeeds in a store without consume queues.
 fn check_topic(store: &MessageStore, request: &ScanRequest) -> Result<()> {
     let topic = request.topic.as_ref().filter(|_| store.queue_kind() == QueueKind::Files);
     topic.map_or(Ok(()), |topic| store.check_topic(topic))

@@ -1,4 +1,4 @@
-//! Builds the arrays of all columns of strings and bytes.
+//! Builds the Arrow arrays of strings and bytes, for all columns.
 use super::row::Span;
 use super::unchecked;
 use arrow_array::builder::BooleanBufferBuilder;
@@ -6,7 +6,7 @@ use arrow_array::{BinaryArray, StringArray};
 use arrow_buffer::NullBuffer;
 use std::borrow::Cow;
 
-/// The values so far: bytes, ends and null bits.
+/// An array under construction: the bytes of all values, the end of each value, and a null bitmap if there are nulls.
 #[derive(Debug, Default)]
 pub struct Text {
     pub bytes: Vec<u8>,
@@ -27,20 +27,20 @@ impl Text {
 
     #[cold]
     fn first_null(&mut self) {
-        // Most columns have no null: only the first one creates a bitmap.
+        // Most columns have no nulls, so the first null creates the bitmap.
         let mut bits = BooleanBufferBuilder::new(self.ends.len() + 1024);
         bits.append_n(self.ends.len(), true);
         bits.append(false);
         self.valid = Some(bits);
     }
 
-    /// Reserves memory, since a vector that grows step by step is copied each time.
+    /// Reserves memory for all rows, since a vector that grows step by step is copied each time.
     pub fn reserve(&mut self, bytes: usize, values: usize) {
         self.bytes.reserve(bytes);
         self.ends.reserve(values);
     }
 
-    /// Appends a value or null; invalid UTF-8 becomes U+FFFD.
+    /// Appends a value, or null. Invalid UTF-8 becomes U+FFFD.
     #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {
         match value {
@@ -51,8 +51,8 @@ impl Text {
         self.end(value.is_some());
     }
 
-    /// Appends a part of the block that is known to be ASCII. Short ones are copied with a fixed length, which needs no call of `memcpy`,
-    /// and truncated.
+    /// Appends a part of the block that is known to be ASCII. For short values always copies 32 bytes and truncates, since a copy of fixed
+    /// length needs no call of `memcpy`.
     #[inline]
     pub fn push_ascii(&mut self, block: &[u8], span: Span) {
         const SHORT: usize = 32;
@@ -68,13 +68,13 @@ impl Text {
         self.end(len > 0);
     }
 
-    /// Appends a part of the block, or null if it is absent; `ascii` if it is known to be ASCII.
+    /// Appends a part of the block, or null if the part is absent. `ascii` tells that it is known to be ASCII.
     #[inline]
     pub fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
         if ascii { self.push_ascii(block, span) } else { self.push(span.of(block)) }
     }
 
-    /// Appends `value` repeatedly, doubling the copied bytes each time.
+    /// Appends `value` `times` times, by doubling the copied bytes.
     pub fn repeat(&mut self, value: &[u8], times: usize) {
         let (start, len) = (self.bytes.len(), value.len());
         let end = start + len * times;
@@ -101,13 +101,13 @@ impl Text {
         self.ends.is_empty()
     }
 
-    /// Returns the values as text and empties it. Bytes appended directly to [`bytes`](Self::bytes) must be ASCII.
+    /// Returns the values as strings and empties the builder. Bytes appended directly to [`bytes`](Self::bytes) must be ASCII.
     pub fn finish(&mut self) -> StringArray {
         let (ends, bytes, nulls) = self.take();
         unchecked::strings(ends, bytes, nulls)
     }
 
-    /// Returns the values as bytes and empties it.
+    /// Returns the values as binaries and empties the builder.
     pub fn finish_binary(&mut self) -> BinaryArray {
         let (ends, bytes, nulls) = self.take();
         unchecked::binaries(ends, bytes, nulls)
@@ -115,7 +115,7 @@ impl Text {
 
     fn take(&mut self) -> (Vec<i32>, Vec<u8>, Option<NullBuffer>) {
         let (bytes, ends) = (self.bytes.len(), self.ends.len());
-        // The next batch is about as large.
+        // Reserve for the next batch, which is probably about as large.
         let values = std::mem::replace(&mut self.bytes, Vec::with_capacity(bytes + bytes / 8));
         let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(ends + 1));
         let nulls = self.valid.take().map(|mut bits| NullBuffer::new(bits.finish()));

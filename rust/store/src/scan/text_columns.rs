@@ -1,4 +1,4 @@
-//! Columns of text: topics and hosts, ids, tags and keys, constants.
+//! Columns of strings: topics and hosts, ids, tags and keys, constants.
 use super::column_builder::{Chunk, ColumnBuilder, store_host};
 use super::row::{Row, Span};
 use super::text::Text;
@@ -8,7 +8,7 @@ use crate::store::Damage;
 use arrow_array::{ArrayRef, StringArray};
 use std::sync::Arc;
 
-/// A value that seldom changes between rows, as a topic or a host: a run of equal values is written at its end, in a few copies.
+/// Builds a column whose value seldom changes, such as topic or host. A run of equal values is written when it ends, in a few copies.
 pub struct Runs<G, W> {
     text: Text,
     stored: Vec<u8>,
@@ -23,7 +23,7 @@ where
     G: for<'a> Fn(&'a [u8], &Row) -> &'a [u8] + Send,
     W: Fn(&[u8], &mut Vec<u8>) + Send,
 {
-    /// `get` finds the stored value of a row, `write` converts it to text.
+    /// Creates a builder. `get` finds the stored value of a row, and `write` converts it to a string.
     pub fn new(get: G, write: W) -> Self {
         Self { text: Text::default(), stored: Vec::new(), written: Vec::new(), rows: 0, get, write }
     }
@@ -65,7 +65,7 @@ where
     }
 }
 
-/// Equality, without a call of `memcmp` for 8 to 16 bytes, the length of hosts and most topics.
+/// Compares bytes. Needs no call of `memcmp` for 8 to 16 bytes, which is the length of hosts and most topics.
 #[inline]
 pub fn same(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
@@ -95,7 +95,6 @@ impl ColumnBuilder for Constant {
     }
 }
 
-/// A property of each row.
 pub struct Property<S> {
     pub text: Text,
     pub span: S,
@@ -113,7 +112,7 @@ impl<S: Fn(&Row) -> Span + Send> ColumnBuilder for Property<S> {
     }
 }
 
-/// The columns `offset_msg_id` and `msg_id`.
+/// Builds the columns `offset_msg_id` and, with `unique`, `msg_id`.
 #[derive(Default)]
 pub struct Ids {
     text: Text,
@@ -121,7 +120,7 @@ pub struct Ids {
     prefix: IdPrefix,
 }
 
-/// The host in an offset message id, which hardly changes within a store.
+/// Formats offset message ids. Keeps the digits of the last host, which hardly ever changes within a store.
 #[derive(Debug, Default)]
 pub struct IdPrefix {
     host: Vec<u8>,
@@ -129,7 +128,7 @@ pub struct IdPrefix {
 }
 
 impl IdPrefix {
-    /// Appends the id of the record at `offset`; `host` is the stored bytes.
+    /// Appends the id of the record at `offset`. `host` is the host as stored.
     #[inline]
     pub fn write(&mut self, host: &[u8], offset: u64, out: &mut Vec<u8>) {
         if !same(&self.host, host) {
@@ -153,7 +152,7 @@ impl IdPrefix {
 }
 
 impl Ids {
-    /// Offset message ids; with `unique` the producer's id if there is one.
+    /// Creates a builder of offset message ids. With `unique` a row has its producer's id, if the producer set one.
     pub fn new(unique: bool) -> Self {
         Self { unique, ..Self::default() }
     }

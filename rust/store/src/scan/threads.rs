@@ -1,6 +1,6 @@
-//! A scan by several threads: each takes the next piece of the log, and batches go through a bounded channel.
+//! A scan by several threads. Each thread takes the next piece of the log and sends its batches through a bounded channel.
 //!
-//! With one thread the batches come in the order of the log, and nothing runs between calls. With more they come in any order.
+//! With one thread batches come in the order of the log, and nothing runs between calls. With several threads they come in any order.
 use super::piece::Piece;
 use super::request::ScanRequest;
 use super::row_source::Sources;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Batches that wait for the consumer, per thread.
+/// Number of finished batches, per thread, that may wait for the caller.
 const WAITING: usize = 2;
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -24,9 +24,9 @@ pub enum Scan {
 }
 
 impl Scan {
-    /// Scans in `threads` threads, or in the caller's if one is enough.
+    /// Scans in `threads` threads, or in the caller's thread if one thread is enough.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
-        // One piece needs no thread, and keeps the order of the log.
+        // A single piece needs no extra thread.
         if threads <= 1 || pieces.len() <= 1 {
             return Self::Single(Box::new(Scanner::new(sources, request, pieces)));
         }
@@ -40,7 +40,7 @@ impl Scan {
         }
     }
 
-    /// The damage so far as an error.
+    /// Returns the damage found so far as an error.
     pub fn damage_error(&self) -> Option<Error> {
         match self {
             Self::Single(scanner) => scanner.damage().error(),
@@ -85,7 +85,7 @@ impl Shared {
 impl Workers {
     fn start(sources: &Sources, request: &Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
         let threads = threads.min(pieces.len());
-        // Bounded: threads that are ahead wait, so that memory does not grow.
+        // The channel is bounded, so that threads wait for the caller and memory does not grow.
         let (sender, receiver) = sync_channel(threads * WAITING);
         let shared = Arc::new(Shared {
             pieces: Mutex::new(pieces.into_iter()),
@@ -113,7 +113,7 @@ impl Workers {
         self.join()
     }
 
-    /// Joins the threads; a panic in one of them panics here.
+    /// Joins the threads. A panic in a thread continues in the caller.
     fn join(&mut self) -> Result<Option<RecordBatch>> {
         self.batches = None;
         for thread in self.threads.drain(..) {
@@ -128,7 +128,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        // Without a receiver a blocked send fails at once.
+        // Without a receiver a blocked send fails at once, so the threads end.
         self.batches = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -143,7 +143,7 @@ fn work(sources: &Sources, request: &Arc<ScanRequest>, shared: &Shared, sender: 
             match scanner.next_batch(&mut || shared.check()) {
                 Ok(None) => break,
                 Ok(Some(batch)) => {
-                    // The caller has dropped the scan.
+                    // The caller has dropped the scan, so there is nobody to send to.
                     if sender.send(Ok(batch)).is_err() {
                         return;
                     }
@@ -154,7 +154,7 @@ fn work(sources: &Sources, request: &Arc<ScanRequest>, shared: &Shared, sender: 
                 }
             }
         }
-        // Once a piece, so that the lock is not taken for each batch.
+        // Once per piece, so that the lock is not taken for each batch.
         shared.damage().append(scanner.take_damage());
     }
 }

@@ -1,4 +1,4 @@
-//! Checks whether consume queues can be trusted, by the ends of their files.
+//! Checks whether a scan can trust the consume queues, by the first and last units of their files.
 use super::request::ScanRequest;
 use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -11,11 +11,11 @@ use crate::store::{ConsumeQueue, MessageStore};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Bytes read of a record to check a unit: the size in a damaged one may be anything.
+/// Maximum bytes of a record read to check its unit. The size in a damaged unit may be anything.
 const MAX_HEAD: usize = 256 << 10;
 
-/// The reason not to trust the queues of a topic: one ends before an offset that it has assigned, lacks a file between others, or has a
-/// first or last unit in a file that does not point to its record.
+/// Returns the reason not to trust the queues of a topic, or `None`. Reasons are a queue that ends before an offset that it has assigned, a
+/// missing file, and a first or last unit of a file that does not point to its record.
 pub fn find_fault(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let log = store.log();
     if let Some(short) = short_queue(store, request, queues)? {
@@ -36,7 +36,7 @@ pub fn find_fault(store: &MessageStore, request: &ScanRequest, queues: &[Consume
         for file in queue.segments().files() {
             let unit = UNIT_SIZE as u64;
             let (low, high) = ((file.base / unit) as i64, (file.end() / unit) as i64);
-            // The ends of each file: a truncated or overwritten queue shows there.
+            // Check both ends of each file, where a truncated or overwritten queue is visible.
             for offset in [low.max(first), high.min(max) - 1] {
                 if offset < low.max(first) || offset >= high.min(max) {
                     continue;
@@ -57,7 +57,7 @@ pub fn find_fault(store: &MessageStore, request: &ScanRequest, queues: &[Consume
     Ok(None)
 }
 
-/// A queue that ends before the end it had when the store was closed.
+/// Describes a queue that is shorter than it was when the store was closed. `None` if there is no such queue.
 fn short_queue(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let (ends, removed) = (QueueEnds::load(store.root())?, RemovedTopics::load(store.root())?);
     let mut end_by_id = BTreeMap::new();
@@ -72,18 +72,18 @@ fn short_queue(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQue
     Ok(ends.short(&removed, end_of).find(is_selected).map(|short| short.to_string()))
 }
 
-/// [`ConsumeQueue::written_behind`], except for units that a live broker has appended meanwhile.
+/// Calls [`ConsumeQueue::written_behind`]. Ignores units that a running broker has appended since `max` was read.
 fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
     let data = queue.written_behind(max)?;
     Ok(if data.is_some() && queue.max_offset()? != max { None } else { data })
 }
 
-/// The reason that a unit does not point to its record.
+/// Returns the reason why a unit does not point to its record, or `None`.
 fn check_unit(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Unit) -> Result<Option<String>> {
     if !unit.is_message() {
         return Ok(Some(format!("expected a record, got {unit:?}")));
     }
-    // The record of the last unit may be torn; then the log is damaged, not the queue.
+    // The record of the last unit may be torn. Then the log is damaged, not the queue.
     if unit.physical_offset as u64 >= store.dispatched_to()? {
         return Ok(None);
     }
@@ -91,7 +91,7 @@ fn check_unit(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Uni
         Ok(head) => head,
         Err(Error::Invalid { expected, got, .. }) => return Ok(Some(format!("expected {expected}, got {got}"))),
         Err(Error::Corrupt { .. }) => return Ok(None),
-        // Retention has removed the file since it was listed.
+        // Retention has removed the file since the log was listed.
         Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error),
     };

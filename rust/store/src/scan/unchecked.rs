@@ -1,17 +1,17 @@
 #![allow(unsafe_code, reason = "a scan would check again, byte by byte, what its builders hold by construction")]
-//! The unsafe code of scans: Arrow arrays without a check of invariants that the builders of [`text`](super::text) maintain (ends never
-//! decrease and are inside the values; strings are ASCII or were checked when appended), and comparisons of sixteen bytes at a time.
+//! The unsafe code of scans. It builds Arrow arrays without checking what the builders of [`text`](super::text) guarantee: the ends never
+//! decrease and are inside the values, and strings are valid UTF-8. It also compares sixteen bytes at a time.
 use arrow_array::{BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 pub(super) fn strings(ends: Vec<i32>, values: Vec<u8>, nulls: Option<NullBuffer>) -> StringArray {
     debug_assert!(std::str::from_utf8(&values).is_ok());
-    // SAFETY: `offsets` gives rising offsets within `values`; `Text` appends whole valid UTF-8 strings only.
+    // SAFETY: `offsets` returns increasing offsets within `values`, and `Text` appends only whole valid UTF-8 strings.
     unsafe { StringArray::new_unchecked(offsets(ends, &values), Buffer::from_vec(values), nulls) }
 }
 
 pub(super) fn binaries(ends: Vec<i32>, values: Vec<u8>, nulls: Option<NullBuffer>) -> BinaryArray {
-    // SAFETY: as for strings; bytes need not be UTF-8.
+    // SAFETY: as for strings, but bytes need not be UTF-8.
     unsafe { BinaryArray::new_unchecked(offsets(ends, &values), Buffer::from_vec(values), nulls) }
 }
 
@@ -20,14 +20,14 @@ fn offsets(ends: Vec<i32>, values: &[u8]) -> OffsetBuffer<i32> {
     let mut offsets = Vec::with_capacity(ends.len() + 1);
     offsets.push(0);
     offsets.extend_from_slice(&ends);
-    // SAFETY: `Text` pushes the length of its bytes after each value, and a batch holds less than 2 GiB: offsets start at 0
-    // and never fall.
+    // SAFETY: `Text` pushes the length of its bytes after each value, and a batch holds less than 2 GiB. So offsets start at 0 and never
+    // decrease.
     unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) }
 }
 
 pub(super) const LANES: usize = 16;
 
-/// A bit for each byte below 3, and one for each that is not ASCII; the first byte lowest.
+/// Returns two masks with a bit for each byte: bytes below 3, and bytes that are not ASCII. The first byte has the lowest bit.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn masks(chunk: &[u8; LANES]) -> (u16, u16) {
@@ -43,7 +43,7 @@ pub(super) fn masks(chunk: &[u8; LANES]) -> (u16, u16) {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use plain_masks as masks;
 
-/// [`masks`] in plain arithmetic, for other processors and as a test's reference.
+/// Computes [`masks`] in plain Rust, for other processors and as the reference in tests.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline]
 pub(super) fn plain_masks(chunk: &[u8; LANES]) -> (u16, u16) {
