@@ -1,4 +1,4 @@
-"""RocketMQ in Spark: `read_store`, `read_topic` on PySpark from 3.5 on, the data source `rocketmq` from 4.0 on."""
+"""RocketMQ in Spark: `read_store` and `read_topic` from PySpark 3.5 on, the data source `rocketmq` from 4.0 on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """On first use: the data source, which PySpark 3.5 has no API for; `read_topic`, which imports clients."""
+    """Imports on first use the data source, which PySpark 3.5 cannot load, and `read_topic`, which imports clients."""
     if name == "read_topic":
         from rmqfast.spark.live.reader import read_topic
 
@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
     try:
         from rmqfast.spark.source import RocketMQDataSource
     except ImportError as error:
-        # PySpark 3.5 lacks `pyspark.sql.datasource`; anything else that is missing is a package
+        # PySpark 3.5 lacks the module `pyspark.sql.datasource`; any other missing module is a missing package.
         if is_missing(error, "pyspark", "py4j", "pyarrow", "pandas", "numpy"):
             text = f"the data source needs {error.name}: pip install 'rmqfast[spark]'"
             raise MissingExtraError(text, name=error.name) from None

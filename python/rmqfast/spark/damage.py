@@ -1,4 +1,4 @@
-"""Damage that tasks meet, brought to the driver by an accumulator of Spark."""
+"""Damage that tasks find, sent to the driver by a Spark accumulator."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _MOST_KEPT = 10_000  # as of one scan
 
 
 class _Places(AccumulatorParam[frozenset[Damage]]):
-    """A set: what two topics or two attempts of a task come across is one place."""
+    """A set, since two topics or two attempts of a task may report the same place."""
 
     def zero(self, _: frozenset[Damage]) -> frozenset[Damage]:
         return frozenset()
 
     def addInPlace(self, value1: frozenset[Damage], value2: frozenset[Damage]) -> frozenset[Damage]:  # noqa: N802
-        # the driver holds all of it, and a store may be broken everywhere
+        # The driver holds all places in memory, and a store may be damaged everywhere.
         return value1 if len(value1) >= _MOST_KEPT else value1 | value2
 
 
 def damage_accumulator(spark: SparkSession) -> Accumulator[frozenset[Damage]]:
-    """An accumulator for the argument `damage` of `read_store`.
+    """Creates an accumulator for the argument `damage` of `read_store`.
 
     Args:
-        spark: The session; one of Spark Connect has no accumulators.
+        spark: The session; Spark Connect has no accumulators.
 
     Returns:
-        It holds the damaged places once an action is over that read to the end; about 10,000 at most.
+        An accumulator of the damaged places, complete after an action that read to the end; at most about 10,000.
 
     Example:
         >>> from rmqfast.spark import read_store

@@ -1,4 +1,4 @@
-"""Filters that Spark 4.1 and newer push down. `rust/spark` decides which a read does itself, the same for each source.
+"""Filters that Spark 4.1 and newer push down; `rust/spark` decides which filters a read applies itself.
 
 Source: `DataSourceReader.pushFilters` of PySpark.
 """
@@ -39,7 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NarrowedStore(NamedTuple):
-    """A store read after push-down: the narrowed read, the filters left to Spark, whether no message can pass."""
+    """Result of a push-down: the narrowed read, the filters left to Spark, and whether no message can pass."""
 
     read: StoreRead
     rest: list[Filter]
@@ -47,10 +47,10 @@ class NarrowedStore(NamedTuple):
 
 
 def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
-    """Narrows a store read by the filters that a scan does exactly."""
+    """Narrows a store read by the filters that a scan applies exactly."""
     request = read.request
     start, end = request.start_offset, request.end_offset
-    # a filter on offsets cannot narrow a bound of each queue: it stays Spark's
+    # A filter on offsets cannot narrow bounds that differ by queue, so Spark applies it.
     by_queue = isinstance(start, Mapping) or isinstance(end, Mapping)
     selection = Selection(
         topic=request.topic,
@@ -65,11 +65,11 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
     rest = rest_of(selection.take, filters)
     changes: dict[str, Any] = {"start_time": selection.times[0], "end_time": selection.times[1]}
     changes["queue_ids"] = selection.queue_ids
-    # otherwise the mapping would be replaced by None
+    # Otherwise None would replace the mapping.
     if not by_queue:
         changes |= {"start_offset": selection.offsets[0], "end_offset": selection.offsets[1]}
     if selection.tags is not None:
-        # no tag among them has a `|`: such a filter was not taken
+        # Tags with a `|` are never taken, so that joining them is safe.
         changes["tags"] = " || ".join(selection.tags)
     narrowed = replace(read, request=replace(request, **changes), only_topic=selection.only_topic)
     return NarrowedStore(narrowed, rest, selection.is_empty)
@@ -78,12 +78,9 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
 def rest_of(
     take: Callable[[list[tuple[str, str, list[object]]]], list[bool]], filters: Iterable[Filter]
 ) -> list[Filter]:
-    """Narrows a read by filters; returns those left to Spark.
-
-    `take` gets kind, column and values of filters, and returns which of them the read does itself.
-    """
+    """Offers filters to `take` as (kind, column, values), and returns the filters that it leaves to Spark."""
     all_of_them = list(filters)
-    # by exact class, and of whole columns: a subclass or a field of a struct may mean something else
+    # Exact class and whole columns only: a subclass or a struct field may mean something else.
     known = [f for f in all_of_them if type(f) in _KINDS and len(getattr(f, "attribute", ())) == 1]
     is_taken = take([(_KINDS[type(f)], f.attribute[0], _values(f)) for f in known])  # type: ignore[attr-defined]
     taken = {id(f) for f, is_gone in zip(known, is_taken, strict=True) if is_gone}
@@ -97,7 +94,7 @@ def _values(condition: Any) -> list[object]:
 
 
 def _plain(value: object) -> object:
-    # a time as its microseconds; no column has one without a zone
+    # A time becomes a tuple of its microseconds since 1970; no column holds times without a zone.
     if not isinstance(value, datetime) or value.tzinfo is None:
         return value
     return ((value - _EPOCH) // timedelta(microseconds=1),)

@@ -1,4 +1,4 @@
-"""Messages of a store as Parquet files, partitioned by day and topic.
+"""Writes messages of a store as Parquet files, partitioned by day and topic.
 
 Source: `Observation`, `StatusTracker` and the `noop` format of Spark.
 """
@@ -32,8 +32,7 @@ Progress = Callable[[int, int], None]
 """Called now and then with the tasks that are done, and all tasks that are known."""
 
 POLL_SECONDS = 0.2
-#: A task reads so many bytes of the log at least; where the log is that large, each core has so many tasks: all cores
-#: have something to write, and a person sees how far it is.
+#: Bytes of the log per task, at least, and tasks per core, at most: enough tasks to use every core and show progress.
 TASK_BYTES = 16 << 20
 TASKS_PER_CORE = 4
 DAY_MS = 86_400_000
@@ -55,19 +54,19 @@ def ingest(
     Args:
         spark: The session.
         path: The store's directory.
-        topics: Topics; None is all.
-        out: Where to write: a path or URL that Spark writes to.
-        mode: What to do where `out` exists.
+        topics: Topics to write; None for all.
+        out: A path or URL that Spark can write to.
+        mode: Spark's save mode, for an `out` that exists.
         progress: Called from another thread while Spark works.
-        arguments: As of `read_store`.
+        arguments: Arguments of `read_store`.
 
     Returns:
-        Rows, bytes, seconds, damage. They are counted as they pass, not by a second job.
+        Rows, bytes, seconds, damage; counted while writing, without a second job.
 
     Raises:
         UnknownTopicError: The store has no such topic.
-        ArgumentError: Spark cannot write to `out`, as it exists.
-        CorruptError: There is damage, unless `on_damage` is "warn". What was written by then, Spark takes back.
+        ArgumentError: Spark cannot write to `out`, since it exists.
+        CorruptError: There is damage, unless `on_damage` is "warn". Spark removes the files written so far.
     """
     from pyspark.sql import functions as f
 
@@ -76,9 +75,9 @@ def ingest(
     damage = arguments["damage"] = _damage(spark, arguments.get("on_damage", "fail"))
     if "min_partitions" not in arguments:
         arguments["min_partitions"] = _tasks(spark, path, arguments.get("commit_log_dirs", ()))
-    # whole days by arithmetic: a cast to date would ask for the time zone of the session
+    # Whole days by arithmetic, since a cast to date would use the session's time zone.
     day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
-    # a read for each topic: a scan of one topic may follow its queues and pass over the rest of the log
+    # One read per topic, since a scan of one topic can follow its queues and skip the rest of the log.
     frame = _union([read_store(spark, path, topic, **arguments) for topic in topics or (None,)])
 
     def write(counted: DataFrame) -> None:
@@ -98,18 +97,9 @@ def read_all(
     progress: Progress | None = None,
     **arguments: Unpack[EngineArguments],
 ) -> Ingested:
-    """Reads messages with Spark and drops them, to see how fast that is.
+    """Reads messages with Spark and drops them, to measure the speed.
 
-    Args:
-        spark: The session.
-        path: The store's directory.
-        topic: Only this topic; None is all.
-        progress: As in `ingest`.
-        arguments: As of `read_store`; `store_size` must be among the columns.
-
-    Raises:
-        UnknownTopicError: The store has no such topic.
-        CorruptError: There is damage, unless `on_damage` is "warn".
+    `store_size` must be among the columns.
     """
 
     def drop(counted: DataFrame) -> None:
@@ -119,7 +109,6 @@ def read_all(
 
 
 def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: Sequence[str | os.PathLike[str]]) -> int:
-    """The number of tasks that write the files of a store."""
     with open_store(path, commit_log_dirs=commit_log_dirs) as store:
         info = store.info()
     at_most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -127,10 +116,10 @@ def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: S
 
 
 def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage]] | None:
-    """The accumulator for damage that does not end the job."""
+    """Returns the accumulator for damage, or None if damage ends the job."""
     from rmqfast.spark.damage import damage_accumulator
 
-    # with "fail" the job ends by an error, which lists the places itself
+    # With "fail", the error that ends the job lists the places itself.
     return damage_accumulator(spark) if on_damage == "warn" else None
 
 
@@ -142,7 +131,7 @@ def _run_counted(
 
     seen = Observation("rmqfast")
     size = f.sum(f.col("store_size").cast("long"))
-    # counted on the way to the sink: a second action would read the store again
+    # Counted on the way to the sink, since a second action would read the store again.
     counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
     started = time.monotonic()
     with _watch_progress(spark, progress), _plain_errors():
@@ -152,21 +141,21 @@ def _run_counted(
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Replaces errors of Spark by their cause, without the tracebacks of Python and Java around it."""
+    """Replaces Spark's errors by their cause, without the tracebacks of Python and Java."""
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
         yield
     except AnalysisException as error:
-        # its first line says what is wrong; the plan behind it is of no use here
+        # The first line says what is wrong; the query plan after it is of no use here.
         raise ArgumentError(str(error).partition("\n")[0]) from error
-    except Exception as error:  # of the JVM's exceptions py4j shows some as its own class, PySpark some as its own
+    except Exception as error:  # py4j and PySpark wrap the JVM's exceptions in classes of their own
         plain = plain_error(error)
         if plain is not None:
             raise plain from error
         if not isinstance(error, PySparkException):
             raise
-        # a worker's traceback is text by now: its last line names the class
+        # A worker's traceback arrives as a string; its last line names the class.
         last_line = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
         if last_line is None:
             raise
@@ -187,7 +176,7 @@ def _watch_progress(spark: SparkSession, progress: Progress | None) -> Iterator[
         yield
         return
     over = threading.Event()
-    # a daemon: a progress callback that hangs must not keep the program
+    # A daemon thread, since a progress callback that hangs must not keep the program alive.
     watcher = threading.Thread(target=_watch, args=(spark, progress, over), name="rmqfast-progress", daemon=True)
     watcher.start()
     try:
@@ -202,9 +191,9 @@ def _watch(spark: SparkSession, progress: Progress, over: threading.Event) -> No
     stages: dict[int, tuple[int, int]] = {}
     is_over = False
     while not is_over:
-        # once more after the end, so that the last call says that all is done
+        # One more round after the end, so that the last call reports all tasks as done.
         is_over = over.wait(POLL_SECONDS)
-        # a stage that has ended is no longer active, but its tasks still count
+        # A stage that ended is no longer active, but its tasks still count.
         for stage in {*stages, *tracker.getActiveStageIds()}:
             info = tracker.getStageInfo(stage)
             if info is not None:

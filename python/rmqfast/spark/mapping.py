@@ -1,4 +1,4 @@
-"""A Python function over Arrow batches, run in the worker that reads them.
+"""Runs a Python function over Arrow batches, in the worker that reads them.
 
 Source: `DataFrame.mapInArrow` of PySpark.
 """
@@ -32,20 +32,20 @@ def map_store(
     schema: StructType | str,
     **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
-    """Maps a store's messages by a function of Arrow batches, in the worker that reads. Only its results reach Spark.
+    """Maps a store's messages by a function of Arrow batches, in the worker that reads. Only the results reach Spark.
 
     Args:
         spark: The session.
         path: The store's directory, at the same place on the driver and on every executor.
-        topic: Only this topic; None is every record of the commit log.
-        function: As of `DataFrame.mapInArrow`: from the batches of a partition to batches of `schema`.
-        schema: What the function gives.
-        arguments: As of `read_store`, but for the engine; name the columns that the function needs.
+        topic: Only this topic; None for every record of the commit log.
+        function: Maps the batches of a partition to batches of `schema`, as for `DataFrame.mapInArrow`.
+        schema: Schema of the function's results.
+        arguments: Arguments of `read_store` except the engine; name the columns that the function needs.
 
     Raises:
         UnknownTopicError: The store has no such topic.
-        ArgumentError: A value out of range.
-        TypeError: An option that there is not.
+        ArgumentError: A value is out of range.
+        TypeError: An argument does not exist.
 
     Example:
         >>> def sizes(batches):
@@ -58,7 +58,7 @@ def map_store(
         >>> map_store(spark, path, "fx_q1", sizes, "bytes bigint", columns=["body"]).groupBy().sum().first()[0]
         449908
     """
-    # never columnar: the function is Python's, so the rows would cross for nothing
+    # Never columnar: rows made in the JVM would have to cross back to Python.
     read = store_read(path, topic, **arguments)
     partitions = plan_partitions(read, cores(spark))
     mapped: DataFrame = task_numbers(spark, len(partitions)).mapInArrow(_over(function, read, partitions), schema)

@@ -28,15 +28,9 @@ _OF_READ = frozenset({"commit_log_dirs", "io", "min_partitions", "partition_byte
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options of the data source, parsed by `rust/spark`.
+    """Options of the data source, parsed by `rust/spark`.
 
-    Attributes:
-        given: The texts.
-        values: Arguments of reads by name; None where neither the text nor a default gives a value.
-
-    Example:
-        >>> SourceOptions.of({"storepath": "/data/store", "queueIds": "0, 1"}).values["queue_ids"]
-        (0, 1)
+    `given` holds the strings, `values` the arguments of reads by name; None without option and default.
     """
 
     given: Mapping[str, str]
@@ -44,28 +38,18 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], kind: str = "store batch") -> SourceOptions:
-        """Parses the options of a "store batch" or a "store stream"; their names may be in any case.
-
-        Raises:
-            ArgumentError: An unknown name, a text that is no such value, a value out of range.
-
-        Example:
-            >>> SourceOptions.of({"path": "/data/store", "subExpression": "A || B"}).values["tags"]
-            'A || B'
-        """
+        """Parses the options of a "store batch" or a "store stream"; option names ignore case."""
         return cls(dict(options), SparkOptions(kind, dict(options)).values)
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """Columns of the row, in order."""
         columns: tuple[str, ...] | None = self.values["columns"]
         return columns
 
     def read(self, columns: Sequence[str] | None) -> StoreRead:
-        """The read of the given columns, with offsets resolved against the store as it is now.
+        """Returns the read of some columns, with offsets resolved against the present store.
 
-        Raises:
-            CorruptError: A starting offset that has expired, unless `failOnDataLoss` is false.
+        Raises `CorruptError` for an expired start offset, unless `failOnDataLoss` is false.
         """
         read = self.read_of_all(columns)
         native = SparkOptions("store batch", dict(self.given))
@@ -76,7 +60,7 @@ class SourceOptions:
         return self.read_of_all(columns, start_offset=first or None, end_offset=last or None)
 
     def read_of_all(self, columns: Sequence[str] | None, **bounds: Mapping[int, int] | None) -> StoreRead:
-        """The read of the given columns, between `start_offset` and `end_offset` if given."""
+        """Returns the read of some columns, between `start_offset` and `end_offset` if given."""
         values = {name: value for name, value in self.values.items() if value is not None}
         of_request = {name: values[name] for name in values.keys() & _OF_REQUEST}
         request = ScanRequest(**of_request | bounds | {"columns": columns, "microseconds": True})
@@ -86,26 +70,16 @@ class SourceOptions:
 
 
 def names_a_cluster(options: Mapping[str, str]) -> bool:
-    """Whether options are those of a live cluster, not of a store directory.
-
-    Example:
-        >>> names_a_cluster({"NAMESERVER": "10.0.0.1:9876"}), names_a_cluster({"path": "/data/store"})
-        (True, False)
-    """
+    """Whether the options address a live cluster, not a store directory."""
     return _native.names_a_cluster(dict(options))
 
 
 def gets_filters(*, is_wanted: bool) -> bool:
-    """Whether a reader of this process shall have `pushFilters`, which fails the query if Spark pushes no filters.
+    """Whether a reader of this process gets `pushFilters`, which fails the query if Spark pushes no filters.
 
-    Args:
-        is_wanted: The option `pushdown`.
-
-    Example:
-        >>> gets_filters(is_wanted=False)
-        False
+    `is_wanted` is the option `pushdown`.
     """
-    # PySpark starts a process of its own to push filters: only there the setting is known to be on
+    # PySpark pushes filters in a process of its own; only there the setting is known to be on.
     if not is_wanted or _PUSHDOWN_WORKER in sys.orig_argv:
         return is_wanted
     _LOG.warning("pushdown: no filter came; is spark.sql.python.filterPushdown.enabled on (PySpark 4.1 or newer)?")

@@ -24,12 +24,12 @@ __all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "StoreReadArguments", "c
 
 PARTITION_BYTES = 256 << 20
 _MOST_PARTITIONS = 1_000_000
-#: Arguments of a read that its scan does not know.
+#: Arguments of a read that are no arguments of its scan.
 _OWN = frozenset({"min_partitions", "partition_bytes", "on_damage", "damage", "commit_log_dirs", "io"})
 
 
 class Partition(NamedTuple):
-    """One task's share: a stretch of the commit log that no other task reads. A piece of `MessageStore.plan`."""
+    """Share of one task: a range of the commit log that no other task reads, one piece of `MessageStore.plan`."""
 
     way: str
     start: int
@@ -38,18 +38,18 @@ class Partition(NamedTuple):
 
 
 class StoreReadArguments(StoreArguments, total=False):
-    """Keyword arguments of what reads a store with Spark: `read_store`, `map_store`, `ingest`.
+    """Keyword arguments of the functions that read a store with Spark: `read_store`, `map_store`, `ingest`.
 
     An offset in `start_offset` by queue must not have expired.
 
     Attributes:
-        min_partitions: At least so many partitions, where the log can be cut so often.
-        partition_bytes: Bytes of the log that a partition reads, about. None is 256 MiB, and up to 1 GiB where Python
-            workers would have more than four tasks a core.
-        on_damage: "fail" ends the job when bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
-        damage: An accumulator of `rmqfast.spark.damage` that takes the damaged places, which then are not logged.
-        broker_name: What the column `broker_name` shall say.
-        commit_log_dirs: Directories of the commit log, where it is not below the store's.
+        min_partitions: Minimum number of partitions, if the log can be cut that often.
+        partition_bytes: Approximate bytes of the log per partition. None is 256 MiB, or up to 1 GiB if Python workers
+            would otherwise get more than four tasks per core.
+        on_damage: "fail" ends the job if bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
+        damage: An accumulator of `rmqfast.spark.damage` that collects the damaged places instead of the log.
+        broker_name: Value of the column `broker_name`.
+        commit_log_dirs: Directories of the commit log, if they are outside the store's directory.
         io: As in `open_store`.
     """
 
@@ -64,21 +64,12 @@ class StoreReadArguments(StoreArguments, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRead:
-    """The place of the store and the messages to read, pickled to all tasks.
+    """A store and the messages to read from it, pickled to all tasks.
 
-    Args:
+    Attributes:
         path: The store's directory, as every executor sees it.
-        request: Which messages, which columns.
-        commit_log_dirs: Directories of the commit log, where it is not below `path`.
-        io: As in `open_store`.
-        on_damage: "fail" ends the task that finds bytes it cannot use, "warn" logs them.
-        damage: Takes the damaged places in place of the log.
-        only_topic: Give only this topic's rows of a request for all topics.
-        min_partitions: At least so many partitions, where the log can be cut so often.
-        partition_bytes: Bytes of the log that a partition reads, about; None leaves it to the planning.
-
-    Raises:
-        ArgumentError: A value out of range.
+        only_topic: Keeps only this topic's rows of a request for all topics.
+        partition_bytes: Approximate bytes of the log per partition; None lets the plan decide.
     """
 
     path: str
@@ -93,17 +84,7 @@ class StoreRead:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], topic: str | None, arguments: StoreReadArguments) -> StoreRead:
-        """The read that keyword arguments ask for.
-
-        Args:
-            path: The store's directory.
-            topic: Only this topic.
-            arguments: The arguments.
-
-        Raises:
-            ArgumentError: A value out of range.
-            TypeError: An argument that there is not.
-        """
+        """Returns the read for keyword arguments; `TypeError` for an unknown argument."""
         check_names(arguments, StoreReadArguments)
         values: dict[str, Any] = dict(arguments)
         own = {name: values.pop(name) for name in _OWN & values.keys()}
@@ -122,25 +103,16 @@ class StoreRead:
         check_not_empty(self.request)
 
     def open(self) -> MessageStore:
-        """Opens the store: in the driver to plan, in each task to read, so that new files are seen."""
+        """Opens the store, separately in the driver and in each task, so that new files are seen."""
         return open_store(self.path, commit_log_dirs=self.commit_log_dirs, io=self.io)
 
 
 def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition]:
-    """Cuts a read into partitions: together they give each message once.
+    """Cuts a read into partitions of similar size, in log order; each message is in exactly one partition.
 
-    Args:
-        read: What is read; its planning looks at file names and at samples of the consume queues, not at messages.
-        cores: Those of Python workers, who take long to begin with a partition: with more than four for each core,
-            partitions of up to 1 GiB are made, unless the read says how large. Unknown, they are as many as here.
-
-    Returns:
-        Partitions in the order of the log, of about the same size; none where there is nothing to read.
-
-    Raises:
-        UnknownTopicError: The store has no such topic.
-        ExpressionError: `tags` or `sql` does not parse.
-        StoreError: The store cannot be read.
+    `cores` counts the cores of Python workers, which start slowly: with more than four partitions per core, partitions
+    grow up to 1 GiB unless the read sets their size. None means unknown. Planning reads file names and samples of the
+    consume queues, no messages.
     """
     readers = cores or os.cpu_count() or 1
     with read.open() as store:
@@ -155,7 +127,7 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
 
 
 def check_not_empty(request: ScanRequest) -> None:
-    """Raises ArgumentError for an empty list of columns or of properties: as an option it would mean all."""
+    """Raises ArgumentError for an empty list of columns or properties, which as an option would mean all."""
     if request.columns == ():
         raise ArgumentError("columns: expected at least one, got none")
     if request.property_names == ():
@@ -163,7 +135,7 @@ def check_not_empty(request: ScanRequest) -> None:
 
 
 def _local(path: str | os.PathLike[str]) -> str:
-    # every executor sees it under this path
+    # Made absolute, since executors have other working directories.
     return os.path.abspath(local_path(path, "path"))  # noqa: PTH100  # executors have other working directories; links stay as they are
 
 
@@ -173,6 +145,6 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _check_range(name: str, value: object, most: int) -> None:
-    # True is an int in Python, and would be 1 partition
+    # True is an int in Python and would count as 1.
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise ArgumentError(f"{name}: expected 1 to {most}, got {value!r}")

@@ -1,4 +1,4 @@
-"""A store as a DataFrame: by the columnar source where it loads, else by `mapInArrow` or `mapInPandas`.
+"""A store as a DataFrame: by the columnar source if it loads, otherwise by `mapInArrow` or `mapInPandas`.
 
 Source: `MessageStore.scan`, whose arguments these are; `SparkContext.defaultParallelism`, `RangeExec` of Spark.
 """
@@ -39,11 +39,7 @@ _ENGINES = ("auto", "columnar", "arrow", "pandas")
 
 
 class EngineArguments(StoreReadArguments, total=False):
-    """Keyword arguments of what reads by `read_store`.
-
-    Attributes:
-        engine: As of `read_store`.
-    """
+    """Keyword arguments of functions that call `read_store`."""
 
     engine: Engine
 
@@ -56,23 +52,23 @@ def read_store(
     engine: Engine = "auto",
     **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
-    """Reads messages of a store directory as a DataFrame; what is read is fixed now, by this call.
+    """Reads messages of a store directory as a DataFrame. The range of the log is fixed by this call.
 
     Args:
         spark: The session.
         path: The store's directory, at the same place on the driver and on every executor.
-        topic: Only this topic; None is every record of the commit log.
+        topic: Only this topic; None for every record of the commit log.
         engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
-            "auto" is columnar where `configure` added its jar, else arrow; the log says which.
-        arguments: Which messages and columns, in what partitions: see `rmqfast.spark.StoreReadArguments`. Only
-            "columnar" leaves out by itself the columns that a query does not use.
+                "auto" is columnar if `configure` added its jar, otherwise arrow; the log names the engine.
+        arguments: Messages, columns and partitions to read, see `rmqfast.spark.StoreReadArguments`. Only "columnar"
+            omits by itself the columns that a query does not use.
 
     Raises:
         UnknownTopicError: The store has no such topic.
         UnknownColumnError: The row has no such column.
         ExpressionError: `tags` or `sql` does not parse.
-        ArgumentError: A value out of range.
-        CorruptError: An offset in `start_offset` by queue has expired, unless `on_damage` is "warn".
+        ArgumentError: A value is out of range.
+        CorruptError: An offset in `start_offset` has expired, unless `on_damage` is "warn".
 
     Example:
         >>> spark = getfixture("spark")
@@ -94,17 +90,14 @@ def read_store(
 
 
 def check_engine(engine: str) -> None:
-    """Raises ArgumentError for an unknown engine."""
     if engine not in _ENGINES:
         raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
 
 
 def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unpack[StoreReadArguments]) -> StoreRead:
-    """The arguments of `read_store` as a value, checked.
+    """Returns the checked arguments of `read_store` as a value.
 
-    Raises:
-        ArgumentError: A value out of range.
-        CorruptError: An offset in `start_offset` by queue has expired, unless `on_damage` is "warn".
+    Raises `CorruptError` for an expired offset in `start_offset`, unless `on_damage` is "warn".
     """
     read = StoreRead.of(path, topic, arguments)
     _check_not_expired(read)
@@ -112,17 +105,17 @@ def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unp
 
 
 def cores(spark: SparkSession) -> int | None:
-    """The cores that Spark knows of; None if it does not say."""
+    """Returns the cores that Spark reports; None if it does not report any."""
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001  # Spark Connect does not tell, each version in a way of its own
+    except Exception:  # noqa: BLE001  # Spark Connect cannot tell, and each version raises another error
         return None
 
 
 def task_numbers(spark: SparkSession, count: int) -> DataFrame:
-    """The numbers from 0, one a task: only these go through Spark, the pieces are pickled with the function."""
-    # Spark refuses 0 slices; a range of none has one task without a number. A local table would be cut by the default
-    # parallelism instead
+    """Returns one number per task, from 0; the pieces themselves are pickled with the function."""
+    # Spark refuses 0 slices; an empty range has one task without a number. A local table would instead be cut by the
+    # default parallelism.
     numbers: DataFrame = spark.range(0, count, 1, max(count, 1))
     return numbers
 
@@ -134,7 +127,7 @@ def task_frame(
     read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     count: int,
 ) -> DataFrame:
-    """The rows that Python workers read in `count` tasks; `read` gets a task's number and yields its batches."""
+    """Returns the rows of `count` Python tasks; `read` gets a task's number and yields its batches."""
 
     def read_in_pandas(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         import pyarrow as pa

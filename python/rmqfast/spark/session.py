@@ -1,4 +1,4 @@
-"""Settings of a Spark session that reading a store wants."""
+"""Settings of a Spark session for reading a store."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ _ROWS = "org.rmqfast.spark.RocketMQExtensions"
 
 
 def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False) -> SparkSession.Builder:
-    """Sets what makes reads fast and workers find this package, before a session starts.
+    """Sets, before a session starts, the options that make reads fast and let workers find this package.
 
-    The jar of the data source `rocketmq-columnar` joins those of `spark.jars` that the builder has by then. From
-    PySpark 4.0 on, a class of it joins those of `spark.sql.extensions`: where a query needs rows of all columns, Rust
-    makes them.
+    The jar of the data source `rocketmq-columnar` is added to the builder's `spark.jars`. From PySpark 4.0 on, an
+    extension is added to `spark.sql.extensions`: if a query needs rows of all columns, Rust creates them.
 
-    Workers run this Python unless `PYSPARK_PYTHON` says otherwise. From PySpark 4.1 on they talk to the JVM by Unix
-    sockets, and the data source's option `pushdown` works; older ones do not know these settings and leave them alone.
+    Workers run this Python unless `PYSPARK_PYTHON` is set. From PySpark 4.1 on, they talk to the JVM over Unix sockets,
+    and the data source's option `pushdown` works; older versions ignore these settings.
 
-    A client of Spark Connect cannot set these: its builder comes back as it is, and its server is told them.
+    A client of Spark Connect cannot set these options, so its builder is returned unchanged; set them on the server.
 
     Args:
-        builder: As `SparkSession.builder`.
-        local_checkpoints: The checkpoints of all streams lie on a local file system: the two files of a batch take less
-            time then. Not for HDFS, where the usual manager of these files keeps two runs of a query apart.
+        builder: A `SparkSession.builder`.
+        local_checkpoints: Whether the checkpoints of all streams lie on a local file system. This makes batches faster.
+            Not for HDFS, where Spark's usual file manager keeps two runs of a query apart.
 
     Returns:
         The builder.
@@ -43,11 +42,11 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
         >>> from pyspark.sql import SparkSession
         >>> builder = configure(SparkSession.builder.master("local[2]"))
     """
-    # a builder tells its options nowhere else, and what the user has set must not be replaced
+    # The builder offers no other way to read its options, and the user's settings must survive.
     options = getattr(builder, "_options", {})
     if str(options.get("spark.remote", "")).startswith("sc://"):
         return builder
-    # workers must find this package, and another Python may not have it
+    # Workers must find this package, which another Python may lack.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jar = jar_path()
     if jar is not None:
@@ -55,11 +54,11 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     import pyspark
 
     version = tuple(map(int, pyspark.__version__.split(".")[:2]))
-    # compiled against the Scala of Spark 4
+    # The extension is compiled against the Scala version of Spark 4.
     if jar is not None and version >= (4, 0):
         builder = builder.config(_EXTENSIONS, _append(options.get(_EXTENSIONS), _ROWS))
     if local_checkpoints:
-        # Spark moved it in 4.1
+        # Spark moved the class in 4.1.
         package = f"{_PACKAGE}.checkpointing" if version >= (4, 1) else _PACKAGE
         builder = builder.config(_MANAGER, f"{package}.FileSystemBasedCheckpointFileManager")
     return builder.config("spark.python.unix.domain.socket.enabled", "true").config(
@@ -68,6 +67,6 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
 
 
 def _append(before: object, name: str) -> str:
-    """A list of names with commas, and this one behind it, once."""
+    """Appends a name to a comma-separated list, unless it is already there."""
     names = [each for each in str(before or "").split(",") if each and each != name]
     return ",".join([*names, name])

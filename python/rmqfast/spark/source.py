@@ -1,4 +1,4 @@
-"""The data source `rocketmq` of PySpark 4: a store directory, or a topic of a live cluster, and the way into one."""
+"""The data source `rocketmq` of PySpark 4: reads a store directory or topics of a cluster, and writes to a topic."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = ["RocketMQDataSource"]
 class RocketMQDataSource(DataSource):
     """Messages of a store directory, by `spark.read.format("rocketmq").option("storePath", ...).load()`.
 
-    Its options are those of `SourceOptions`; a schema given by `DataFrameReader.schema` chooses columns. With
-    `nameServer` it is topics of a live cluster, and the options are those of `TopicRead`.
+    The options are listed in `docs/reference/options-spark.md`; a schema given by `DataFrameReader.schema` chooses
+    columns. With the option `nameServer`, the source reads topics of a live cluster.
 
     Raises:
         ArgumentError: An unknown option, or a value out of range.
@@ -56,20 +56,20 @@ class RocketMQDataSource(DataSource):
         super().__init__(options)
         _check_no_table(options)
         if names_a_cluster(options):
-            return  # `writer` has options of its own: it is `schema` and `reader` that look at them
+            return  # `schema` and `reader` check the options, since `writer` has others
         self._options = SourceOptions.of(options)
-        # now, not at the first action: whether the store, the topic, the columns, the tags and the condition are there
+        # Checked now, not at the first action: store, topic, columns, tags and SQL condition.
         read = self._options.read(self._options.columns)
         with read.open() as store:
             store.plan(read.request, cut_bytes=1 << 62)
 
     @classmethod
     def name(cls) -> str:
-        """The name for `spark.read.format`."""
+        """Returns the name for `spark.read.format`."""
         return "rocketmq"
 
     def schema(self) -> StructType:
-        """The row, or the option `columns` of it; of a live cluster all that can be wrong is found out here."""
+        """Returns the row, or the columns of the option `columns`; for a live cluster, checks all options."""
         if names_a_cluster(self.options):
             from rmqfast.spark.live.topic_reader import checked_schema
 
@@ -77,19 +77,19 @@ class RocketMQDataSource(DataSource):
         return row_schema(self._options.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The reader of the columns that `schema` has."""
+        """Returns the reader of the columns of `schema`."""
         if names_a_cluster(self.options):
             from rmqfast.spark.live.topic_reader import topic_reader
 
             return topic_reader(self.options, columns_of(schema))
-        # anew: offsets mean what the store has now, at the action
+        # Read the options again, since offsets refer to the store at the time of the action.
         read = self._options.read(agree_on_columns(self._options.columns, columns_of(schema)))
         return (_FilteringStoreReader if gets_filters(is_wanted=self._options.values["pushdown"]) else _StoreReader)(
             read
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
-        """The stream reader of the columns that `schema` has."""
+        """Returns the stream reader of the columns of `schema`."""
         if names_a_cluster(self.options):
             from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
 
@@ -99,19 +99,16 @@ class RocketMQDataSource(DataSource):
         return store_stream_reader(self.options, columns_of(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # as PySpark calls it
-        """The sink of a batch: rows become messages of a topic, by the options of `docs/spark-sink.md`."""
+        """Returns the sink of a batch, which sends rows to a topic, with the options of `docs/spark-sink.md`."""
         return topic_writer(dict(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
-        """The sink of a stream, as `writer`."""
+        """Returns the sink of a stream, like `writer`."""
         return stream_writer(dict(self.options), schema, overwrite=overwrite)
 
 
 def _check_no_table(options: Mapping[str, str]) -> None:
-    """Refuses to be the source of a table: Spark reads such a one without its options.
-
-    Source: `PythonDataSourceV2.getTable`.
-    """
+    """Refuses to be the source of a table, since Spark's `PythonDataSourceV2.getTable` drops its options."""
     if not options or "provider" in {name.lower() for name in options}:
         raise ArgumentError(
             "CREATE TABLE: Spark reads a table of a source in Python without its options; "
@@ -120,26 +117,25 @@ def _check_no_table(options: Mapping[str, str]) -> None:
 
 
 class _StoreReader(DataSourceReader):
-    """Without `pushFilters`: to have it is to fail where Spark does not push filters, which it does not by itself."""
+    """Has no `pushFilters`, since a reader with this method fails if filter push-down is off, as it is by default."""
 
     def __init__(self, read: StoreRead) -> None:
         self._read = read
         self._is_empty = False
 
     def partitions(self) -> list[InputPartition]:
-        """A task each."""
         return [] if self._is_empty else [InputPartition(part) for part in plan_partitions(self._read)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Batches of one partition; where there is none, Spark 4.0 gives None, newer ones a partition of None."""
+        """Yields the batches of a partition; without messages, Spark 4.0 passes None, newer ones a partition of None."""
         if partition is not None and partition.value is not None:
             yield from read_partition(self._read, partition.value)
 
 
 class _FilteringStoreReader(_StoreReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Takes the filters that a scan does exactly."""
-        # PySpark 4.0 has no classes of filters to import
+        """Takes the filters that a scan applies exactly; returns the others."""
+        # PySpark 4.0 lacks the filter classes, so import only here.
         from rmqfast.spark.filters import narrowed_store
 
         self._read, rest, self._is_empty = narrowed_store(self._read, filters)

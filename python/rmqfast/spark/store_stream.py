@@ -1,4 +1,4 @@
-"""The stream of a store directory: the log of a live broker, followed."""
+"""Streams a store directory by following the log of a live broker."""
 
 from __future__ import annotations
 
@@ -20,16 +20,7 @@ __all__ = ["store_stream_reader"]
 
 
 def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
-    """The stream reader of some columns; offsets are `{"log": 123456}`, positions as those of `MessageStore.tail`.
-
-    Args:
-        options: Those of the data source.
-        columns: Those of the schema.
-
-    Raises:
-        RmqError: As `SourceOptions.of` raises, an option that a stream has no use for, or other columns than the option
-            `columns` says.
-    """
+    """Returns the stream reader; offsets are `{"log": 123456}`, log positions as in `MessageStore.tail`."""
     store = SourceOptions.of(options, "store stream")
     read = store.read_of_all(agree_on_columns(store.columns, columns))
     return StreamReader(_StoreSource(dict(options), read, store.values["max_bytes_per_trigger"]))

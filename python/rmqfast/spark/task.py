@@ -29,19 +29,18 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
     """Yields the batches of one partition.
 
     Raises:
-        CorruptError: There is damage, or the log no longer holds the partition, and `on_damage` is "fail". It comes
-            behind the partition's last batch.
-        StoreError: The store cannot be read here.
+        CorruptError: There is damage, or part of the log has expired, and `on_damage` is "fail". Raised after the
+            partition's last batch.
     """
     freeze_imports_once()
     with _open(read) as store:
-        # told behind the last row, with all other damage: what is there is handed out
+        # Lost parts are reported after the last row, with all other damage.
         held, lost = _clip_to_log(store, partition)
         scan = store.scan_pieces(read.request, [held])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DamageWarning)  # told below, with all places
+            warnings.simplefilter("ignore", DamageWarning)  # reported below, with all places
             for batch in scan.batches():
-                # a filter on the topic of a read of all topics: the scan takes what no queue lists as well
+                # A topic filter on a read of all topics: the scan also reads records that no queue lists.
                 yield batch if read.only_topic is None else _of_topic(batch, read.only_topic)
     _tell(read, partition, [*lost, *scan.damage])
 
@@ -51,33 +50,23 @@ def read_numbered(
     pieces: Sequence[Piece],
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of the pieces whose positions come in the first column of `numbers`."""
+    """Yields the batches of the pieces whose positions stand in the first column of `numbers`."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             yield from read_piece(pieces[number])
 
 
 def freeze_imports_once() -> None:
-    """Excludes from garbage collection what this worker of Spark has imported.
-
-    Source: `manager` of `pyspark.daemon` runs a collection behind each task.
-
-    Example:
-        >>> import gc
-        >>> before = gc.get_freeze_count()
-        >>> freeze_imports_once()  # no worker
-        >>> gc.get_freeze_count() == before
-        True
-    """
+    """Excludes this Spark worker's imports from garbage collection, which `pyspark.daemon` runs after each task."""
     from pyspark import TaskContext
 
     global _is_frozen  # noqa: PLW0603  # once in a process
-    # not in a driver, whose objects are the user's
+    # Not in a driver, whose objects belong to the user.
     if not _is_frozen and TaskContext.get() is not None:
         _is_frozen = True
-        # what is garbage now would otherwise be kept for ever
+        # Otherwise present garbage would be kept forever.
         gc.collect()
-        # else 24 ms of collection follow each task, a tenth of the CPU of a task of 16 MiB (PySpark 4.3)
+        # Otherwise 24 ms of collection follow each task, a tenth of the CPU time of a 16 MiB task (PySpark 4.3).
         gc.freeze()
 
 
@@ -90,8 +79,8 @@ def _open(read: StoreRead) -> MessageStore:
 
 
 def _clip_to_log(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
-    """The part of a partition that the log still holds: a broker deletes its oldest files while a job waits."""
-    # one piece as long as the log: only its ends are wanted
+    """Cuts off parts of a partition that the log no longer holds; brokers delete old files while a job waits."""
+    # A piece as long as the log: only its ends are needed.
     files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)
     first, end = (files[0][1], files[-1][2]) if files else (0, 0)
     start = min(max(partition.start, first), partition.end)

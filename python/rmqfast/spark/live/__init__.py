@@ -1,1 +1,1 @@
-"""A topic of a live cluster in Spark: its brokers are pulled by the executors."""
+"""Topics of a live cluster in Spark, pulled from their brokers by the executors."""

@@ -1,4 +1,4 @@
-"""Topics of a live cluster as a DataFrame: inside the JVM where the jar is, else by `mapInArrow` or `mapInPandas`."""
+"""Topics of a live cluster as a DataFrame: inside the JVM with the jar, otherwise by `mapInArrow` or `mapInPandas`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TopicOffsets", "Via", "read_topic"]
 
-#: In whose name brokers are asked, unless another one is given.
+#: Default consumer group for requests to brokers.
 _GROUP = "rmqfast_spark"
-#: Rows of a partition, unless a read says otherwise.
+#: Default limit of rows in a partition.
 _MAX_ROWS = 1_000_000
 
 Via = Literal["pull", "log", "auto", "mirror"]
@@ -60,41 +60,41 @@ def read_topic(
     mirror_path: str | os.PathLike[str] | None = None,
     **arguments: Unpack[ReadArguments],
 ) -> DataFrame:
-    """Reads messages of topics of a live cluster as a DataFrame; what is read is fixed now, by this call.
+    """Reads messages of topics of a live cluster as a DataFrame. The range of messages is fixed by this call.
 
     Args:
         spark: The session.
-        name_server: `host:port`, several separated by `;`; None where `config` or NAMESRV_ADDR says it.
-        topic: The topic, or several. Topics that match a pattern, and single queues, are options of the data sources.
+        name_server: `host:port`, several separated by `;`; None to use `config` or NAMESRV_ADDR.
+        topic: One topic or several. Topic patterns and single queues exist only as options of the data sources.
         start_offset: "earliest", "latest", or offsets by broker and queue, where -2 is earliest and -1 is latest; the
-            broker "*" is each that is not named. Of several topics they are below the topic's name. A queue that is not
-            named begins at its first message.
-        end_offset: The same, not included; a queue that is not named ends behind its last message of now.
+            broker "*" stands for all brokers not listed. With several topics, offsets are below the topic's name. A
+            queue that is not listed begins at its first message.
+        end_offset: The same, exclusive; a queue that is not listed ends after its present last message.
         engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
-            "auto" is columnar where `configure` added its jar, else arrow; the log says which.
-        min_partitions: At least so many partitions, where there are as many messages.
-        max_rows_per_partition: Offsets of a partition at most.
-        on_damage: "fail" ends the job when messages are not there any more, "warn" logs that to `rmqfast`.
-        group: In whose name brokers are asked; nothing is committed for it.
-        config: Accounts, TLS, addresses: everything else about the cluster.
-        pull_batch_size: Messages that a pull asks for; brokers give 32 at most, unless their limits were raised.
-        retry_timeout: How long a task waits for a broker that is away, in seconds.
-        via: "pull" asks for the messages; "log" reads the brokers' logs at their HA ports, by four connections at most;
-            "auto" takes what costs less. What a log does not tell is pulled, and a warning says why. "mirror" reads the
-            copies in `mirror_path`.
-        mirror_path: The directory of `rmqfast mirror`, at the same place on the driver and on every executor. With
-            "earliest" a queue begins where its copy does, which may have more than the broker; what copies do not have
-            yet is not read.
-        arguments: Which messages, and what of them: see `rmqfast.store.ReadArguments`. Brokers filter by `tags`, and by
-            `sql` with `enablePropertyFilter=true`; for `keys` all messages are pulled, and the tasks look. `queue_ids`
-            are those of each broker. With `verify_crc` a body that differs from its CRC is damage, and is left out.
+                "auto" is columnar if `configure` added its jar, otherwise arrow; the log names the engine.
+        min_partitions: Minimum number of partitions, if there are enough messages.
+        max_rows_per_partition: Limit of offsets in a partition.
+        on_damage: "fail" ends the job if messages no longer exist, "warn" logs the loss to `rmqfast`.
+        group: Consumer group for requests to brokers; no offset is committed.
+        config: Accounts, TLS, addresses: all other settings of the connection.
+        pull_batch_size: Messages to request per pull; brokers return at most 32, unless their limits were raised.
+        retry_timeout: Time in seconds that a task waits for a broker that does not answer.
+        via: "pull" requests the messages; "log" reads the brokers' logs at their HA ports, over at most four
+            connections; "auto" takes the cheaper way. What a log does not contain is pulled, and a warning says why.
+            "mirror" reads the copies in `mirror_path`.
+        mirror_path: The directory of `rmqfast mirror`, at the same path on the driver and on every executor. With
+            "earliest", a queue begins where its copy begins, which may be before the broker's first message; messages
+            not copied yet are not read.
+        arguments: Messages and columns to select, see `rmqfast.store.ReadArguments`. Brokers filter by `tags`, and by
+            `sql` with `enablePropertyFilter=true`; for `keys`, tasks pull all messages and filter themselves.
+            `queue_ids` apply to each broker. With `verify_crc`, a body that differs from its CRC is omitted as damage.
 
     Raises:
         UnknownTopicError: The name servers do not know a topic.
         UnknownColumnError: The row has no such column.
         ExpressionError: `tags` or `sql` does not parse.
-        ArgumentError: A value out of range.
-        DataLossError: An offset that a queue does not have, unless `on_damage` is "warn".
+        ArgumentError: A value is out of range.
+        DataLossError: A queue lacks an offset, unless `on_damage` is "warn".
         ClientError: A name server or a broker does not answer, or refuses.
 
     Example:
@@ -115,10 +115,10 @@ def read_topic(
     options = _texts(
         _cluster_options(cluster)
         | {
-            # JSON, so that each text is one name
+            # JSON, so that a comma in a topic's name does not separate two topics.
             "subscribe": json.dumps([topic] if isinstance(topic, str) else list(topic)),
             "group": group,
-            # an empty expression is all tags, and no text of an option is empty
+            # An empty expression means all tags, but an option cannot be empty.
             "tags": request.tags or "*",
             "sql": request.sql,
             "keys": request.keys,
@@ -141,10 +141,10 @@ def read_topic(
     )
     unable = _not_expressible(cluster)
     own_config = None if unable is None else cluster
-    # an empty list has no text, and as an option it would mean "all"
+    # An empty list selects no message, but as an option it would mean "all".
     is_nothing = () in {request.keys, request.queue_ids}
     read = TopicRead("topic batch", options, schema.names, config=own_config)
-    # in the driver and now: a task that is tried again must read the same offsets
+    # Planned in the driver and now, since a retried task must read the same offsets.
     pieces, ways = read.plan_with_ways()
     if is_nothing:
         pieces = []
@@ -159,7 +159,7 @@ def read_topic(
 
 
 def _not_expressible(config: ClientConfig) -> str | None:
-    """Why no options can say how the cluster is reached; None if they can."""
+    """Returns the reason why options cannot express the connection; None if they can."""
     if config.translate_address is not None:
         return "translate_address is a function of Python"
     usual = ClientConfig(name_server="a:1")
@@ -169,7 +169,6 @@ def _not_expressible(config: ClientConfig) -> str | None:
 
 
 def _cluster_options(config: ClientConfig) -> dict[str, Any]:
-    """The options that say how a cluster is reached, as values."""
     tls = config.tls
     values: dict[str, Any] = {
         "nameServer": ";".join(config.name_servers),
@@ -198,7 +197,7 @@ def _config(name_server: str | Sequence[str] | None, config: ClientConfig | None
 def _offsets(topic: str | Sequence[str], offsets: TopicOffsets) -> str:
     if isinstance(offsets, str):
         return offsets
-    # offsets may be NumPy's, which JSON does not know
+    # NumPy integers are not JSON values.
     return json.dumps({topic: offsets} if isinstance(topic, str) else offsets, default=partial(integer, "offset"))
 
 

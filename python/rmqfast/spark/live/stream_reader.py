@@ -1,4 +1,4 @@
-"""The stream reader of PySpark; Rust decides the batches.
+"""The stream reader of PySpark; Rust plans the batches.
 
 Source: `DataSourceStreamReader`, `ReadLimit` of PySpark.
 """
@@ -23,89 +23,80 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
-except ImportError:  # before 4.2: Spark takes all there is in one batch
+except ImportError:  # before 4.2, Spark takes all messages in one batch
     AvailableNow: Final = object  # type: ignore[misc,assignment]
 
 
 class StreamSource(Protocol):
-    """The source of a stream, pickled to the workers."""
+    """Source of a stream, pickled to the workers."""
 
-    def open(self) -> SparkStream:
-        """The stream as its driver asks it."""
+    def open(self) -> SparkStream: ...
 
     def default_limit(self) -> Any:
-        """PySpark's `ReadLimit` of a batch."""
+        """Returns PySpark's default `ReadLimit` of a batch."""
 
     def unheard_limits(self) -> str | None:
-        """The limits that are set, and "need", for a warning where PySpark does not tell whether they hold."""
+        """Returns the limits that are set and "need", for a warning from PySpark versions that ignore limits."""
 
-    def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
-        """The batches of a task."""
+    def read(self, piece: bytes) -> Iterator[pa.RecordBatch]: ...
 
 
 class StreamReader(DataSourceStreamReader, AvailableNow):
-    """Offsets are dicts here, and the texts of them in Rust.
-
-    Args:
-        source: What is read.
-    """
+    """Implements PySpark's stream reader; offsets are dicts for PySpark and JSON strings for Rust."""
 
     def __init__(self, source: StreamSource) -> None:
         self._source = source
         self._native: SparkStream | None = None
-        # where the stream is, for PySpark before 4.2, which does not say it
+        # End of the last batch, since PySpark before 4.2 does not pass it.
         self._at: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without connections: PySpark pickles the reader to each task, which has its own."""
+        """Omits the connections, since PySpark pickles the reader to each task, which opens its own."""
         return {**self.__dict__, "_native": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Start offsets of a stream without a checkpoint."""
+        """Returns the start offsets of a stream without a checkpoint."""
         return self._offset(self._stream().initial())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """End offsets of the next batch.
+        """Returns the end offsets of the next batch.
 
-        PySpark before 4.2 does not say where the stream is, nor whether the trigger wants all there is: it gets all.
+        PySpark before 4.2 passes neither the position nor a limit. Its batches take all messages.
         """
         limits = self._source.unheard_limits()
         if start is None and limits is not None:
             _LOG.warning("%s PySpark 4.2: a batch takes all there is", limits)
-        # PySpark from 4.2 on tells; it chooses that by the number of parameters, which defaults do not change
+        # PySpark 4.2 passes `start` and `limit` if this method has two parameters, even with defaults.
         at = self._at if start is None else json.dumps(start)
         return self._offset(self._stream().latest(at, is_limited=start is not None and not _is_unlimited(limit)))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """PySpark's `ReadLimit` of a batch."""
         return self._source.default_limit()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """The stream ends with what there is now."""
+        """Fixes the end of the stream at the present end of the source."""
         self._stream().aim()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The last known end of the source, for the progress of the query."""
+        """Returns the last known end of the source, for the progress of the query."""
         text = self._stream().report()
         return None if text is None else json.loads(text)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """A task each."""
-        # a restart from a checkpoint asks for the tasks of the last batch first
+        # After a restart from a checkpoint, Spark first plans the last batch again.
         self._at = json.dumps(end)
         return [InputPartition(piece) for piece in self._stream().pieces(json.dumps(start), self._at)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Batches of one partition; where there is none, it is None or has None."""
+        """Yields the batches of one partition; without messages, Spark passes None or a partition of None."""
         if partition is not None and partition.value is not None:
             yield from self._source.read(partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark will not ask for what is before `end` any more."""
+        """Releases everything before `end`, which Spark will not read again."""
         self._stream().commit(json.dumps(end))
 
     def stop(self) -> None:
-        """The query ended."""
         native, self._native = self._native, None
         if native is not None:
             native.close()
@@ -122,22 +113,22 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
 
 
 def offsets_limit(most: int | None, least: int | None) -> Any:
-    """PySpark's `ReadLimit` for a number of messages."""
+    """Returns PySpark's `ReadLimit` for a number of messages."""
     from pyspark.sql.streaming import datasource
 
-    # Spark has no limit of both kinds: it is told one of them, the stream holds both
+    # Spark has no limit with both bounds. It gets one of them, and the stream enforces both.
     if most is not None:
         return datasource.ReadMaxRows(most)
     return datasource.ReadAllAvailable() if least is None else datasource.ReadMinRows(least)
 
 
 def bytes_limit(most: int | None) -> Any:
-    """PySpark's `ReadLimit` for a number of bytes."""
+    """Returns PySpark's `ReadLimit` for a number of bytes."""
     from pyspark.sql.streaming import datasource
 
     return datasource.ReadAllAvailable() if most is None else datasource.ReadMaxBytes(most)
 
 
 def _is_unlimited(limit: Any) -> bool:
-    # by name: PySpark before 4.2 has no such class to compare with
+    # By name, since PySpark before 4.2 lacks the class.
     return type(limit).__name__ == "ReadAllAvailable"

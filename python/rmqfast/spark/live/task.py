@@ -23,24 +23,24 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of one piece of `read.plan()`; a retried task gets the same rows.
+    """Yields the batches of one piece of `read.plan()`; a retried task yields the same rows.
 
     Raises:
-        DataLossError: Messages are not there any more, unless `failOnDataLoss` is false.
-        ClientError: A broker refuses, or does not answer for as long as `retryTimeoutMs` says.
+        DataLossError: Messages no longer exist, unless `failOnDataLoss` is false.
+        ClientError: A broker refuses, or does not answer for `retryTimeoutMs`.
     """
     freeze_imports_once()
-    # opened here, in the worker: a connection cannot be pickled
+    # Opened in the worker, since a connection cannot be pickled.
     reader = RangeReader.of_piece(read, piece)
     began = time.monotonic()
-    # it closes the reader also where Spark takes no more, as with LIMIT
+    # Closes the reader even if Spark stops early, as with LIMIT.
     yield from batches_of(reader)
     seconds = time.monotonic() - began
     _LOG.info("%s: %d rows, %d bytes of records, %.3f s", reader.name, reader.rows, reader.size, seconds)
 
 
 def batches_of(reader: RangeReader) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a reader, and closes it."""
+    """Yields the batches of a reader, and closes the reader."""
     pa = import_extra("pyarrow", "arrow")
     try:
         while (batch := reader.next_batch()) is not None:

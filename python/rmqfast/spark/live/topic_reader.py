@@ -21,63 +21,40 @@ __all__ = ["TopicReader", "checked_schema", "topic_reader"]
 
 
 def checked_schema(options: Mapping[str, str]) -> StructType:
-    """The schema of a read, once all is looked at that can be wrong: `load()` tells, not the first action.
-
-    Args:
-        options: Those of the data source.
-
-    Raises:
-        RmqError: As `TopicRead` and its `check` raise.
-    """
+    """Returns the schema of a read after checking all options, so that `load()` raises, not the first action."""
     schema = row_schema(SparkOptions("topic batch", dict(options)).values["columns"])
-    # no offsets yet: a stream with a checkpoint has no use for them
+    # No offsets yet, since a stream with a checkpoint does not need them.
     TopicRead("topic batch", dict(options), schema.names).check()
     return schema
 
 
 def topic_reader(options: Mapping[str, str], columns: Sequence[str]) -> TopicReader:
-    """The reader of some columns.
-
-    Args:
-        options: Those of the data source.
-        columns: Those of the schema.
-
-    Raises:
-        RmqError: As `TopicRead` raises.
-    """
     read = TopicRead("topic batch", dict(options), columns)
     is_wanted = SparkOptions("topic batch", dict(options)).values["pushdown"]
-    # two classes: Spark fails a query whose reader has `pushFilters` while the setting is off
+    # Two classes, since Spark fails a query whose reader has `pushFilters` while the setting is off.
     return (_FilteringTopicReader if gets_filters(is_wanted=is_wanted) else TopicReader)(read)
 
 
 class TopicReader(DataSourceReader):
-    """Plans once, in the driver: what a task reads is then fixed, however often and wherever it runs.
-
-    Args:
-        read: What is read.
-
-    Source: `RocketMQScan`; `DataSourceReader` of PySpark.
-    """
+    """Plans once, in the driver, so that a task that runs again reads the same messages."""
 
     def __init__(self, read: TopicRead) -> None:
         self._read = read
 
     def partitions(self) -> list[InputPartition]:
-        """A task each."""
-        # an empty list, which Spark makes one partition of None of
+        # From an empty list, Spark makes one partition of None.
         return [InputPartition(piece) for piece in self._read.plan()]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Batches of one partition; where there is none, Spark 4.0 gives None, newer ones a partition of None."""
+        """Yields the batches of a partition; without messages, Spark 4.0 passes None, newer ones a partition of None."""
         if partition is not None and partition.value is not None:
             yield from read_topic_piece(self._read, partition.value)
 
 
 class _FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Takes the filters that choose queues or cut them, and those on tags, exactly."""
-        # PySpark 4.0 has no classes of filters to import
+        """Takes the filters on queues, offsets, times and tags that a read applies exactly; returns the others."""
+        # PySpark 4.0 lacks the filter classes, so import only here.
         from rmqfast.spark.filters import rest_of
 
         return iter(rest_of(self._take, filters))

@@ -20,15 +20,7 @@ __all__ = ["topic_stream_reader"]
 
 
 def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
-    """The stream reader of some columns; offsets are `{"topic": {"broker": {"0": 23}}}`, the next one of each queue.
-
-    Args:
-        options: Those of the data source.
-        columns: Those of the schema.
-
-    Raises:
-        RmqError: As `TopicRead` raises.
-    """
+    """Returns the stream reader; offsets are `{"topic": {"broker": {"0": 23}}}`, the next offset of each queue."""
     values = SparkOptions("topic stream", dict(options)).values
     return StreamReader(
         _TopicSource(

@@ -1,1 +1,1 @@
-"""Rows of a DataFrame as messages of a topic: batches sent by tasks, each row at least once."""
+"""Sends rows of a DataFrame as messages to a topic: tasks send batches, and each row is stored at least once."""

@@ -1,4 +1,4 @@
-"""Rows as PySpark 4.0 hands them to the writer of a stream, as Arrow batches."""
+"""Converts the rows that PySpark 4.0 passes to a stream's writer to Arrow batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,7 @@ _ROWS = 4096
 
 
 def row_batches(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns of rows, of the types that a sink takes.
-
-    Example:
-        >>> from pyspark.sql import Row
-        >>> (batch,) = row_batches([Row(body=bytearray(b"a"), properties={"n": "1"})], ["body", "properties"])
-        >>> batch.to_pylist()
-        [{'body': b'a', 'properties': [('n', '1')]}]
-    """
+    """Yields the columns of rows as batches, with the types that a sink accepts."""
     import pyarrow as pa
 
     left = iter(rows)
@@ -35,13 +28,13 @@ def row_batches(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[pa.Reco
 def _array(name: str, values: list[Any]) -> pa.Array:
     import pyarrow as pa
 
-    if name == "body":  # texts are stored as what they are in UTF-8
+    if name == "body":  # strings are stored as UTF-8
         return pa.array([value.encode() if isinstance(value, str) else value for value in values], pa.binary())
     if name == "properties":
-        # pyarrow takes pairs for a map, and a dictionary for a struct
+        # pyarrow takes pairs for a map; a dictionary would be a struct.
         pairs = (None if value is None else list(value.items()) for value in values)
         return pa.array(pairs, pa.map_(pa.string(), pa.string()))
     if name == "keys" and any(isinstance(value, list) for value in values):
         return pa.array(values, pa.list_(pa.string()))
-    # null in a whole batch has no type that Arrow could guess
+    # Explicit, since Arrow cannot guess the type of a batch that is all null.
     return pa.array(values, pa.int64() if name in {"queue_id", "delay_level", "flag"} else pa.string())

@@ -24,30 +24,19 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def sink_of(options: Mapping[str, str], schema: StructType) -> TopicSink:
-    """The sink that options and the schema of a DataFrame ask for; it is pickled to the tasks.
+    """Returns the sink for options and the schema of a DataFrame; it is pickled to the tasks.
 
-    Raises:
-        ArgumentError: An option or a column that cannot be.
-        UnknownColumnError: A column that messages do not have.
-
-    Example:
-        >>> from pyspark.sql.types import StructType, StringType, LongType
-        >>> schema = StructType().add("body", StringType()).add("queue_offset", LongType())
-        >>> sink_of({"nameServer": "10.0.0.1:9876", "topic": "orders"}, schema).columns
-        ['body']
+    Raises `ArgumentError` for a wrong option or column type, and `UnknownColumnError` for a column unknown to messages.
     """
     return TopicSink(dict(options), [(field.name, field.dataType.simpleString()) for field in schema.fields])
 
 
 def check_topic(sink: TopicSink) -> None:
-    """Asks a name server whether the topic is there, before any task does.
-
-    Args:
-        sink: With a topic, or the rows say where they go, and the tasks find out.
+    """Asks a name server for the topic before any task starts; if rows name their topics, only tasks can find out.
 
     Raises:
-        ClientError: Nobody has the topic and no broker would make it, or no name server answers; or several brokers
-            have the queues that `queue_id` names, and there is no `broker_name`.
+        ClientError: The topic does not exist and no broker would create it, no name server answers, or several brokers
+            have a queue named by `queue_id` alone, without `broker_name`.
     """
     sink.check(_month())
 
@@ -56,11 +45,11 @@ def send_partition(sink: TopicSink, batches: Iterable[pa.RecordBatch]) -> Writte
     """Sends the rows of a partition, and waits until brokers have stored all of them.
 
     Raises:
-        ClientError: A row that cannot be sent: says which, and why. Rows before it may be stored, and some behind it.
+        ClientError: A row cannot be sent; the message names the row. Rows before it and some after it may be stored.
     """
-    # columns that are not sent may have types that only Spark knows
+    # Other columns may have types that only Spark knows.
     filled = (batch.select(sink.columns) for batch in batches if batch.num_rows)
-    # a partition without rows opens no connection
+    # A partition without rows opens no connection.
     first = next(filled, None)
     if first is None:
         return Written()
@@ -73,7 +62,7 @@ def send_partition(sink: TopicSink, batches: Iterable[pa.RecordBatch]) -> Writte
         written = writer.finish()
     seconds = time.monotonic() - began
     _LOG.info("partition %d, attempt %d: %s to %s, %.2f s", partition, attempt, written, sink.topic, seconds)
-    # FLUSH_DISK_TIMEOUT and the like: stored, so no error, but somebody should know
+    # Answers such as FLUSH_DISK_TIMEOUT: stored, so not an error, but worth a warning.
     if written.less_safe:
         _LOG.warning("partition %d: %d requests are stored less safely than asked for", partition, written.less_safe)
     return written
@@ -84,7 +73,7 @@ def _month() -> tuple[int, int]:
 
 
 def _task() -> tuple[int, int]:
-    """The partition, and which attempt at it this is."""
+    """Returns the partition id and the attempt number of this task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

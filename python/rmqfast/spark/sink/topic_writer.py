@@ -27,16 +27,9 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
-    """The writer of `DataFrame.write`, once options, columns and the topic are checked.
+    """Returns the writer of `DataFrame.write`, after checking options, columns and topic.
 
-    Args:
-        options: Those of the sink.
-        schema: The DataFrame's.
-        overwrite: Whether the mode is `overwrite`, which no topic can do.
-
-    Raises:
-        ArgumentError: An option or a column that cannot be.
-        ClientError: The topic is not there.
+    `overwrite` is refused with `ArgumentError`, since a topic cannot be overwritten.
     """
     sink = _sink(options, schema, overwrite=overwrite)
     check_topic(sink)
@@ -44,22 +37,16 @@ def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool
 
 
 def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
-    """The writer of `DataFrame.writeStream`; whether the topic is there its tasks find out.
+    """Returns the writer of `DataFrame.writeStream`; tasks find out whether the topic exists.
 
-    Args:
-        options: Those of the sink.
-        schema: The DataFrame's.
-        overwrite: Whether the output mode is `complete`.
-
-    Raises:
-        ArgumentError: An option or a column that cannot be.
+    `overwrite`, the output mode `complete`, is refused with `ArgumentError`.
     """
     return _StreamWriter(_sink(options, schema, overwrite=overwrite))
 
 
 @dataclass
 class WrittenPartition(WriterCommitMessage):
-    """The counts of a task, for the driver."""
+    """Counts of a task, sent to the driver."""
 
     written: Written
 
@@ -69,30 +56,25 @@ class _BatchWriter(DataSourceArrowWriter):
         self._sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Sends a partition."""
         return WrittenPartition(send_partition(self._sink, iterator))
 
     def commit(self, messages: Sequence[Any]) -> None:
-        """Tells what all tasks have sent."""
         _tell(self._sink, messages, "")
 
     def abort(self, messages: Sequence[Any]) -> None:
-        """Tells what was sent of a job that failed; it stays."""
+        """Logs the rows sent by a failed job; they stay in the topic."""
         _tell_aborted(self._sink, messages, "")
 
 
 class _StreamWriting:
-    """The common part of both stream writers."""
-
     def __init__(self, sink: TopicSink) -> None:
         self._sink = sink
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
-        """Tells what all tasks of a micro-batch have sent."""
         _tell(self._sink, messages, f"batch {batchId}, ")
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
-        """Tells what was sent of a micro-batch that failed; it stays, and comes again."""
+        """Logs the rows sent by a failed micro-batch; they stay in the topic and will be sent again."""
         _tell_aborted(self._sink, messages, f"batch {batchId}, ")
 
 
@@ -100,14 +82,12 @@ if hasattr(datasource, "DataSourceStreamArrowWriter"):  # PySpark 4.1 and newer
 
     class _StreamWriter(_StreamWriting, datasource.DataSourceStreamArrowWriter):
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-            """Sends a partition."""
             return WrittenPartition(send_partition(self._sink, iterator))
 
 else:
 
     class _StreamWriter(_StreamWriting, DataSourceStreamWriter):  # type: ignore[no-redef]
         def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-            """Sends a partition, whose rows Spark has made objects of."""
             return WrittenPartition(send_partition(self._sink, row_batches(iterator, self._sink.columns)))
 
 
@@ -129,14 +109,14 @@ def _tell_aborted(sink: TopicSink, messages: Sequence[WrittenPartition | None], 
 
 
 def _sum(messages: Sequence[WrittenPartition | None]) -> Written:
-    # a task that failed has None in place of its message
+    # A failed task has None instead of a message.
     return Written.total([message.written for message in messages if message is not None])
 
 
 def _log_to_stderr() -> None:
-    """Spark commits in a Python process of its own, where nobody but Spark 4.1 configures logging: so this does."""
+    """Configures logging, since Spark commits in a separate Python process, where only Spark 4.1 configures it."""
     root = logging.getLogger()
-    # whoever configured logging decides
+    # Keep any existing configuration.
     if root.handlers or _LOG.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)

@@ -22,27 +22,27 @@ _COUNTS = ("rows", "bytes", "batches", "retries", "less_safe")
 
 
 def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **options: Any) -> Written:
-    """Sends the rows of a DataFrame to a topic, each at least once; returns when brokers have stored all of them.
+    """Sends the rows of a DataFrame to a topic, each at least once; returns when brokers have stored all rows.
 
-    Its columns are `body` (binary, or a string), and as wanted `tags`, `keys` (a string or an array of strings),
-    `properties` (a map), `queue_id`, `broker_name`, `delay_level`, `flag`, `topic`. What a read gives besides is
-    left out.
+    Columns are `body` (binary, or a string) and optionally `tags`, `keys` (a string or an array of strings),
+    `properties` (a map), `queue_id`, `broker_name`, `delay_level`, `flag`, `topic`. The other columns of a read are
+    ignored.
 
     Args:
-        frame: The rows; not those of a stream: call it in `foreachBatch` with each micro-batch.
+        frame: The rows. For a stream, call this in `foreachBatch` with each micro-batch.
         name_server: `host:port`, several separated by `;`, as driver and executors reach it.
-        topic: Where all rows go; None where a column `topic` says it.
-        options: Those of the data source in Python's words: access_key, secret_key, tls_trust, batch_size, ...
+        topic: Topic of all rows; None if the column `topic` names it.
+        options: Options of the data source as Python names: access_key, secret_key, tls_trust, batch_size, ...
 
     Returns:
-        Rows, bytes, requests, requests that were tried again.
+        Counts of rows, bytes, requests and retried requests.
 
     Raises:
-        ArgumentError: An option or a column that cannot be; nothing was sent.
-        TypeError: An option that there is not.
-        UnknownColumnError: A column that messages do not have; nothing was sent.
-        ClientError: The topic is not there; nothing was sent.
-        PySparkException: A task failed; it tells the row. Other rows may be stored.
+        ArgumentError: An option or a column type is wrong; nothing was sent.
+        TypeError: An option does not exist.
+        UnknownColumnError: A column is unknown to messages; nothing was sent.
+        ClientError: The topic does not exist; nothing was sent.
+        PySparkException: A task failed; the error names the row. Other rows may be stored.
 
     Example:
         >>> import rmqfast
@@ -60,7 +60,7 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
         )
     sink = sink_of(_texts({"name_server": name_server, "topic": topic, **options}), frame.schema)
     check_topic(sink)
-    # only what is sent crosses to Python: `mapInArrow` prunes nothing by itself
+    # Only columns to send should cross to Python, since `mapInArrow` prunes none itself.
     sent = frame.select(*sink.columns).mapInArrow(_sending(sink), ", ".join(f"{count} bigint" for count in _COUNTS))
     written = Written.total([Written(*row) for row in sent.collect()])
     _LOG.info("topic %s: %s", sink.topic or "of each row", written)
@@ -68,7 +68,7 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
 
 
 def _texts(arguments: dict[str, Any]) -> dict[str, str]:
-    """Arguments as the options of the data source."""
+    """Returns arguments under the option names of the data source."""
     names = {argument: name for name, argument in SparkOptions.arguments("sink")}
     for argument in arguments:
         if argument not in names:
