@@ -1,4 +1,4 @@
-//! Writes the configuration that goes with exported messages.
+//! Writes the configuration files of an export.
 use super::lists::Lists;
 use crate::file::disk::{self, Call};
 use crate::format::config::to_fastjson;
@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The offsets up to which a broker has delivered the delay topic.
+/// The file with the offsets up to which a broker has delivered the delay topic.
 const DELAY_OFFSETS: &str = "delayOffset.json";
-/// Queues of the delay topic, one for each level of a broker as it ships.
+/// Number of queues of the delay topic: one for each delay level in a broker's default configuration.
 const DELAY_QUEUES: i32 = 18;
 
-/// Writes `config/topics.json` with the topics in `asked`, or all of them, and returns the files written. Takes the store's own entries
-/// where there are any. Copies the delay topic's delivered offsets, too, or a broker would deliver all of it again.
+/// Writes `config/topics.json` with the topics in `asked`, or all topics. Uses the source's entry of a topic if it has one. Also copies how
+/// far the delay topic is delivered, otherwise a broker would deliver all of it again. Returns the files written.
 pub fn write(store: &MessageStore, lists: &Lists, asked: Option<&[String]>, root: &Path) -> Result<Vec<PathBuf>> {
     let directory = root.join("config");
     fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;
@@ -56,7 +56,7 @@ fn topics(store: &MessageStore, lists: &Lists, asked: Option<&[String]>) -> Valu
     config
 }
 
-/// The entry that a broker writes for a topic created by hand, with as many queues as the store has.
+/// Creates the entry that a broker writes for a topic created by hand, with as many queues as the source has.
 fn entry(name: &str, lists: &Lists) -> Value {
     let last = lists.bounds().get(name).and_then(|queues| queues.keys().max().copied()).unwrap_or(0);
     let least = if name == DELAY_TOPIC { DELAY_QUEUES } else { 1 };

@@ -1,4 +1,4 @@
-//! Exports messages: reads those that a request selects and writes each into a new store.
+//! Exports messages: reads the records that a request selects and writes them into a new store.
 use super::lists::Lists;
 use super::partial::{Partial, refuse_within};
 use super::syncer::Syncer;
@@ -20,30 +20,30 @@ use std::sync::Arc;
 
 /// Bytes of the log that are read at a time.
 const BLOCK_LEN: usize = 512 << 10;
-/// Bytes of the log between two calls of `watch`, at most.
+/// Maximum bytes of the log between two calls of `watch`.
 const PIECE: u64 = 64 << 20;
-/// Bytes that are written between two flushes.
+/// Bytes written between two flushes.
 const SYNC_EVERY: u64 = 128 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub struct ExportReport {
     pub rows: u64,
-    /// Bytes of their records.
+    /// Bytes of the exported records.
     pub bytes: u64,
-    /// Files of the new store.
+    /// Number of files in the new store.
     pub files: u64,
-    /// Records of a queue that no consume queue lists.
+    /// Number of exported records that no consume queue lists.
     pub unlisted: u64,
     pub index_entries: u64,
-    /// The places that could not be read; their messages are missing from the export.
+    /// The places in the source that could not be read. Their messages are missing in the export.
     pub damage: DamageLog,
 }
 
-/// Writes the messages that `request` selects into a new store at `out`. Every body is checked against its CRC, since a recovering
-/// broker cuts its log at a damaged one. Calls `watch` with the bytes of the log read so far and in all.
+/// Writes the messages that `request` selects into a new store at `out`. Checks the CRC of every body, since a recovering broker truncates
+/// its log at a damaged body. Calls `watch` with the bytes of the log read so far and in total.
 ///
 /// # Errors
-/// [`Error::Invalid`] for an `out` that exists, or file sizes smaller than a record. After any error nothing is left at `out`.
+/// [`Error::Invalid`] if `out` exists, or if the file sizes are smaller than a record. After any error there is nothing at `out`.
 pub fn export(
     store: &MessageStore,
     request: &ScanRequest,
@@ -52,11 +52,11 @@ pub fn export(
     watch: Watch<'_>,
 ) -> Result<ExportReport> {
     let options = options.check()?;
-    // No columns: the record is copied as it is, so nothing of it has to be parsed.
+    // No columns, since records are copied unchanged and need no parsing.
     let request = Arc::new(ScanRequest { columns: Vec::new(), verify_crc: true, ..request.clone() });
     let mut plan = Plan::new(store, &request, None)?;
     plan.cut(PIECE, 1)?;
-    // Before anything is created.
+    // Checked before anything is created.
     refuse_within(store, out)?;
     let partial = Partial::create(out)?;
     let mut exporter = Exporter::new(store, partial.path(), options)?;
@@ -66,7 +66,8 @@ pub fn export(
     Ok(report)
 }
 
-/// The file sizes of `store`, so that the same broker opens its export, and RocketMQ's defaults where it has no files.
+/// Returns the file sizes of `store`, so that the same broker can open the export. For files that the store does not have, returns
+/// RocketMQ's defaults.
 pub fn sizes_of(store: &MessageStore) -> Result<AppendOptions> {
     let mut sizes = AppendOptions::default();
     sizes.file_size = store.log_file_size()?.unwrap_or(sizes.file_size);
@@ -80,7 +81,7 @@ pub fn sizes_of(store: &MessageStore) -> Result<AppendOptions> {
 struct Exporter {
     log: LogWriter,
     lists: Lists,
-    /// End of the source log when its queues were listed. A broker may still append; later messages are left out.
+    /// End of the source log when its queues were listed. Messages that a broker appends later are left out.
     end: u64,
     syncer: Syncer,
     since_sync: u64,
@@ -95,7 +96,7 @@ impl Exporter {
             fs::create_dir(&directory).map_err(|e| Error::io(&directory, e))?;
         }
         Ok(Self {
-            // Not at 0: the module `export` says why.
+            // The log does not begin at 0; the documentation of the module `export` says why.
             log: LogWriter::new(root.join("commitlog"), options.file_size, options.file_size, None, true)?,
             lists: Lists::new(store, root, options)?,
             end: store.unlisted()?.log_end(),
@@ -119,7 +120,7 @@ impl Exporter {
                 for row in source.rows() {
                     let Some(message) = row.message(bytes) else { continue };
                     let offset = message.physical_offset() as u64;
-                    // Messages behind `end` have no bounds in the lists.
+                    // Messages behind `end` are not in the bounds that `lists` has.
                     if offset < end {
                         self.put(&message)?;
                         read = offset - piece.from;
@@ -166,14 +167,14 @@ impl Exporter {
         Ok(())
     }
 
-    /// Flushes everything, then records that in the checkpoint.
+    /// Flushes all files, then records that in the checkpoint.
     fn finish(mut self, store: &MessageStore, request: &ScanRequest, root: &Path) -> Result<ExportReport> {
         self.drain()?;
-        // After the last write, which would change the times again.
+        // After the last write to the queues, since a write changes the modification times.
         self.lists.set_times()?;
         let mut unsynced = SyncList::default();
         let position = self.log.take_unsynced(&mut unsynced);
-        // An empty export has no log file.
+        // An export without messages has no log file.
         let end = (self.report.rows > 0).then(|| self.log.flushed_end(position));
         let indexed_until = self.lists.take_unsynced(&mut unsynced);
         for path in config::write(store, &self.lists, request.topics(), root)? {
@@ -184,7 +185,7 @@ impl Exporter {
         }
         self.syncer.sync(unsynced)?;
         self.syncer.finish()?;
-        // Last, because it states that everything before it is on the disk.
+        // Last, since the checkpoint claims that everything before it is on the disk.
         CheckpointWriter::open(root)?.reset(FlushState { stored_until: self.last_store_ms, end, indexed_until })?;
         self.report.unlisted = self.lists.unlisted_records();
         self.report.index_entries = self.lists.index_entries();

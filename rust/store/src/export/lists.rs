@@ -30,7 +30,7 @@ pub struct Lists {
     bounds: Topics,
     has_queues: bool,
     delayed: Vec<ConsumeQueue>,
-    /// By queue: the first byte of each file and the store time of its last message.
+    /// For each queue: the first byte of each file, and the store time of the file's last message in milliseconds.
     times: Vec<Vec<(u64, i64)>>,
     topic_hash: TopicHash,
     store_ms: i64,
@@ -65,17 +65,17 @@ impl Lists {
         self.index_entries
     }
 
-    /// The queues of the source store, and their bounds.
+    /// Returns the queues of the source store and their first and last offsets.
     pub fn bounds(&self) -> &Topics {
         &self.bounds
     }
 
-    /// Topics that have queues now.
+    /// Returns the topics that have queues in the export so far.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         (0..self.queues.len() as u32).map(|number| &*self.queues.topic(number).name)
     }
 
-    /// Lists a record that is now at `physical_offset`, in the log file that begins at `log_file`.
+    /// Lists a record in its queue and in the index. `physical_offset` is its new offset, and `log_file` the start of its log file.
     pub fn dispatch(&mut self, message: &Message<'_>, physical_offset: i64, log_file: i64) -> Result<()> {
         self.index(message, physical_offset)?;
         if !message.layout().is_dispatched() {
@@ -88,7 +88,8 @@ impl Lists {
         let number = self.queues.find(topic, message.queue_id());
         let next = self.queues.queue(number).next_offset();
         if offset < next {
-            // The topic was deleted and created again. A broker serves the later generation, so that one replaces the earlier.
+            // The topic was deleted and created again. A broker serves the later generation, so the later generation replaces the earlier
+            // one.
             if offset > 0 {
                 self.unlisted += 1;
                 return Ok(());
@@ -96,12 +97,12 @@ impl Lists {
             self.queues.cut(number, 0)?;
             self.times[number as usize].clear();
         } else if offset > next {
-            // Without the source's consume queue nothing confirms a gap, and a damaged offset would make a huge one.
+            // Without the source's consume queue nothing confirms a gap, and a damaged offset could make a gap of any size.
             if !self.has_queues && !can_follow(next, offset) {
                 self.unlisted += 1;
                 return Ok(());
             }
-            // Messages left out keep their queue offsets, so that consumers' offsets stay valid.
+            // Left-out messages keep their queue offsets, so that the offsets of consumers stay valid.
             self.queues.fill(number, offset, log_file)?;
         }
         let tags_code = self.tags_code(message, topic)?;
@@ -110,15 +111,15 @@ impl Lists {
         Ok(())
     }
 
-    /// Topic and queue offset of a record, if the source has such a queue and offset. No checksum covers the offset.
+    /// Returns topic and queue offset of a record. `None` if the source has no such queue or offset, since no checksum covers these fields.
     fn place_of<'a>(&self, message: &Message<'a>) -> Option<(&'a str, i64)> {
         let topic = std::str::from_utf8(message.topic()).ok().filter(|name| is_directory_name(name))?;
         let (_, end) = self.bounds.get(topic)?.get(&message.queue_id())?;
         Some((topic, message.queue_offset())).filter(|(_, offset)| (0..*end).contains(offset))
     }
 
-    /// The tags code of a message. In the delay topic it is a delivery time that depends on the configuration of the broker that wrote the
-    /// store, so it is copied from the source's unit.
+    /// Returns the tags code of a message. In the delay topic it is the time of delivery, which depends on the configuration of the broker
+    /// that wrote the store, so it is copied from the source's queue.
     fn tags_code(&self, message: &Message<'_>, topic: &str) -> Result<i64> {
         if topic == DELAY_TOPIC
             && let Some(queue) = self.delayed.iter().find(|queue| queue.queue_id() == message.queue_id())
@@ -144,7 +145,7 @@ impl Lists {
     }
 
     fn index(&mut self, message: &Message<'_>, physical_offset: i64) -> Result<()> {
-        // A broker indexes half messages, but not rolled back ones (`IndexService.buildIndex`).
+        // A broker indexes half messages, but no rolled-back messages (`IndexService.buildIndex`).
         if message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return Ok(());
         }
@@ -168,20 +169,19 @@ impl Lists {
         self.index.write(self.store_ms, self.store_ms + self.options.zone_offset_ms)
     }
 
-    /// Writes the buffered units and index entries.
     pub fn write(&mut self) -> Result<()> {
         self.queues.write()?;
         self.write_index()
     }
 
-    /// Adds the files written since the last call to `out`. Returns the store time up to which full index files hold the keys.
+    /// Adds the files written since the last call to `out`. Returns the store time up to which full index files contain all keys.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
         self.queues.take_unsynced(out);
         self.index.take_unsynced(out)
     }
 
-    /// Sets each queue file's modification time to the store time of its last message: RocketMQ 4.9 searches messages by time with it
-    /// (`MappedFileQueue.getMappedFileByTime`).
+    /// Sets the modification time of each queue file to the store time of its last message, since RocketMQ 4.9 uses it to search messages
+    /// by time (`MappedFileQueue.getMappedFileByTime`).
     pub fn set_times(&self) -> Result<()> {
         for (number, times) in self.times.iter().enumerate() {
             let number = number as u32;
@@ -192,7 +192,7 @@ impl Lists {
                 let Some(time) = UNIX_EPOCH.checked_add(Duration::from_millis(millis)) else { continue };
                 let path = directory.join(name::of_offset(*base));
                 disk::call(Call::Write, &path, || {
-                    // A time that the file system cannot store is no reason to fail.
+                    // A file system may not be able to store the time, which is no reason to fail.
                     let file = OpenOptions::new().write(true).open(&path)?;
                     let _ = file.set_modified(time);
                     Ok(())

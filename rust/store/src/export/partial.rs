@@ -1,4 +1,4 @@
-//! The directory `OUT.partial` of an unfinished export, which is renamed to `OUT` once everything is on the disk.
+//! The directory `OUT.partial` of an unfinished export. It is renamed to `OUT` once everything is on the disk.
 use crate::file::disk::{self, Call, sync_directory};
 use crate::file::{StoreLock, lock, place};
 use crate::store::MessageStore;
@@ -9,7 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The directory. Dropping it without [`finish`](Self::finish) removes it.
+/// The locked directory. It is removed when dropped, unless [`finish`](Self::finish) was called.
 #[derive(Debug)]
 pub struct Partial {
     out: PathBuf,
@@ -19,10 +19,10 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Creates `OUT.partial`, after removing what a killed process left there.
+    /// Creates and locks `OUT.partial`. Removes what a killed export left there.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if `out` exists, [`Error::Busy`] if another process exports to it.
+    /// [`Error::Invalid`] if `out` exists, [`Error::Busy`] if another process is exporting to `out`.
     pub fn create(out: &Path) -> Result<Self> {
         if place::exists(out)? {
             return Err(Error::invalid("out", "a path where nothing is yet", out.display()));
@@ -34,7 +34,7 @@ impl Partial {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => refuse_others(&path)?,
             other => other.map_err(|e| Error::io(&path, e))?,
         }
-        // Before the clean-up, since another export may be running there.
+        // Lock before the clean-up, since another export may be running there.
         let lock = StoreLock::acquire(&path)?;
         clear(&path)?;
         lock.mark()?;
@@ -45,7 +45,7 @@ impl Partial {
         &self.path
     }
 
-    /// Renames the directory to `OUT`; fails with [`Error::Invalid`] if somebody has created `OUT` meanwhile.
+    /// Renames the directory to `OUT`. Fails with [`Error::Invalid`] if `OUT` has been created meanwhile.
     pub fn finish(mut self) -> Result<()> {
         sync_directory(&self.path)?;
         let renamed = disk::call(Call::Rename, &self.out, || rename_new(&self.path, &self.out));
@@ -64,14 +64,14 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.is_finished {
-            // While it is still locked, so that nobody else begins meanwhile.
+            // Remove it while it is still locked, so that no other export begins meanwhile.
             let _ = fs::remove_dir_all(&self.path);
         }
         drop(self.lock.take());
     }
 }
 
-/// Refuses a directory of that name that no export created.
+/// Fails if the existing directory was not created by an export.
 fn refuse_others(path: &Path) -> Result<()> {
     let is_ours = place::is_file(&path.join(lock::NAME))? && !place::exists(&path.join("abort"))?;
     let is_empty = place::list(path)?.is_empty();
@@ -94,7 +94,7 @@ fn clear(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an `out` inside the source store, which is never written to.
+/// Fails if `out` is inside the source store, since an export must not change its source.
 pub fn refuse_within(store: &MessageStore, out: &Path) -> Result<()> {
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.canonicalize().map_err(|e| Error::io(parent, e))?;

@@ -1,18 +1,18 @@
-//! Rewrites a record for another place of a log.
+//! Copies a record to another place of a log.
 use crate::format::message::Message;
 use crate::format::properties;
 
 /// Position of PHYSICALOFFSET in a record, by the table of [`crate::format::message`].
 const PHYSICAL_OFFSET_AT: usize = 28;
 
-/// Appends the record with `physical_offset` in it. The property CRC covers that offset, so a correct one is computed again.
+/// Appends the record with a new physical offset. The property CRC covers the offset, so a correct CRC is computed again.
 #[inline]
 pub fn append_at(message: &Message<'_>, physical_offset: i64, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(message.record());
     let record = &mut out[start..];
     record[PHYSICAL_OFFSET_AT..PHYSICAL_OFFSET_AT + 8].copy_from_slice(&physical_offset.to_be_bytes());
-    // A wrong one stays wrong, so that damage does not look sound afterwards.
+    // A wrong CRC stays wrong, so that damage is still detected in the copy.
     if properties::check_crc(message.record()) == Some(true) {
         properties::seal_crc(record);
     }

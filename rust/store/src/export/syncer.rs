@@ -1,4 +1,4 @@
-//! A thread that flushes the files of an export while the export writes on.
+//! A thread that flushes files of an export while the export continues to write.
 use crate::Result;
 use crate::store::append::unsynced::SyncList;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -12,20 +12,20 @@ pub struct Syncer {
 
 impl Syncer {
     pub fn start() -> Self {
-        // One batch is flushed and one waits. More would keep too many files open.
+        // One list is being flushed and one waits. More would keep too many files open.
         let (sender, receiver) = sync_channel::<SyncList>(1);
         let thread = std::thread::spawn(move || receiver.into_iter().try_for_each(|unsynced| unsynced.sync()));
         Self { sender: Some(sender), thread: Some(thread) }
     }
 
-    /// Queues files to be flushed; returns the error of an earlier flush.
+    /// Queues files for flushing. Returns the error of an earlier flush.
     pub fn sync(&mut self, unsynced: SyncList) -> Result<()> {
         let is_queued = self.sender.as_ref().is_some_and(|sender| sender.send(unsynced).is_ok());
-        // The thread ends early only after an error, which `finish` returns.
+        // The thread ends early only after an error. `finish` returns that error.
         if is_queued { Ok(()) } else { self.finish() }
     }
 
-    /// Waits until everything is on the disk. After an error the state of the disk is unknown.
+    /// Waits until all queued files are flushed. After an error it is unknown which bytes are on the disk.
     pub fn finish(&mut self) -> Result<()> {
         self.sender = None;
         match self.thread.take().map(JoinHandle::join) {

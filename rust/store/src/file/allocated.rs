@@ -1,7 +1,7 @@
-//! A file of a store, open for writing. Its blocks are allocated before anything is written to them, so that a full disk is an error of
-//! the allocation and never a half-written record or a signal under a map. It grows step by step, or has all blocks from the start.
+//! A file of a store, open for writing. Its blocks are allocated before bytes are written to them. So a full disk is an error of the
+//! allocation, and never a half-written record or a signal in a map. A file grows step by step, or has all its blocks from the start.
 //!
-//! Source: `MappedFile.init`, which creates at full length but sparse.
+//! Source: `MappedFile.init`, which creates a file at full length but without blocks.
 use super::disk::{self, Call};
 use super::mmap::{OwnedMap, WriteMap};
 use super::permission;
@@ -14,9 +14,9 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes written at a time where the file system cannot allocate.
+/// Bytes per write where the file system cannot allocate blocks.
 const ZEROES: usize = 1 << 20;
-/// A growing file is allocated up to these positions, then up to multiples of the last one.
+/// A growing file is allocated up to the first of these lengths that suffices, then up to multiples of the last one.
 const STEPS: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 #[derive(Debug)]
@@ -26,18 +26,12 @@ pub struct AllocatedFile {
 }
 
 impl AllocatedFile {
-    /// Creates `path`, which must not exist, with `len` zero bytes and all their blocks.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; then there is no such file.
+    /// Creates `path`, which must not exist, with `len` zero bytes and all their blocks. After an error the file does not exist.
     pub fn create(path: &Path, len: u64) -> Result<Self> {
         Self::create_with(path, |file| allocate(file, 0, len))
     }
 
-    /// Creates `path`, which must not exist, with `len` zero bytes and no blocks.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; then there is no such file.
+    /// Creates `path`, which must not exist, with `len` zero bytes and no blocks. After an error the file does not exist.
     pub fn create_sparse(path: &Path, len: u64) -> Result<Self> {
         Self::create_with(path, |file| file.set_len(len))
     }
@@ -45,7 +39,7 @@ impl AllocatedFile {
     fn create_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<Self> {
         let file = disk::call(Call::Create, path, || {
             let file = permission::open_new(OpenOptions::new().read(true).write(true).create_new(true), path)?;
-            // A broker does not start beside a file of another length.
+            // Remove the file after an error, since a broker does not start if a file has another length.
             fill(&file).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
         })?;
         Ok(Self { path: path.to_path_buf(), file })
@@ -60,51 +54,48 @@ impl AllocatedFile {
         &self.path
     }
 
-    /// Writes all of `bytes` at `at`.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; any part of the bytes may have been written.
+    /// Writes all of `bytes` at `at`. After an error any part of the bytes may have been written.
     pub fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
         disk::call(Call::Write, &self.path, || self.file.write_all_at(bytes, at))
     }
 
-    /// The eight bytes at `at`; `None` past the end of the file.
+    /// Returns the eight bytes at `at`. `None` if the file ends before.
     pub fn word(&self, at: u64) -> Option<[u8; 8]> {
         let mut word = [0; 8];
         self.file.read_exact_at(&mut word, at).ok().map(|()| word)
     }
 
-    /// Fills `out` with the bytes from `at` on; an error if there are fewer.
+    /// Fills `out` with the bytes from `at` on. An error if the file ends before.
     pub fn read(&self, out: &mut [u8], at: u64) -> Result<()> {
         self.file.read_exact_at(out, at).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// The ranges of the first `len` bytes that have blocks; all of them where the file system does not know its holes.
+    /// Returns the ranges of the first `len` bytes that have blocks. If the file system does not report holes, returns the whole range.
     pub fn stored_ranges(&self, len: u64) -> Vec<Range<u64>> {
         blocks::stored_ranges(&self.file, 0, len)
     }
 
-    /// Facts of the open file, even if its name leads to another one by now.
+    /// Returns length and identity of the open file, even if its name now belongs to another file.
     pub fn facts(&self) -> Result<Facts> {
         facts_of(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Sets the length: appends zeroes without blocks, or cuts the end off.
+    /// Sets the length. Appends zeroes without blocks, or truncates the file.
     pub fn set_len(&self, len: u64) -> Result<()> {
         disk::call(Call::Create, &self.path, || self.file.set_len(len))
     }
 
-    /// Allocates blocks for `range` of the file and leaves its bytes as they are. After an error some of them may be allocated.
+    /// Allocates blocks for `range` without changing the bytes. After an error some blocks may be allocated.
     pub fn allocate(&self, range: Range<u64>) -> Result<()> {
         disk::call(Call::Allocate, &self.path, || allocate(&self.file, range.start, range.end - range.start))
     }
 
-    /// Allocates `range` and a step beyond it, so that the next call is not needed soon, but only what is needed where the disk is almost
-    /// full. Returns the end of the allocated bytes.
+    /// Allocates `range` and a step behind it, up to length `len`, so that few calls are needed. On a nearly full disk allocates only what
+    /// is needed. Returns the end of the allocated bytes.
     pub fn grow(&self, range: Range<u64>, len: u64) -> Result<u64> {
         let to = step_behind(range.end).min(len);
         match self.allocate(range.start..to) {
-            // A large step may fail although the few bytes needed still fit.
+            // The step does not fit, but the few bytes needed may.
             Err(error) if error.is_disk_full() => {
                 let to = range.end.next_multiple_of(STEPS[0]).min(len);
                 self.allocate(range.start..to).map(|()| to)
@@ -113,28 +104,27 @@ impl AllocatedFile {
         }
     }
 
-    /// Sets `len` bytes from `at` to zero and frees their blocks. After an error any of them may be zero.
+    /// Sets `len` bytes from `at` to zero and frees their blocks. After an error any of the bytes may be zero.
     pub fn empty(&self, at: u64, len: u64) -> Result<()> {
         disk::call(Call::Write, &self.path, || punch(&self.file, at, len))
     }
 
-    /// Flushes the file, on Unix also what was written through a map. After an error the state of the disk is unknown.
+    /// Flushes the file, on Unix also bytes written through a map. After an error it is unknown which bytes are on the disk.
     pub fn sync(&self) -> Result<()> {
         disk::call(Call::Sync, &self.path, || self.file.sync_data())
     }
 
-    /// Maps the whole file for writing.
     pub fn map(&self) -> Result<OwnedMap> {
         OwnedMap::new(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Maps the file for appends; `None` where the file system may not have room for blocks it has allocated.
+    /// Maps the file for appends. `None` if the file system copies on write, since it may then have no room for allocated blocks.
     pub fn write_map(&self) -> Result<Option<WriteMap>> {
         let map = self.keeps_blocks()?.then(|| WriteMap::new(&self.file)).transpose();
         map.map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Whether the file system writes to the allocated blocks. One that copies on write does not.
+    /// Whether the file system writes to the allocated blocks. A file system that copies on write does not.
     pub fn keeps_blocks(&self) -> Result<bool> {
         blocks::keeps_blocks(&self.file).map_err(|e| Error::io(&self.path, e))
     }
@@ -149,7 +139,8 @@ impl AllocatedFile {
     }
 }
 
-/// Free bytes on the disk of `path`: for this user, and with those reserved for root. `None` where the system does not tell.
+/// Returns the free bytes on the disk of `path`: those for this user, and those with the reserve of root. `None` if the system does not
+/// report them.
 pub fn free_bytes(path: &Path) -> Option<(u64, u64)> {
     let space = os_disk::space(path).ok()?;
     Some((space.usable, space.free))
@@ -171,7 +162,7 @@ fn write_zeroes(file: &File, from: u64, len: u64) -> io::Result<()> {
     in_parts(from, len, |at, part| file.write_all_at(part, at))
 }
 
-/// Allocates where the file system has no call for it, by writing the bytes of the file again, and zeroes behind its end.
+/// Allocates blocks where the file system has no call for it: writes the bytes of the file again, and zeroes behind its end.
 fn rewrite(file: &File, from: u64, len: u64) -> io::Result<()> {
     in_parts(from, len, |at, part| {
         let there = file.metadata()?.len().saturating_sub(at).min(part.len() as u64);

@@ -1,7 +1,8 @@
-//! A file that is appended to: through a map where the file system keeps allocated blocks, else by `pwrite`.
+//! A file to which records are appended. Writes go through a map if the file system keeps allocated blocks, otherwise through `pwrite`.
 //!
-//! A write through a map is a copy in memory; a system call would take longer than a small record itself. Blocks are allocated first, so
-//! that a full disk raises no signal. A file system that copies on write may need new blocks nevertheless, so there is no map then.
+//! A write through a map is a copy in memory, while a system call takes longer than copying a small record. Blocks are allocated first,
+//! since a write through a map to a full disk raises a signal. A file system that copies on write may need new blocks even for allocated
+//! bytes, so it gets no map.
 //!
 //! Source: `MappedFile.appendMessagesInner`.
 use super::allocated::AllocatedFile;
@@ -18,12 +19,12 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Maps `file` where that is safe.
+    /// Maps `file` if that is safe.
     pub fn new(file: AllocatedFile) -> Result<Self> {
         Ok(Self { map: file.write_map()?, file: file.into() })
     }
 
-    /// Makes no map, which does not pay for a single write.
+    /// Creates the writer without a map. A map costs more than it saves for a single write.
     pub fn without_map(file: AllocatedFile) -> Self {
         Self { file: file.into(), map: None }
     }
@@ -36,7 +37,8 @@ impl AppendFile {
         self.map.is_some()
     }
 
-    /// Writes `bytes` at `at`, the range `last` of them last: a reader that sees those sees all. After an error any part may be written.
+    /// Writes `bytes` at `at`, and the range `last` of them last: a reader that sees `last` sees all bytes. After an error any part may be
+    /// written.
     pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> Result<()> {
         match &mut self.map {
             Some(map) => disk::call(Call::Write, self.file.path(), || map.write(bytes, at, last)),
@@ -44,7 +46,7 @@ impl AppendFile {
         }
     }
 
-    /// Checks that the file, of `len` bytes, still has all bytes before `end`, and that no other process has truncated it.
+    /// Checks that no other process has truncated the file. It must have `len` bytes, and all bytes before `end`.
     #[inline]
     pub fn check(&self, end: u64, len: u64) -> Result<()> {
         match self.map.as_ref().and_then(|map| map.has(end)) {
@@ -56,13 +58,13 @@ impl AppendFile {
     #[cold]
     fn check_len(&self, len: u64) -> Result<()> {
         match self.file.facts()?.len {
-            // Also if it has its old length again: what was written meanwhile is lost.
+            // A lost page is an error even if the file has its old length again, since writes to that page are lost.
             now if now < len || self.is_lost() => Err(self.cut_off(len, now)),
             _ => Ok(()),
         }
     }
 
-    /// Only checks whether a write fell on truncated pages; enough for files that can be rebuilt.
+    /// Checks only whether a write met truncated pages. This is enough for files that can be rebuilt from the log.
     #[inline]
     pub fn check_lost(&self, len: u64) -> Result<()> {
         if self.is_lost() { self.check_len(len) } else { Ok(()) }

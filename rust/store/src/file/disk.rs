@@ -1,6 +1,6 @@
-//! The seam to the disk: files are created, written, flushed, renamed, removed, listed and read through here, so that a test can watch
-//! these calls, let them fail, or work out what a power loss would leave. Exceptions: directories are created beside it, and the
-//! index is written through a map.
+//! All calls to the disk go through this module: creating, writing, flushing, renaming, removing, listing and reading files. So a test can
+//! observe the calls, let them fail, or compute what a power loss would leave. Exceptions are the creation of directories, and writes to
+//! the index, which go through a map.
 use crate::{Error, Result};
 use std::fs;
 use std::io;
@@ -11,52 +11,52 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// A call that changes or flushes a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// A file is created or resized.
+    /// Creates or resizes a file.
     Create,
-    /// Blocks are allocated for bytes of an existing file.
+    /// Allocates blocks for bytes of an existing file.
     Allocate,
-    /// Bytes are written or made zero.
+    /// Writes bytes, or sets them to zero.
     Write,
-    /// A file is flushed.
+    /// Flushes the content of a file.
     Sync,
-    /// The names in a directory are flushed.
+    /// Flushes the names in a directory.
     SyncDirectory,
-    /// The whole file system of a directory is flushed.
+    /// Flushes the whole file system of a directory.
     SyncAll,
     Rename,
     Remove,
 }
 
-/// A call that only reads.
+/// A call that only reads from the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Look {
-    /// The names in a directory.
+    /// Lists the names in a directory.
     List,
     Stat,
     Open,
-    /// Bytes of an open file are read, but not through a map.
+    /// Reads bytes of an open file. Reads through a map are not reported.
     Read,
 }
 
-/// An observer of calls, for tests.
+/// Observes calls, in tests.
 pub trait Watcher: Send + Sync {
-    /// Runs before a look; an error becomes its result.
+    /// Called before a look. An error becomes the result of the look.
     fn before_look(&self, _look: Look, _path: &Path) -> io::Result<()> {
         Ok(())
     }
-    /// Runs before a call; an error becomes its result, and the call is not made.
+    /// Called before a call. An error becomes the result of the call, which is then not made.
     fn before(&self, call: Call, path: &Path) -> io::Result<()>;
-    /// Runs after a call that succeeded.
+    /// Called after a successful call.
     fn after(&self, call: Call, path: &Path);
 }
 
 type Place = (PathBuf, Arc<dyn Watcher>);
 
 static WATCHERS: RwLock<Vec<Place>> = RwLock::new(Vec::new());
-// Outside tests nobody watches, and calls need no lock.
+// Number of watchers. It is 0 outside tests, so calls need no lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Reports the calls for `path` and all below it to `watcher`, until the result is dropped.
+/// Reports all calls for `path` and the paths below it to `watcher`, until the returned value is dropped.
 pub fn watch(path: &Path, watcher: Arc<dyn Watcher>) -> Watch {
     let mut watchers = WATCHERS.write().unwrap_or_else(PoisonError::into_inner);
     watchers.push((path.to_path_buf(), watcher.clone()));
@@ -90,7 +90,7 @@ fn call_watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<
     Ok(value)
 }
 
-/// The watchers of `path`, copied so that the lock is not held while a watcher waits.
+/// Returns the watchers of `path`. Copies them, so that the lock is not held while a watcher waits.
 #[cold]
 fn watchers_of(path: &Path) -> Vec<Arc<dyn Watcher>> {
     let watchers = WATCHERS.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,16 +1,16 @@
-//! Reads a local path, or a `file:` URL, that a user gave: one rule for all arguments, options and configuration keys.
+//! Converts a path or `file:` URL from the user. All arguments, options and configuration keys follow this rule.
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 const FILE: &str = "file:";
 
-/// The path, or the one that a `file:` URL names. Refuses an empty text, which would mean the current directory, and URLs of other
-/// systems; the error says what is expected.
+/// Returns the path itself, or the path in a `file:` URL. Other URLs are an error, and so is the empty string, which would mean the current
+/// directory. The error says what is expected.
 pub fn local_path(given: &OsStr) -> Result<PathBuf, &'static str> {
     if given.is_empty() {
         return Err("a path (. is the current directory)");
     }
-    // Not UTF-8, so not a URL.
+    // A path that is not UTF-8 is no URL.
     let Some(text) = given.to_str() else { return Ok(given.into()) };
     match text.get(..FILE.len()) {
         Some(scheme) if scheme.eq_ignore_ascii_case(FILE) && text[FILE.len()..].starts_with('/') => {
@@ -23,14 +23,14 @@ pub fn local_path(given: &OsStr) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// `/x`, `///x` and `//localhost/x`, percent-encoded.
+/// Decodes `/x`, `///x` or `//localhost/x`, which may be percent-encoded.
 fn of_file_url(rest: &str) -> Result<PathBuf, &'static str> {
     const EXPECTED: &str = "a file: URL of this machine, as file:///data/store";
     let path = match rest.strip_prefix("//") {
         Some(path) => path.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(path),
         None => rest,
     };
-    // Refuses `file://host/x`.
+    // Without a slash this is another host, as in `file://host/x`.
     let path = path.strip_prefix('/').and_then(percent_decode).ok_or(EXPECTED)?;
     Ok(format!("/{}", path.trim_start_matches('/')).into())
 }
@@ -46,7 +46,7 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether it begins like `s3://`, or like `s3:/`, which path libraries make of it. One letter would be a Windows drive.
+/// Whether the string begins like `s3://`, or like `s3:/`, which path libraries turn `s3://` into. A single letter is a Windows drive.
 fn is_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let is_scheme = scheme.len() > 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic());

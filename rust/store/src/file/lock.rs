@@ -1,7 +1,8 @@
-//! The lock of the store's one owner: a record lock on the file `lock`, as a Java broker takes it, so that each keeps the other out.
+//! The lock on a store. It is a record lock on the file `lock`, as a Java broker takes it, so that broker and this project exclude each
+//! other.
 //!
-//! The operating system gives such a lock to a second owner in the same process, too, and releases it when any part of the process closes
-//! the file ([`rmqfast_os::lock`]). So the stores that this process owns are listed here, and looked up first.
+//! The operating system grants such a lock again within the same process. It also releases the lock when any part of the process closes the
+//! file ([`rmqfast_os::lock`]). So this module keeps a list of the stores that this process has locked, and checks the list first.
 //!
 //! Source: `DefaultMessageStore.start`, `FileChannel.tryLock(0, 1, false)`.
 use super::permission;
@@ -20,11 +21,11 @@ static OWNERSHIPS: Mutex<Vec<Ownership>> = Mutex::new(Vec::new());
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ownership {
     directory: FileId,
-    /// A fork inherits the list, but not the stores.
+    /// Process id. A forked process inherits the list, but not the locks.
     process: u32,
 }
 
-/// The ownership of a store directory, until dropped.
+/// The lock on a store directory. Released when dropped.
 #[derive(Debug)]
 pub struct StoreLock {
     ownership: Ownership,
@@ -33,14 +34,14 @@ pub struct StoreLock {
 }
 
 impl StoreLock {
-    /// Locks the store at `root`, which must exist. [`Error::Busy`] names the process that holds the lock.
+    /// Locks the store at `root`, which must exist. The error [`Error::Busy`] names the process that holds the lock.
     pub fn acquire(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
         let directory = facts_at(root).map_err(|e| Error::io(root, e))?.id;
         let ownership = Ownership { directory, process: std::process::id() };
-        // First, since the operating system would give a second owner in this process the lock as well.
+        // Check the list first, since the operating system would grant the lock to this process again.
         enlist(ownership, &path)?;
-        // From here on, dropping removes it from the list again.
+        // From here on, dropping `lock` removes the entry from the list.
         let mut lock = Self { ownership, path, file: None };
         let mut options = OpenOptions::new();
         let file = permission::open_new(options.read(true).write(true).create(true).truncate(false), &lock.path);
@@ -52,16 +53,16 @@ impl StoreLock {
         Ok(lock)
     }
 
-    /// Whether a process, maybe this one, owns the store at `root`. Its last record may be half written then.
+    /// Whether a process, perhaps this one, has locked the store at `root`. Its last record may be incomplete then.
     pub fn is_held(root: &Path) -> bool {
         let Ok(facts) = facts_at(root) else { return false };
         let ours = Ownership { directory: facts.id, process: std::process::id() };
-        // The list stays locked until the file is closed: closing any descriptor of a file drops this process's lock on it.
+        // Keep the list locked until the file is closed, since closing any descriptor of the file releases this process's lock.
         let list = OWNERSHIPS.lock().unwrap_or_else(PoisonError::into_inner);
         list.contains(&ours) || File::open(root.join(NAME)).is_ok_and(|file| holder(&file).is_some())
     }
 
-    /// Writes the four letters that RocketMQ leaves in the file.
+    /// Writes the four letters that RocketMQ writes into the file.
     pub fn mark(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         file.write_all_at(b"lock", 0).map_err(|e| Error::io(&self.path, e))
@@ -70,7 +71,7 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
-        // Before it leaves the list: closing the file later would release the lock of the next owner.
+        // Close the file before the list entry is removed: closing it later would release the lock of the next owner.
         drop(self.file.take());
         OWNERSHIPS.lock().unwrap_or_else(PoisonError::into_inner).retain(|ownership| *ownership != self.ownership);
     }

@@ -1,8 +1,9 @@
 #![allow(unsafe_code, reason = "mapping a file and prefetching from it cannot be said in safe Rust")]
-//! Maps of whole files, and the prefetch that makes a scan of them fast.
+//! Maps of whole files, and prefetching, which makes a scan of a mapped file fast.
 //!
-//! Truncating a mapped file kills the process with SIGBUS. So files are mapped only on request ([`Io::Mmap`](super::Io)), for stores
-//! that nobody else changes, or if this process owns them: then a [guard](rmqfast_os::fault) handles the signal.
+//! An access to a truncated part of a mapped file kills the process with SIGBUS. So files are mapped only in two cases: on request
+//! ([`Io::Mmap`](super::Io)), for stores that nobody else changes, and if this process has locked the store. In the second case a
+//! [guard](rmqfast_os::fault) handles the signal.
 use memmap2::{Mmap, MmapMut, MmapOptions, MmapRaw};
 use rmqfast_os::fault::Guard;
 use rmqfast_os::pages;
@@ -12,17 +13,17 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Maps the whole of `file` for reading; `None` for an empty file, which cannot be mapped.
+/// Maps all of `file` for reading. `None` if the file is empty, since an empty file cannot be mapped.
 pub fn map(file: &File) -> io::Result<Option<Mmap>> {
     if file.metadata()?.len() == 0 {
         return Ok(None);
     }
-    // SAFETY: the map is read-only and private to this process. That nobody changes or shortens the file meanwhile is
-    // what the caller of `open_store(..., io="mmap")` promises; the documentation of that option says so.
+    // SAFETY: the map is read-only and private to this process. The caller of `open_store(..., io="mmap")` promises that nobody changes or
+    // truncates the file meanwhile, as the documentation of that option says.
     unsafe { Mmap::map(file) }.map(Some)
 }
 
-/// A map of a file that this process owns, to read and write. Other processes see what is written at once.
+/// A map to read and write a file of a store that this process has locked. Other processes see writes at once.
 #[derive(Debug)]
 pub struct OwnedMap {
     guard: Guard,
@@ -30,16 +31,15 @@ pub struct OwnedMap {
 }
 
 impl OwnedMap {
-    /// Maps the whole of `file`.
     pub fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: only a store that this process has locked is written to, and its blocks were allocated before bytes come to
-        // them. Nothing else of this process changes the bytes while the map is borrowed. Where another process cuts the file
-        // off in spite of the lock, the guard puts zeroes in place of what is gone.
+        // SAFETY: this process has locked the store, and blocks were allocated before bytes are written to them. No other code of this
+        // process changes the bytes while the map is borrowed. If another process truncates the file in spite of the lock, the guard
+        // replaces the lost pages with zeroes.
         let map = unsafe { MmapMut::map_mut(file) }?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map })
     }
 
-    /// Whether an access met pages that a truncation removed.
+    /// Whether an access met pages that another process has truncated.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.guard.is_lost()
@@ -60,7 +60,7 @@ impl DerefMut for OwnedMap {
     }
 }
 
-/// A map for reading a file that this process appends to, at positions behind the bytes read.
+/// A map to read a file to which this process appends. Appends go behind the bytes that are read.
 #[derive(Debug)]
 pub struct ReadMap {
     guard: Guard,
@@ -68,64 +68,63 @@ pub struct ReadMap {
 }
 
 impl ReadMap {
-    /// Maps the whole of `file`, which may be closed afterwards.
+    /// Maps all of `file`, which may be closed afterwards.
     pub fn new(file: &File) -> io::Result<Self> {
         let map = MmapOptions::new().map_raw_read_only(file)?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
     }
 
-    /// All bytes. Those not yet published may change while they are read, so no decision may rely on them.
+    /// Returns all bytes. Bytes that are not published yet may change while they are read, so no decision may depend on them.
     pub fn bytes(&self) -> &[u8] {
         self.slice(0, self.map.len()).unwrap_or_default()
     }
 
-    /// Whether the file still has all mapped bytes before `end`: see [`WriteMap::has`].
+    /// Whether the file still has all bytes before `end`. See [`WriteMap::has`].
     #[inline]
     pub fn has(&self, end: u64) -> Option<bool> {
         has(&self.map, &self.guard, end)
     }
 
-    /// Position of the first byte found lost, or `u64::MAX`.
+    /// Returns the position of the first lost byte that an access has met, or `u64::MAX`.
     #[inline]
     pub fn lost_from(&self) -> u64 {
         self.guard.lost_from() as u64
     }
 
-    /// The bytes at `at`, all of which must be published; `None` past the end of the file.
+    /// Returns `len` bytes at `at`, all of which must be published. `None` if the file ends before.
     #[inline]
     pub fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         at.checked_add(len as u64).filter(|end| *end <= self.map.len() as u64)?;
-        // SAFETY: all of it lies inside the map. What is published was written before and is never written again: who asks keeps
-        // to what the owner has published. Where another process cuts the file off, the guard puts zeroes in place of what is gone.
+        // SAFETY: the range is inside the map. Published bytes are never written again, and callers ask only for published bytes. If
+        // another process truncates the file, the guard replaces the lost pages with zeroes.
         Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(at as usize), len) })
     }
 }
 
-/// A map that one thread writes to, while another may prepare its pages.
+/// A map through which one thread writes, while another thread may fault in its pages.
 #[derive(Debug)]
 pub struct WriteMap {
     guard: Guard,
     map: Arc<MmapRaw>,
 }
 
-/// The pages of a [`WriteMap`], to be prepared before they are written to.
+/// The pages of a [`WriteMap`], for a thread that faults them in before they are written.
 #[derive(Clone, Debug)]
 pub struct Pages {
     map: Arc<MmapRaw>,
 }
 
 impl WriteMap {
-    /// Maps the whole of `file`.
     pub fn new(file: &File) -> io::Result<Self> {
         let map = MmapRaw::map_raw(file)?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map: map.into() })
     }
 
-    /// Whether the file still has all bytes before `end`, without a system call; `None` if `end` is in the last page, where only `fstat`
-    /// can tell.
+    /// Whether the file still has all bytes before `end`, without a system call. `None` if `end` is in the last page; then only `fstat` can
+    /// tell.
     ///
-    /// Bytes behind the end of a file, but in its last page, are written without a signal, and are gone. So the next page is
-    /// touched: it is there only if the file goes on behind the page that was written.
+    /// A write to the last page of a truncated file raises no signal, and its bytes are lost. So this reads a byte of the page behind
+    /// `end`, which exists only if the file continues behind the written page.
     #[inline]
     pub fn has(&self, end: u64) -> Option<bool> {
         has(&self.map, &self.guard, end)
@@ -136,15 +135,15 @@ impl WriteMap {
         self.guard.is_lost()
     }
 
-    /// The eight bytes at `at`; `None` past the end of the file.
+    /// Returns the eight bytes at `at`. `None` if the file ends before.
     #[inline]
     pub fn word(&self, at: u64) -> Option<[u8; 8]> {
         at.checked_add(8).filter(|end| *end <= self.map.len() as u64)?;
-        // SAFETY: all eight lie inside the map, and bytes have no alignment.
+        // SAFETY: the eight bytes are inside the map, and bytes have no alignment.
         Some(unsafe { std::ptr::read_volatile(self.map.as_ptr().add(at as usize).cast()) })
     }
 
-    /// Writes `bytes` at `at`, the range `last` of them last: a reader that sees those sees all. Fails if they do not fit into the file.
+    /// Writes `bytes` at `at`, and the range `last` of them last: a reader that sees `last` sees all bytes. Fails if the file is too short.
     #[inline]
     pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> io::Result<()> {
         let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= self.map.len() as u64);
@@ -153,15 +152,15 @@ impl WriteMap {
         }
         self.copy(&bytes[..last.start], at as usize);
         self.copy(&bytes[last.end..], at as usize + last.end);
-        // Readers take the bytes of `last` as a promise for the rest.
+        // Readers take the bytes of `last` as the sign that all other bytes are written.
         fence(Ordering::Release);
         self.copy(&bytes[last.clone()], at as usize + last.start);
         Ok(())
     }
 
     fn copy(&mut self, bytes: &[u8], at: usize) {
-        // SAFETY: `write` checked that all of it lies inside the map. No reference into the map exists: its bytes are only
-        // written here, by the one who holds the map mutably, and read through the file.
+        // SAFETY: `write` has checked that the range is inside the map. There are no references into the map: its bytes are written only
+        // here, with exclusive access to the map, and read through the file.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(at), bytes.len()) }
     }
 
@@ -171,7 +170,7 @@ impl WriteMap {
 }
 
 impl Pages {
-    /// Faults a range of pages in now, so that a later write does not stop for it. A failure only costs that time.
+    /// Faults in a range of pages, so that a later write does not wait for them. An error is ignored, since it only costs time.
     pub fn touch(&self, range: Range<u64>) {
         let end = range.end.min(self.map.len() as u64);
         if range.start < end {
@@ -183,21 +182,21 @@ impl Pages {
 #[inline]
 fn has(map: &MmapRaw, guard: &Guard, end: u64) -> Option<bool> {
     let next = usize::try_from(end).ok()?.checked_next_multiple_of(pages::size())?;
-    // The last page has no next one: `fstat` has to tell.
+    // Behind the last page there is no page to read, so only `fstat` can tell.
     if next >= map.len() {
         return if guard.is_lost() { Some(false) } else { None };
     }
-    // SAFETY: it lies inside the map, and any byte is a `u8`. What it is does not matter.
+    // SAFETY: the byte is inside the map, and any byte is a valid `u8`. Its value is not used.
     unsafe { std::ptr::read_volatile(map.as_ptr().add(next)) };
     Some(guard.lost_from() > next)
 }
 
-/// Asks the processor to load the cache line at `at`; past the end of `bytes` nothing happens.
+/// Asks the processor to load the cache line at `at`. Does nothing behind the end of `bytes`.
 #[inline]
 pub fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(byte) = bytes.get(at) {
-        // SAFETY: the address is inside `bytes`; a prefetch has no effect that a program could see.
+        // SAFETY: the address is inside `bytes`, and a prefetch has no visible effect.
         unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>((byte as *const u8).cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]

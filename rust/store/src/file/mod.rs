@@ -1,4 +1,4 @@
-//! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`].
+//! The files of a store: names, reads, writes, locks. All unsafe code of this layer is in [`mmap`].
 pub mod allocated;
 pub mod append_file;
 pub mod disk;

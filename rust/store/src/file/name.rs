@@ -1,4 +1,4 @@
-//! A segment's name: the offset of its first byte, 20 decimal digits (`UtilAll.offset2FileName`).
+//! The name of a segment file: the offset of its first byte in 20 decimal digits (`UtilAll.offset2FileName`).
 
 pub const DIGITS: usize = 20;
 
@@ -6,7 +6,7 @@ pub fn of_offset(offset: u64) -> String {
     format!("{offset:020}")
 }
 
-/// The offset in a name, or `None` for a stray file.
+/// Parses the offset in a name. `None` for a stray file.
 pub fn offset(name: &str) -> Option<u64> {
     let digits = name.len() == DIGITS && name.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| name.parse().ok()).flatten().filter(|offset| *offset <= i64::MAX as u64)

@@ -1,6 +1,6 @@
-//! Permissions of the files that a store creates: only its owner may open them, unless the store is opened with another mode.
+//! Permissions of the files that a store creates. Only the owner may open them, unless the store was opened with another mode.
 //!
-//! The umask has no effect: services often run with 022, and then everybody could read message bodies.
+//! The umask is ignored, since services often run with 022, with which everybody could read message bodies.
 use crate::{Error, Result};
 use rmqfast_os::mode as os_mode;
 use std::fs::{File, OpenOptions};
@@ -12,13 +12,13 @@ pub const OWNER_ONLY: u32 = 0o600;
 
 static OTHERS: RwLock<Vec<(PathBuf, u32)>> = RwLock::new(Vec::new());
 
-/// Sets the permission of everything created below a root, until it is dropped.
+/// Sets the mode of all files created below a directory, until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropped, it holds no more"]
 pub struct Permission(Option<PathBuf>);
 
 impl Permission {
-    /// Creates files below `root` with `mode`, and directories with execute permission wherever `mode` gives read permission.
+    /// Sets the mode of files below `root`. Directories also get execute permission for everybody to whom `mode` gives read permission.
     pub fn hold(root: &Path, mode: u32) -> Self {
         if mode == OWNER_ONLY {
             return Self(None);
@@ -38,12 +38,12 @@ impl Drop for Permission {
     }
 }
 
-/// Opens the file at `path` with `options`, which create it.
+/// Opens the file at `path` with `options`, which create the file.
 pub fn open_new(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let mode = mode_of(path);
     let file = os_mode::open(options, path, mode)?;
     if mode != OWNER_ONLY {
-        os_mode::set(&file, mode)?; // the umask has no say
+        os_mode::set(&file, mode)?; // Again, since the umask applies to `open`.
     }
     Ok(file)
 }
@@ -54,7 +54,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 pub fn create_directories(path: &Path) -> Result<()> {
     let mode = mode_of(path);
-    // Read permission for a directory is of no use without execute permission.
+    // Reading a directory needs execute permission as well.
     let entered = mode | (mode & 0o444) >> 2;
     os_mode::create_directories(path, entered).map_err(|e| Error::io(path, e))
 }

@@ -1,8 +1,8 @@
-//! Looks at paths and lists directories. Only this file tells a missing file from one that cannot be examined:
+//! Looks up paths and lists directories. Only this module decides whether a file is missing or cannot be examined:
 //!
-//! - No such name: not an error, since retention removes files of a live store between a listing and a look.
-//! - A symbolic link without a target, as into an archive that is not mounted: damage.
-//! - Anything else (no permission, a stale handle, a failing disk): an error, never an absence.
+//! - No such name: not an error, since retention may remove a file between a listing and a look-up.
+//! - A symbolic link without a target, for example into an archive that is not mounted: damage.
+//! - Anything else (no permission, a stale handle, a failing disk): an error. The file does not count as missing.
 use super::disk::{self, Look};
 use crate::{Error, Result};
 use std::fs::{self, File, Metadata};
@@ -14,7 +14,7 @@ pub enum Place {
     Absent,
     /// A symbolic link without a target.
     DeadLink,
-    /// A file, a directory or anything else, links followed.
+    /// A file, a directory or anything else. Links are followed.
     There(Metadata),
 }
 
@@ -29,14 +29,14 @@ impl Place {
         }
         match fs::symlink_metadata(path) {
             Ok(meta) if meta.is_symlink() => Ok(Self::DeadLink),
-            // It was created between the two looks.
+            // The file was created between the two look-ups.
             Ok(_) => fs::metadata(path).map(Self::There).map_err(|e| Error::io(path, e)),
             Err(error) if is_absence(&error) => Ok(Self::Absent),
             Err(error) => Err(Error::io(path, error)),
         }
     }
 
-    /// The metadata; `None` if there is no such name. [`Error::Corrupt`] for a dead link.
+    /// Returns the metadata, or `None` if the name does not exist. A dead link is [`Error::Corrupt`].
     pub fn metadata(path: &Path) -> Result<Option<Metadata>> {
         match Self::look(path)? {
             Self::There(meta) => Ok(Some(meta)),
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// Whether anything has this name, even a dead link.
+/// Whether the name exists, even as a dead link.
 pub fn exists(path: &Path) -> Result<bool> {
     Place::look(path).map(|place| !matches!(place, Place::Absent))
 }
@@ -59,16 +59,16 @@ pub fn is_directory(path: &Path) -> Result<bool> {
     Place::metadata(path).map(|meta| meta.is_some_and(|meta| meta.is_dir()))
 }
 
-/// An error unless there is a directory at `path`.
+/// Fails unless `path` is a directory.
 pub fn require_directory(path: &Path) -> Result<()> {
     match Place::metadata(path)? {
         Some(meta) if meta.is_dir() => Ok(()),
-        // For the operating system's own error.
+        // Fails with the operating system's own error.
         _ => fs::read_dir(path).map(drop).map_err(|e| Error::io(path, e)),
     }
 }
 
-/// The paths in a directory, in no order; none if it does not exist.
+/// Lists the paths in a directory, in no particular order. Empty if the directory does not exist.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let paths = disk::look(Look::List, directory, || {
         fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
@@ -79,13 +79,13 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// The names in a directory, without those that are not UTF-8: no file of a store has one.
+/// Lists the names in a directory. Skips names that are not UTF-8, since no file of a store has such a name.
 pub fn names(directory: &Path) -> Result<Vec<String>> {
     let paths = list(directory)?;
     Ok(paths.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
 }
 
-/// Opens `path` with `open`. Only a missing name is a "not found" error; a dead link is [`Error::Corrupt`].
+/// Opens `path` with `open`. The error is "not found" only if the name does not exist. A dead link is [`Error::Corrupt`].
 pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
     let opened = disk::look(Look::Open, path, open);
     if opened.as_ref().is_err_and(is_absence) {
@@ -94,8 +94,8 @@ pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
     opened.map_err(|e| Error::io(path, e))
 }
 
-/// Up to `most` bytes of the file at `path`; `None` if there is none. [`Error::Corrupt`] for anything but a file: reading a pipe could
-/// block.
+/// Reads up to `most` bytes of the file at `path`. `None` if the file does not exist. Anything but a file is [`Error::Corrupt`], since
+/// reading a pipe could block.
 pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     match Place::metadata(path)? {
         None => return Ok(None),
@@ -113,7 +113,7 @@ pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The error for a dead link, or for a directory in the place of a file.
+/// Returns the error for a dead link, or for a directory in the place of a file.
 pub fn no_file(path: &Path) -> Error {
     Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: no_file_reason(path) }
 }
@@ -126,11 +126,11 @@ pub fn no_file_reason(path: &Path) -> String {
     format!("a symbolic link to {target}, which is not there: mount what it leads to, or remove the link")
 }
 
-/// An error if the name turns out to be a dead link.
+/// Fails if the name is a dead link.
 fn require_absent(path: &Path) -> Result<()> {
     match Place::look(path)? {
         Place::DeadLink => Err(no_file(path)),
-        // If it was created since, the caller's look was still right.
+        // The name may exist by now, but it did not when the caller looked.
         Place::Absent | Place::There(_) => Ok(()),
     }
 }

@@ -1,12 +1,12 @@
-//! Replaces a small file at once: a reader finds the old one or the new one, never a part.
+//! Replaces a small file atomically. A reader finds the old file or the new file, never a mixture.
 use super::disk::{self, Call};
 use super::permission;
 use crate::Result;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes `text` to a temporary file, flushes it and renames it to `path`. The rename is durable once the directory is flushed. After an
-/// error the old file is still there.
+/// Writes `text` to a temporary file, flushes it and renames it to `path`. The caller must flush the directory to make the rename durable.
+/// After an error the old file still exists.
 pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
@@ -15,7 +15,7 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
     result.inspect_err(|_| drop(disk::remove_file(&temporary)))
 }
 
-/// Writes a file from its first byte, over anything that a killed process left there.
+/// Writes a whole file, over anything that a killed process left there.
 fn write_new(path: &Path, text: &[u8]) -> Result<()> {
     let mut file = disk::call(Call::Create, path, || permission::create(path))?;
     disk::call(Call::Write, path, || file.write_all(text))?;

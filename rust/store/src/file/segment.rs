@@ -1,6 +1,6 @@
-//! One file of a commit log or a consume queue, open for reading: by `pread` into a buffer, or through a map.
+//! A file of a commit log or a consume queue, open for reading: through `pread` into a buffer, or through a map.
 //!
-//! `pread` is the default: a truncated file then gives fewer bytes, under a map it raises SIGBUS.
+//! The default is `pread`: if a file is truncated, `pread` returns fewer bytes, while a map raises SIGBUS.
 use super::disk::{self, Look};
 use super::{mmap, place};
 use crate::{Error, Result};
@@ -14,13 +14,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The way segments are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// System calls into a buffer: safe even if another process truncates the file.
+    /// Read with system calls into a buffer. Safe even if another process truncates the file.
     #[default]
     Pread,
-    /// Maps: faster for scattered reads; nobody may truncate the store meanwhile.
+    /// Read through maps. Faster for scattered reads, but nobody may truncate the files meanwhile.
     Mmap,
 }
 
@@ -28,19 +27,19 @@ pub enum Io {
 pub struct Segment {
     path: PathBuf,
     file: Arc<File>,
-    /// `None` for `pread`, and for an empty file, which cannot be mapped.
+    /// `None` with `pread`, and for a file that is empty (cannot be mapped) or larger than 4 GiB.
     map: Option<Arc<Mmap>>,
     buffer: Vec<u8>,
 }
 
 impl Segment {
-    /// Opens the file for reading, without a change of its access time where this user may ask for that.
+    /// Opens the file for reading. Its access time does not change, if the system permits this.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
         let file = place::open(path, || open_unseen(path))?;
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
             return Err(place::no_file(path));
         }
-        // Positions within a map are 32 bits wide; no broker writes a file that needs more.
+        // Positions within a map have 32 bits. No broker writes a larger file.
         let mappable = file.metadata().is_ok_and(|m| m.len() <= u64::from(u32::MAX));
         let map = match io {
             Io::Mmap if mappable => mmap::map(&file).map_err(|e| Error::io(path, e))?,
@@ -50,7 +49,7 @@ impl Segment {
         Ok(Self { path: path.to_path_buf(), file, map, buffer: Vec::new() })
     }
 
-    /// Another reader of the same open file and map, so that pages need not be faulted in again.
+    /// Returns another reader of the same open file and map, so that pages need not be faulted in again.
     pub fn share(&self) -> Self {
         Self { path: self.path.clone(), file: self.file.clone(), map: self.map.clone(), buffer: Vec::new() }
     }
@@ -63,7 +62,7 @@ impl Segment {
         self.file.metadata().map(|meta| meta.len()).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Whether the path leads to another file, or to none, by now.
+    /// Whether the path now leads to another file, or does not exist.
     pub fn is_replaced(&self) -> bool {
         facts_of(&self.file).map(|ours| ours.id).ok() != facts_at(&self.path).map(|named| named.id).ok()
     }
@@ -72,7 +71,7 @@ impl Segment {
         self.map.is_some()
     }
 
-    /// Up to `len` bytes from `at`; fewer only at the end of the file.
+    /// Returns `len` bytes from `at`, or fewer at the end of the file.
     pub fn window(&mut self, at: u64, len: usize) -> Result<&[u8]> {
         if let Some(map) = &self.map {
             return Ok(slice_of(map, at, len));
@@ -84,7 +83,7 @@ impl Segment {
         Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
     }
 
-    /// Appends `len` bytes from `at` to `out`, fewer at the end of the file, and returns their number. An error leaves `out` unchanged.
+    /// Appends `len` bytes from `at` to `out`, or fewer at the end of the file. Returns their number. After an error `out` is unchanged.
     pub fn read_into(&self, at: u64, len: usize, out: &mut Vec<u8>) -> Result<usize> {
         let start = out.len();
         if let Some(map) = &self.map {
@@ -98,7 +97,7 @@ impl Segment {
         Ok(out.len() - start)
     }
 
-    /// Position of the first byte from `from` to `end` that is not zero. Skips holes and allocated blocks that were never written.
+    /// Returns the position of the first nonzero byte from `from` to `end`. Skips holes and allocated blocks that were never written.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
         for stored in blocks::stored_ranges(&self.file, from, end) {
             if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
@@ -108,8 +107,8 @@ impl Segment {
         Ok(None)
     }
 
-    /// Drops the page cache of `from` to `end`, where nothing was written: reading there made pages that look stored. Nobody may write
-    /// there meanwhile.
+    /// Drops the page cache from `from` to `end`. Call it after reading a range that was never written, since the pages that reading
+    /// created would count as stored. Nobody may write to the range meanwhile.
     pub fn forget(&self, from: u64, end: u64) {
         pages::forget(&self.file, from, end);
     }
@@ -124,7 +123,7 @@ impl Segment {
             if let Some(first) = first_nonzero(&buffer[..got]) {
                 return Ok(Some(at + first as u64));
             }
-            // The file was truncated meanwhile.
+            // The file has been truncated meanwhile.
             if got == 0 {
                 break;
             }
@@ -133,22 +132,22 @@ impl Segment {
         Ok(None)
     }
 
-    /// End of the last byte before `end` that has a block, or `from`.
+    /// Returns the end of the last block before `end`, or `from` if there are no blocks.
     pub fn end_of_data(&self, from: u64, end: u64) -> u64 {
         blocks::stored_ranges(&self.file, from, end).last().map_or(from, |last| last.end)
     }
 
-    /// Position of the next byte that has a block, or `end`.
+    /// Returns the position of the next byte that has a block, or `end`.
     pub fn next_data(&self, at: u64, end: u64) -> u64 {
         blocks::next_stored(&self.file, at, end)
     }
 
-    /// The whole file, if it is mapped.
+    /// Returns all bytes of the file, if it is mapped.
     pub fn map(&self) -> Option<&[u8]> {
         self.map.as_deref().map(|map| &map[..])
     }
 
-    /// The result of the last [`window`](Self::window), which had the same arguments.
+    /// Returns the result of the last [`window`](Self::window) again. The arguments must be the same.
     pub fn last_window(&self, at: u64, len: usize) -> &[u8] {
         match &self.map {
             Some(map) => slice_of(map, at, len),

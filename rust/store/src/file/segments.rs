@@ -1,7 +1,7 @@
-//! The ordered files of a commit log or a consume queue, in one directory or several.
+//! The files of a commit log or a consume queue, in the order of their offsets. They may be in several directories.
 //!
-//! No file records the configured file size: it follows from the files. Stray files are ignored, since a reader must accept what an
-//! operator left behind. A segment that is a dead link is listed with a guessed length, and opening it fails.
+//! No file contains the configured file size, so it is inferred from the files. Stray files are ignored, since an operator may have left
+//! them. A dead link with the name of a segment is listed with a guessed length, and fails when it is opened.
 //!
 //! Source: `MappedFileQueue.doLoad`, `MultiPathMappedFileQueue`.
 use super::name;
@@ -16,7 +16,7 @@ pub struct SegmentFile {
     pub path: PathBuf,
     pub base: u64,
     pub len: u64,
-    /// Whether it is a dead link or a directory.
+    /// Whether the path is a dead link or a directory, so that the bytes cannot be read.
     pub is_missing: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Lists the segments of `directories`; those that do not exist hold none.
+    /// Lists the segments of `directories`. A directory that does not exist counts as empty.
     pub fn list(directories: &[PathBuf]) -> Result<Self> {
         let mut files = BTreeMap::new();
         let mut strays = Vec::new();
@@ -47,7 +47,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Lists a directory with the name of a segment as a missing file, unless it is behind all others.
+    /// Lists a directory with the name of a segment as a missing file, unless it is behind all files.
     fn take_directories(&mut self) -> Result<()> {
         let last = self.files.last().map_or(u64::MAX, |file| file.base);
         for path in std::mem::take(&mut self.strays) {
@@ -64,7 +64,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Counts a file as stray if no segment can have its name and it would hide the end of the one before it.
+    /// Counts a file as stray if it begins within the file before it, at an offset where no segment can begin.
     fn pass_over_misplaced(&mut self) {
         let size = self.file_size().unwrap_or(1);
         let mut end = 0;
@@ -79,8 +79,8 @@ impl Segments {
         }
     }
 
-    /// Guesses the lengths of missing files: up to the next file, or that of most files. At least one byte, or it would count as
-    /// a file that was never written to.
+    /// Guesses the lengths of missing files: up to the next file, or the length of most files. The length is at least one byte, otherwise
+    /// the file would count as never written.
     fn guess_lengths(&mut self) {
         if self.first_without_file().is_none() {
             return;
@@ -92,7 +92,7 @@ impl Segments {
         }
     }
 
-    /// Path of the first missing file.
+    /// Returns the path of the first missing file.
     pub fn first_without_file(&self) -> Option<&Path> {
         self.files.iter().find(|file| file.is_missing).map(|file| &*file.path)
     }
@@ -101,7 +101,7 @@ impl Segments {
         &self.files
     }
 
-    /// Entries of the directories that are not segments. A 4.9.4 broker does not start beside one.
+    /// Returns the entries of the directories that are not segments. A 4.9.4 broker does not start if there are such files.
     pub fn strays(&self) -> &[PathBuf] {
         &self.strays
     }
@@ -114,16 +114,16 @@ impl Segments {
         self.files.last().map_or(0, SegmentFile::end)
     }
 
-    /// The size of most files, which is the configured one even if some are damaged.
+    /// Returns the size of most files. This is the configured size, even if some files are damaged.
     pub fn file_size(&self) -> Option<u64> {
-        // The distances of names count as well as lengths, since a file may have been truncated.
+        // Count the distances between names as well as lengths, since a file may have been truncated.
         let steps: Vec<_> = self.files.windows(2).map(|w| w[1].base - w[0].base).collect();
         let lens = self.files.iter().filter(|f| !f.is_missing).map(|f| f.len);
         let mut counts = BTreeMap::new();
         for size in steps.iter().copied().chain(lens).filter(|size| *size > 0) {
             *counts.entry(size).or_insert(0_usize) += 1;
         }
-        // On a tie the names win: a file longer than they say would hide the next one.
+        // On a tie the names decide: a file that is longer than the distance would hide the next file.
         counts.into_iter().max_by_key(|(size, count)| (*count, steps.contains(size), *size)).map(|(size, _)| size)
     }
 
@@ -133,7 +133,7 @@ impl Segments {
         (offset < self.files[index].end()).then_some(index)
     }
 
-    /// Opens the file at `index`, which may have been removed since it was listed.
+    /// Opens the file at `index`. It may have been removed since the listing.
     pub fn open(&self, index: usize, io: Io) -> Result<Segment> {
         Segment::open(&self.files[index].path, io)
     }
@@ -150,7 +150,7 @@ fn list_one(directory: &Path, files: &mut BTreeMap<u64, SegmentFile>, strays: &m
                 files.entry(base).or_insert(SegmentFile { path, base, len: 0, is_missing: true });
             }
             (Some(_), Err(error)) => return Err(error),
-            // Retention may remove a file between the listing and the look at it.
+            // Retention may have removed the file since the listing.
             (_, Ok(Place::Absent)) => {}
             _ => strays.push(path),
         }

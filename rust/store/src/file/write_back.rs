@@ -1,4 +1,4 @@
-//! Restores a file whose name was removed while it is open: its bytes exist until it is closed.
+//! Restores a file whose name was removed while it is open. Its bytes exist until the file is closed.
 use super::allocated::AllocatedFile;
 use super::disk::{self, sync_directory};
 use super::permission::create_directories;
@@ -6,26 +6,26 @@ use crate::Result;
 use std::fs;
 use std::path::Path;
 
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const STEP: u64 = 1 << 20;
 
-/// Copies the `len` bytes of `file` to `temporary` and renames that to the lost name; `has_blocks` allocates all blocks. Nothing may be
-/// written to the open file any more. After an error there is no new file.
+/// Copies the first `len` bytes of `file` to `temporary`, and renames the copy to the lost name. With `has_blocks` all blocks are
+/// allocated. The open file must not be written to any more. After an error there is no new file.
 pub fn write_back(file: &AllocatedFile, len: u64, has_blocks: bool, temporary: &Path) -> Result<()> {
     let _ = fs::remove_file(temporary);
     let new =
         if has_blocks { AllocatedFile::create(temporary, len) } else { AllocatedFile::create_sparse(temporary, len) }?;
     copy(file, &new, len).and_then(|()| new.sync()).inspect_err(|_| new.discard())?;
     if let Some(directory) = file.path().parent() {
-        // Its directory may have been removed with it.
+        // The directory may have been removed together with the file.
         create_directories(directory)?;
     }
-    // A rename, so that nobody finds half of it.
+    // Renamed only when complete, so that nobody finds a partial file.
     disk::rename(temporary, file.path())?;
     file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)
 }
 
-/// Copies the ranges that have blocks; the rest reads as zeroes in both.
+/// Copies the ranges that have blocks. All other ranges are zero in both files.
 fn copy(file: &AllocatedFile, new: &AllocatedFile, len: u64) -> Result<()> {
     let mut buffer = vec![0; STEP.min(len) as usize];
     for range in file.stored_ranges(len) {

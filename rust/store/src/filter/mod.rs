@@ -1,4 +1,4 @@
-//! Filters over messages, tag expressions and SQL92: one evaluator for broker, scan and Spark.
+//! Message filters: tag expressions and SQL92. Broker, scan and Spark use the same evaluator.
 pub mod sql92;
 pub mod tag;
 

@@ -1,7 +1,7 @@
 //! Tag expressions: `*`, or tags separated by `||`.
 //!
-//! Two stages, as in RocketMQ: the broker compares the hash in the consume queue, the consumer the tag itself, since two tags can share
-//! a hash.
+//! RocketMQ filters twice: the broker compares the hash in the consume queue, then the consumer compares the tag itself, since two tags can
+//! have the same hash.
 //!
 //! Source: `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter.isMatchedByConsumeQueue`, `PullAPIWrapper`.
 use crate::error::{Error, Result};
@@ -9,10 +9,10 @@ use crate::format::tag::java_hash;
 
 const ALL: &str = "*";
 const SEPARATOR: &str = "||";
-/// Up to this number comparing one by one is faster than a table.
+/// Up to this number of tags, comparing one by one is faster than a table.
 const FEW: usize = 8;
 
-/// The messages that a subscription by tag selects.
+/// The messages that a subscription by tag selects. The default is `*`.
 #[derive(Debug, Clone)]
 pub struct TagExpression {
     all: bool,
@@ -22,18 +22,18 @@ pub struct TagExpression {
 }
 
 impl TagExpression {
-    /// The expression `*`: every message, even without a tag.
+    /// Creates the expression `*`, which selects every message, even without a tag.
     pub fn all() -> Self {
         Self { all: true, tags: Vec::new(), codes: Vec::new(), table: CodeTable::All }
     }
 
-    /// Parses `*` or the empty text (all messages), or `TagA || TagB`. Drops blank tags as RocketMQ does, so `" "` is legal and matches
-    /// nothing.
+    /// Parses an expression. `*` and the empty string select all messages, and `TagA || TagB` selects two tags. Blank tags are dropped as
+    /// in RocketMQ, so `" "` is valid and selects no message.
     pub fn parse(text: &str) -> Result<Self> {
         if text.is_empty() || text == ALL {
             return Ok(Self::all());
         }
-        // Java's `split` gives no part at all then, and `buildSubscriptionData` throws these words.
+        // Java's `split` returns no parts in this case, and `buildSubscriptionData` throws an error with this text.
         if text.split(SEPARATOR).all(str::is_empty) {
             let reason = "subString split error: expected a tag beside '||', found none".to_owned();
             return Err(Error::Expression { expression: text.to_owned(), position: 0, reason });
@@ -41,7 +41,7 @@ impl TagExpression {
         Ok(Self::of(text.split(SEPARATOR).map(java_trim).filter(|tag| !tag.is_empty())))
     }
 
-    /// Selects exactly these tags, without a special meaning of `*` and blanks. No tags match no message.
+    /// Selects exactly these tags; `*` and blanks have no special meaning here. Without tags, no message matches.
     pub fn of<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
         let tags = sort_dedup(tags.into_iter().map(str::to_owned).collect());
         let codes = sort_dedup(tags.iter().map(|tag| java_hash(tag)).collect());
@@ -53,31 +53,31 @@ impl TagExpression {
         self.all
     }
 
-    /// The tags, sorted, each once; empty if all match.
+    /// Returns the tags, sorted and without duplicates. Empty if all messages match.
     pub fn tags(&self) -> &[String] {
         &self.tags
     }
 
-    /// The hashes of the tags, sorted, each once; empty if all match.
+    /// Returns the hashes of the tags, sorted and without duplicates. Empty if all messages match.
     pub fn codes(&self) -> &[i32] {
         &self.codes
     }
 
-    /// The first stage, over the tags code of a consume queue. A match must still pass [`Self::matches`].
+    /// Compares the tags code of a consume-queue unit. The record of a matching unit must still pass [`Self::matches`].
     #[inline]
     pub fn codes_match(&self, tags_code: i64) -> bool {
-        // RocketMQ compares `tagsCode.intValue()`.
+        // RocketMQ compares `tagsCode.intValue()`, which is the lower half.
         let code = tags_code as i32;
         match &self.table {
             CodeTable::All => true,
             CodeTable::One(only) => *only == code,
-            // No early exit: eight comparisons at once are cheaper than a branch each.
+            // No early exit, since eight comparisons at once are cheaper than a branch for each.
             CodeTable::Few(codes) => codes.iter().fold(false, |is_hit, own| is_hit | (*own == code)),
             CodeTable::Many(bits) => bits.holds(code) && self.codes.binary_search(&code).is_ok(),
         }
     }
 
-    /// The second stage, over a message's TAGS property. A message without a tag matches only `*`.
+    /// Compares the TAGS property of a message. A message without a tag matches only `*`.
     pub fn matches(&self, tag: Option<&[u8]>) -> bool {
         match tag {
             _ if self.all => true,
@@ -94,7 +94,7 @@ impl Default for TagExpression {
     }
 }
 
-/// The fastest test for a number of codes.
+/// The set of hashes, in the form that is fastest for their number.
 #[derive(Debug, Clone)]
 enum CodeTable {
     All,
@@ -108,7 +108,7 @@ impl CodeTable {
         match codes {
             [only] => Self::One(*only),
             [first, ..] if codes.len() <= FEW => {
-                // Filled up with the first code: a fixed length lets the compiler compare all eight at once.
+                // Fill up with the first code, since a fixed length lets the compiler compare all eight at once.
                 let mut few = [*first; FEW];
                 few[..codes.len()].copy_from_slice(codes);
                 Self::Few(few)
@@ -118,7 +118,7 @@ impl CodeTable {
     }
 }
 
-/// A bitmap over the low bits of the codes, which rejects nearly every other code.
+/// A bitmap of the low bits of the codes. Rejects nearly every other code without a search.
 #[derive(Debug, Clone)]
 struct CodeBits {
     words: Box<[u64]>,
@@ -156,7 +156,7 @@ fn sort_dedup<T: Ord>(mut values: Vec<T>) -> Vec<T> {
     values
 }
 
-/// Java's `String.trim`: removes characters up to the space, but no other Unicode blanks.
+/// Trims like Java's `String.trim`: removes characters up to the space, but no other Unicode blanks.
 fn java_trim(text: &str) -> &str {
     text.trim_matches(|c| c <= ' ')
 }

@@ -1,4 +1,4 @@
-//! Builds the nodes of a tree, with the checks that RocketMQ makes while it compiles.
+//! Builds the nodes of an expression tree, with the checks that RocketMQ makes when it compiles an expression.
 //!
 //! Source: `ComparisonExpression.create*` and `check*`, `SelectorParser.asBooleanExpression`.
 use std::collections::HashMap;
@@ -7,20 +7,20 @@ use super::evaluate::compare;
 use super::lexer::Fault;
 use super::tree::{Node, NodeId, Order, Tree, Value};
 
-/// Maximum nesting of an expression; a list of ANDs or ORs counts once. RocketMQ's limit is its thread's stack.
+/// Maximum nesting of an expression. A list of ANDs or ORs counts as one level. RocketMQ's limit is the stack of its thread.
 pub const MAX_DEPTH: u16 = 256;
 
-/// Builds a tree from its leaves; `at` is the position of an error, in bytes.
+/// Builds a tree from its leaves upwards. The arguments `at` are byte positions in the expression, for errors.
 #[derive(Debug, Default)]
 pub(super) struct Builder<'t> {
     pub(super) tree: Tree,
-    /// Height of the tree below each node.
+    /// For each node, the height of the tree below it, the node included.
     heights: Vec<u16>,
     slots: HashMap<&'t str, u32>,
 }
 
 impl<'t> Builder<'t> {
-    /// Adds a node; checks only the depth.
+    /// Adds a node. Checks only the depth, not the types.
     pub(super) fn push(&mut self, node: Node, at: usize) -> Result<NodeId, Fault> {
         let height = 1 + node.children().map(|child| self.heights[child.0 as usize]).max().unwrap_or(0);
         if height > MAX_DEPTH {
@@ -44,7 +44,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Property(slot), at)
     }
 
-    /// Makes a condition of `node`, or refuses it.
+    /// Converts `node` to a condition. An error if it is a value other than a property.
     pub(super) fn condition(&mut self, node: NodeId, at: usize) -> Result<NodeId, Fault> {
         match self.tree.node(node) {
             Node::Property(_) => self.push(Node::Cast(node), at),
@@ -64,7 +64,7 @@ impl<'t> Builder<'t> {
             return Err(Fault::new(at, "NULL cannot be compared; use IS NULL"));
         }
         let constants = matches!((left_node, right_node), (Node::Constant(_), Node::Constant(_)));
-        // RocketMQ looks at one order only: `TRUE = 1` is an error and `1 = TRUE` is false.
+        // RocketMQ checks only this order of the sides: `TRUE = 1` is an error and `1 = TRUE` is false.
         if constants && left_node.is_condition() && !right_node.is_condition() {
             return Err(Fault::new(at, "TRUE or FALSE cannot be compared with a number or a string"));
         }
@@ -76,7 +76,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Compare(order, left, right), at)
     }
 
-    /// Reversed bounds are an error, but not after NOT.
+    /// Adds a BETWEEN. Reversed constant bounds are an error, except after NOT, as in RocketMQ.
     pub(super) fn between(&mut self, not: bool, [value, low, high]: [NodeId; 3], at: usize) -> Result<NodeId, Fault> {
         self.check_ordered([value, low, high], at)?;
         if let (false, Node::Constant(l), Node::Constant(h)) = (not, self.tree.node(low), self.tree.node(high))
@@ -87,7 +87,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Between { not, value, low, high }, at)
     }
 
-    /// Checks that `value` may stand before IN.
+    /// Checks that `value` can be the left side of IN.
     pub(super) fn check_property(&self, value: NodeId, at: usize) -> Result<(), Fault> {
         match self.tree.node(value) {
             Node::Property(_) => Ok(()),
@@ -95,7 +95,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Checks that `nodes` may be compared by order: numbers and properties may.
+    /// Checks that `nodes` can be compared with `<` and the like. Numbers and properties can.
     fn check_ordered<const N: usize>(&self, nodes: [NodeId; N], at: usize) -> Result<(), Fault> {
         for node in nodes {
             let kind = match self.tree.node(node) {

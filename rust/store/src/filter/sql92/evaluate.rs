@@ -1,4 +1,4 @@
-//! Evaluates a tree over properties to TRUE, FALSE, NULL or an error, without an allocation.
+//! Evaluates an expression tree for the properties of a message. The result is TRUE, FALSE, NULL or an error. Allocates no memory.
 //!
 //! Source: `ComparisonExpression.evaluate`, `__compare`, `LogicExpression`, `UnaryExpression`.
 use std::cmp::Ordering;
@@ -6,14 +6,14 @@ use std::cmp::Ordering;
 use super::number::{java_double, java_int, java_long};
 use super::tree::{Node, NodeId, Order, Part, Tree, Value};
 
-/// An expression has no result for a message; RocketMQ then does not match it.
+/// The expression has no result for a message. Such a message does not match, as in RocketMQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
-    /// A property's text is not a number of the type it is compared with.
+    /// A property is compared with a number, but its value is not a number of that type.
     #[error("a property compared with a number holds no number of its kind")]
     NotANumber,
-    /// A condition on the left is compared with a string on the right.
+    /// A condition on the left side is compared with a string on the right side.
     #[error("a condition cannot be compared with a string")]
     BooleanWithString,
 }
@@ -50,7 +50,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
     fn condition(&self, id: NodeId) -> Evaluated<Option<bool>> {
         match self.tree.node(id) {
             Node::Constant(Value::Bool(value)) => Ok(Some(*value)),
-            // A bare property is a text, and no text is true.
+            // A property by itself is a string, and a string is never TRUE.
             Node::Constant(_) | Node::Property(_) | Node::Negate(_) => Ok(None),
             Node::Cast(operand) => Ok(if self.value(*operand)? == Value::Null { None } else { Some(false) }),
             Node::Not(operand) => Ok(self.condition(*operand)?.map(|value| !value)),
@@ -68,7 +68,8 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         }
     }
 
-    /// The first operand equal to `decisive` decides; those behind it are not evaluated, so they cannot fail.
+    /// Evaluates AND (`decisive` is false) or OR (`decisive` is true). Stops at the first operand that equals `decisive`, so later operands
+    /// cannot fail.
     fn decide(&self, operands: &[NodeId], decisive: bool) -> Evaluated<Option<bool>> {
         let mut result = Some(!decisive);
         for operand in operands {
@@ -81,14 +82,14 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         Ok(result)
     }
 
-    /// The right side is evaluated only if the left is not null.
+    /// Compares by order. Evaluates the right side only if the left side is not null.
     fn compare_order(&self, order: Order, left: Value<&str>, right: NodeId) -> Evaluated<Option<bool>> {
         if left == Value::Null {
             return Ok(None);
         }
         let ordering = match (left, self.value(right)?) {
             (_, Value::Null) => return Ok(None),
-            // Two properties are compared as numbers, whatever they hold.
+            // Two properties are compared as numbers, even if both are strings.
             (Value::Text(left), Value::Text(right)) => java_compare(double(left)?, double(right)?),
             (left, right) => compare(left, right)?,
         };
@@ -109,7 +110,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         })
     }
 
-    /// Null is not a text: both the plain and the NOT form are false.
+    /// Evaluates CONTAINS, STARTSWITH and ENDSWITH. For a null both the plain form and the form with NOT are false.
     fn matching(&self, not: bool, part: Part, value: NodeId, search: &str) -> Evaluated<Option<bool>> {
         if search.is_empty() {
             return Ok(Some(false));
@@ -124,7 +125,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
     }
 }
 
-/// Two nulls are equal; null on the left gives null, on the right false.
+/// Compares with `=`. Two nulls are equal. Otherwise a null on the left gives null, and a null on the right gives false.
 fn equal(left: Value<&str>, right: Value<&str>) -> Evaluated<Option<bool>> {
     match (left, right) {
         (Value::Null, Value::Null) => Ok(Some(true)),
@@ -134,7 +135,7 @@ fn equal(left: Value<&str>, right: Value<&str>) -> Evaluated<Option<bool>> {
     }
 }
 
-/// Java's order of two values: a string is converted to the type of the other side; a boolean is below any number.
+/// Compares two values as Java does. A string is converted to the type of the other side. A boolean is less than any number.
 pub(super) fn compare(left: Value<&str>, right: Value<&str>) -> Evaluated<Ordering> {
     use Value::{Bool, Double, Int, Long, Null, Text};
     Ok(match (left, right) {
@@ -155,16 +156,16 @@ pub(super) fn compare(left: Value<&str>, right: Value<&str>) -> Evaluated<Orderi
         (Text(l), Double(r)) => java_compare(double(l)?, r),
         (Double(l), Text(r)) => java_compare(l, double(r)?),
         (Bool(l), Bool(r)) => l.cmp(&r),
-        // `Boolean.valueOf`: any other text is false.
+        // `Boolean.valueOf` converts any string but "true" to false.
         (Text(l), Bool(r)) => l.eq_ignore_ascii_case("true").cmp(&r),
         (Bool(_), Text(_)) => return Err(EvaluationError::BooleanWithString),
         (Bool(_), _) | (_, Bool(_)) | (Null, _) | (_, Null) => Ordering::Less,
     })
 }
 
-/// `Double.compare`: NaN is above everything and equal to itself, -0.0 is below 0.0.
+/// Compares like `Double.compare`: NaN equals itself and is the largest value, and -0.0 is less than 0.0.
 fn java_compare(left: f64, right: f64) -> Ordering {
-    // For Java all NaNs are the same, whatever their bits.
+    // All NaNs are equal in Java, whatever their bits.
     let one_nan = |value: f64| if value.is_nan() { f64::NAN.abs() } else { value };
     one_nan(left).total_cmp(&one_nan(right))
 }
@@ -183,7 +184,7 @@ fn double(text: &str) -> Evaluated<f64> {
 
 fn negate(value: Value<&str>) -> Value<&str> {
     match value {
-        // The least number is its own negative, as in Java.
+        // The smallest number is its own negative, as in Java.
         Value::Int(value) => Value::Int(value.wrapping_neg()),
         Value::Long(value) => Value::Long(value.wrapping_neg()),
         Value::Double(value) => Value::Double(-value),

@@ -1,20 +1,20 @@
-//! Splits a text into tokens: the longest token wins, as in RocketMQ's JavaCC lexer.
+//! Splits an expression into tokens. The longest token wins, as in RocketMQ's JavaCC lexer.
 //!
 //! Source: `SelectorParser.jj` (tokens).
 use crate::error::Error;
 use std::fmt;
 
-/// The version whose keywords count; the only difference between the two.
+/// The RocketMQ version whose keywords apply. The versions differ in nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// RocketMQ 4.x: `CONTAINS`, `STARTSWITH` and `ENDSWITH` are names like any other.
+    /// RocketMQ 4.x: `CONTAINS`, `STARTSWITH` and `ENDSWITH` are ordinary names.
     V4,
-    /// RocketMQ 5.x: they are operators, so properties of these names cannot be used.
+    /// RocketMQ 5.x: `CONTAINS`, `STARTSWITH` and `ENDSWITH` are operators, so properties cannot have these names.
     #[default]
     V5,
 }
 
-/// One token and where it starts, in bytes.
+/// A token and its byte position in the expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Token<'t> {
     pub(super) kind: Kind<'t>,
@@ -47,11 +47,11 @@ pub(super) enum Kind<'t> {
     Comma,
     Close,
     Name(&'t str),
-    /// Digits, perhaps with an `L`.
+    /// Digits, with an optional `L`.
     Integer(&'t str),
     /// Digits with a point or an exponent.
     Decimal(&'t str),
-    /// The text between the outer quotes; quotes inside are still doubled.
+    /// A string without its outer quotes. Quotes inside are still doubled.
     Text(&'t str),
     End,
 }
@@ -67,7 +67,7 @@ impl fmt::Display for Kind<'_> {
     }
 }
 
-/// Every token that has one spelling; those of 5.x first, the longest symbols before their beginnings.
+/// All tokens with a fixed spelling. The keywords of 5.x come first, and `<>` and `<=` come before `<`.
 const WORDS: [(&str, Kind<'static>); 23] = [
     ("CONTAINS", Kind::Contains),
     ("STARTSWITH", Kind::StartsWith),
@@ -95,7 +95,7 @@ const WORDS: [(&str, Kind<'static>); 23] = [
 ];
 const WORDS_OF_V5: usize = 3;
 
-/// Reads tokens one by one, so that errors behind the end of the expression are never seen.
+/// Reads tokens on demand, so that invalid text behind the end of the expression is never read.
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
@@ -108,7 +108,7 @@ impl<'t> Lexer<'t> {
         Self { text, at: 0, dialect }
     }
 
-    /// The next token; [`Kind::End`] again and again at the end.
+    /// Returns the next token. At the end returns [`Kind::End`], however often it is called.
     pub(super) fn token(&mut self) -> Result<Token<'t>, Fault> {
         while let Some(blank) = blank_len(&self.text[self.at..]) {
             self.at += blank;
@@ -142,11 +142,11 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// The length of the blank or comment at the start of `rest`.
+/// Returns the length of the blank or comment at the start of `rest`, or `None`.
 fn blank_len(rest: &str) -> Option<usize> {
     match rest.as_bytes() {
         [b' ' | b'\t' | b'\n' | b'\r' | 0x0C, ..] => Some(1),
-        // Without an end of line it is no comment but two minus signs.
+        // Without an end of line this is no comment but two minus signs, as in RocketMQ's lexer.
         [b'-', b'-', ..] => rest.find(['\n', '\r']).map(|end| end + 1),
         [b'/', b'*', ..] => rest[2..].find("*/").map(|end| end + 4),
         _ => None,
@@ -172,7 +172,7 @@ fn number(rest: &str) -> Option<(Kind<'_>, usize)> {
     }
 }
 
-/// `5.`, `.5`, `5.5E-3`, `5e3`; leading zeros are allowed here.
+/// Returns the length of a decimal such as `5.`, `.5`, `5.5E-3` or `5e3`. Decimals may have leading zeros, unlike integers.
 fn decimal_len(rest: &str, digits: usize) -> Option<usize> {
     let point = rest[digits..].starts_with('.');
     let fraction = if point { prefix_len(&rest[digits + 1..], |b| b.is_ascii_digit()) } else { 0 };
@@ -193,7 +193,7 @@ fn exponent_len(rest: &str) -> Option<usize> {
     (len > 0).then(|| rest.len() - digits.len() + len)
 }
 
-/// `0` alone, or digits that do not start with 0 and an optional L.
+/// Returns the length of an integer: `0`, or digits that do not begin with 0 and an optional `L`.
 fn integer_len(rest: &str, digits: usize) -> Option<usize> {
     match rest.as_bytes() {
         [b'0', ..] => Some(1),
@@ -202,7 +202,7 @@ fn integer_len(rest: &str, digits: usize) -> Option<usize> {
     }
 }
 
-/// The longest text in quotes: a doubled quote continues it, if another quote follows to close it.
+/// Reads the longest string in quotes. A doubled quote continues the string, unless no closing quote follows.
 fn string(rest: &str) -> Option<(Kind<'_>, usize)> {
     let bytes = rest.as_bytes();
     let mut from = 1;
@@ -226,7 +226,7 @@ fn prefix_len(rest: &str, is_part: impl Fn(u8) -> bool) -> usize {
     rest.bytes().position(|b| !is_part(b)).unwrap_or(rest.len())
 }
 
-/// The reason an expression does not compile, before the expression itself is attached.
+/// The reason why an expression does not compile, without the expression.
 #[derive(Debug)]
 pub(super) struct Fault {
     at: usize,
@@ -238,7 +238,7 @@ impl Fault {
         Self { at, reason: reason.into() }
     }
 
-    /// The error of the expression `text`.
+    /// Converts to the error for the expression `text`.
     pub(super) fn of(self, text: &str) -> Error {
         let position = text[..self.at].chars().count();
         Error::Expression { expression: text.to_owned(), position, reason: self.reason }

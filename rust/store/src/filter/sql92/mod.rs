@@ -1,7 +1,8 @@
 //! SQL92 filters over message properties, with exactly the results of RocketMQ's broker.
 //!
-//! Surprising behaviour of the broker: it ignores text after a complete expression; `NOT` binds tighter than `=`; `=` is false if the
-//! right property is missing and null if the left one is; a number that does not parse makes the whole expression not match.
+//! Some rules of the broker are surprising. Text behind a complete expression is ignored. `NOT` binds tighter than `=`. `=` is false if the
+//! right property is missing, and null if the left one is missing. A message does not match at all if one of its properties should be a
+//! number and is not.
 //!
 //! Source: `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`, `ConstantExpression`.
 mod builder;
@@ -18,7 +19,7 @@ use tree::Tree;
 
 use crate::error::{Error, Result};
 
-/// The longest expression, in bytes: a heartbeat has room for it.
+/// Maximum length of an expression in bytes. A heartbeat has room for it.
 pub const MAX_LEN: usize = 4 << 20;
 
 /// A compiled SQL92 expression.
@@ -29,12 +30,12 @@ pub struct Sql92 {
 }
 
 impl Sql92 {
-    /// Compiles `text` in the 5.x dialect, which reads all of 4.x except for three names.
+    /// Compiles `text` in the 5.x dialect. It accepts all of 4.x except properties with the names of the three new operators.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_dialect(text, Dialect::default())
     }
 
-    /// Compiles `text` as a broker of `dialect` would.
+    /// Compiles `text` as a broker with the given dialect does.
     pub fn parse_dialect(text: &str, dialect: Dialect) -> Result<Self> {
         if text.len() > MAX_LEN {
             return Err(Error::invalid("sql", format!("at most {MAX_LEN} bytes"), text.len()));
@@ -43,22 +44,22 @@ impl Sql92 {
         Ok(Self { text: text.to_owned(), tree })
     }
 
-    /// Whether the result is TRUE, and not FALSE, NULL or an error.
+    /// Whether a message matches: the result is TRUE, not FALSE, NULL or an error.
     pub fn matches<'p>(&self, property: impl Fn(&str) -> Option<&'p str>) -> bool {
         self.evaluate(property) == Ok(Some(true))
     }
 
-    /// The three-valued result, `None` for NULL.
+    /// Evaluates the expression for a message. `None` stands for NULL. `property` returns the value of a property.
     pub fn evaluate<'p>(&self, property: impl Fn(&str) -> Option<&'p str>) -> Result<Option<bool>, EvaluationError> {
         evaluate::evaluate(&self.tree, &property)
     }
 
-    /// The names of the properties used, each once, in the order of their first use.
+    /// Returns the names of the properties used, each once, in the order of their first use.
     pub fn properties(&self) -> impl Iterator<Item = &str> {
         self.tree.names.iter().map(AsRef::as_ref)
     }
 
-    /// The number of conditions, values and operators.
+    /// Returns the number of conditions, values and operators.
     pub fn parts(&self) -> usize {
         self.tree.nodes.len()
     }

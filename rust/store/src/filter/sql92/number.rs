@@ -3,12 +3,12 @@
 //! Source: `Integer.valueOf`, `Long.valueOf`, `Double.valueOf` of `java.lang`.
 use std::str::FromStr;
 
-/// `Integer.valueOf`: a sign and decimal digits of any script, no blanks.
+/// Parses like `Integer.valueOf`: an optional sign and decimal digits of any script, without blanks.
 pub(super) fn java_int(text: &str) -> Option<i32> {
     integer(text)
 }
 
-/// `Long.valueOf`: like [`java_int`]; a trailing `L` is not allowed.
+/// Parses like `Long.valueOf`, which accepts the same characters as [`java_int`] and no trailing `L`.
 pub(super) fn java_long(text: &str) -> Option<i64> {
     integer(text)
 }
@@ -16,13 +16,13 @@ pub(super) fn java_long(text: &str) -> Option<i64> {
 fn integer<T: FromStr>(text: &str) -> Option<T> {
     match text.parse() {
         Ok(value) => Some(value),
-        // Java takes digits of other scripts; hardly any text has them.
+        // Java accepts digits of other scripts, which hardly any string has.
         Err(_) if text.is_ascii() => None,
         Err(_) => text.chars().map(ascii_digit).collect::<Option<String>>()?.parse().ok(),
     }
 }
 
-/// The non-ASCII zeros that Java 17 knows in the basic plane; nine digits follow each.
+/// The zeros of the non-ASCII scripts that Java 17 knows in the basic plane. The other nine digits follow each zero.
 const ZEROS: [u16; 36] = [
     0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66, 0x0DE6, 0x0E50,
     0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50,
@@ -38,7 +38,7 @@ fn ascii_digit(c: char) -> Option<char> {
     char::from_digit(u32::from(code - zero), 10)
 }
 
-/// `Double.valueOf`: allows blanks around, NaN, Infinity, hexadecimal, and a trailing `f` or `d`.
+/// Parses like `Double.valueOf`, which accepts blanks at both ends, NaN, Infinity, hexadecimal digits, and a trailing `f` or `d`.
 pub(super) fn java_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|c| c <= ' ');
     let (negative, rest) = match text.as_bytes().first()? {
@@ -57,13 +57,13 @@ pub(super) fn java_double(text: &str) -> Option<f64> {
 
 fn decimal(text: &str) -> Option<f64> {
     let number = without_suffix(text);
-    // Rust also reads "inf", "nan" and words like them.
+    // Rust also parses "inf", "nan" and the like, which Java does not.
     let legal = number.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
     let has_sign = matches!(number.as_bytes().first()?, b'+' | b'-');
     if legal && !has_sign { number.parse().ok() } else { None }
 }
 
-/// `1.8p3` after the `0x`: the exponent is binary and required.
+/// Parses a hexadecimal number such as `1.8p3`, from behind the `0x`. The exponent is required, and a power of two.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = without_suffix(text).split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -76,13 +76,13 @@ fn hexadecimal(text: &str) -> Option<f64> {
     if !legal {
         return None;
     }
-    // An exponent beyond i64 ends at zero or infinity like any other that large.
+    // An exponent beyond i64 gives zero or infinity, like any other exponent of that size.
     let limit = if exponent.starts_with('-') { i64::MIN / 4 } else { i64::MAX / 4 };
     let exponent = exponent.parse::<i64>().map_or(limit, |e| e.clamp(i64::MIN / 4, i64::MAX / 4));
     Some(scale(digits(), exponent - 4 * fraction.len() as i64))
 }
 
-/// The hexadecimal digits as one integer times 2 to the `exponent`, rounded once, half to even.
+/// Returns the hexadecimal digits as an integer, times 2 to the power of `exponent`. Rounds once, half to even.
 fn scale(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
     let (mut bits, mut has_more) = (0_u64, false);
     for digit in digits.filter_map(|b| char::from(b).to_digit(16)) {
@@ -98,7 +98,7 @@ fn scale(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
     }
     let shift = i64::from(bits.leading_zeros());
     let (bits, exponent) = (bits << shift, exponent - shift);
-    // The value is bits * 2^exponent with the top bit set: 53 bits stay, fewer where the result is subnormal.
+    // The value is bits * 2^exponent, and its top bit is set. Keep 53 bits, or fewer if the result is subnormal.
     let top = exponent + 63;
     if top > 1023 {
         return f64::INFINITY;
@@ -109,12 +109,12 @@ fn scale(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
     }
     let rounded = round(bits, 64 - precision as u32, has_more);
     let unit = (top - 52).max(-1074);
-    // Exact: `rounded` has at most 53 bits and one carry, and each factor is a power of two.
+    // This is exact: `rounded` has at most 53 bits and a carry, and each factor is a power of two.
     let half = unit / 2;
     rounded as f64 * 2_f64.powi(half as i32) * 2_f64.powi((unit - half) as i32)
 }
 
-/// `bits` without its last `drop` bits (11 to 64), half to even; `has_more` if further bits followed.
+/// Drops the last `drop` bits (11 to 64) of `bits` and rounds half to even. `has_more` tells that nonzero digits followed.
 fn round(bits: u64, drop: u32, has_more: bool) -> u64 {
     let high = bits.checked_shr(drop).unwrap_or(0);
     let rest = u128::from(bits) & ((1_u128 << drop) - 1);

@@ -1,7 +1,7 @@
-//! Parses tokens into a tree.
+//! Parses an expression into a tree.
 //!
 //! Precedence, loosest first: OR, AND, `= <> IS NULL`, `> >= < <= BETWEEN IN CONTAINS STARTSWITH ENDSWITH`, `+ - NOT`.
-//! Like RocketMQ it does not check that the text ends with the expression.
+//! Like RocketMQ the parser ignores text behind the expression.
 //!
 //! Source: `SelectorParser.jj` (grammar), `ConstantExpression.createFromDecimal`, `createFloat`.
 use super::builder::{Builder, MAX_DEPTH};
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str, dialect: Dialect) -> Result<Tree, Fault> {
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
-    /// The next token, not yet consumed.
+    /// The next token, which is not consumed yet.
     token: Token<'t>,
     builder: Builder<'t>,
     nesting: u16,
@@ -34,7 +34,7 @@ impl<'t> Parser<'t> {
         self.chain(Kind::And, Self::equality, Node::And)
     }
 
-    /// One operand, or several conditions joined by `word`.
+    /// Parses an operand, or several conditions joined by `word`.
     fn chain(
         &mut self,
         word: Kind<'static>,
@@ -85,7 +85,7 @@ impl<'t> Parser<'t> {
         let mut operand = self.unary()?;
         loop {
             let at = self.token.at;
-            // A NOT here must belong to the operator: RocketMQ fails on any other.
+            // NOT must be followed by an operator. RocketMQ fails otherwise.
             let not = self.accept(Kind::Not)?;
             let operator = self.token.kind;
             operand = match (order(operator), part(operator)) {
@@ -124,7 +124,7 @@ impl<'t> Parser<'t> {
             list.push(self.string()?);
         }
         self.expect(Kind::Close, "',' or ')'")?;
-        // A long list is searched by bisection.
+        // Sorted, since long lists are searched by bisection.
         list.sort_unstable();
         list.dedup();
         self.builder.push(Node::In { not, value, list: list.into() }, at)
@@ -133,7 +133,7 @@ impl<'t> Parser<'t> {
     fn unary(&mut self) -> Result<NodeId, Fault> {
         let mut prefixes = Vec::new();
         while matches!(self.token.kind, Kind::Plus | Kind::Minus | Kind::Not) {
-            // A loop, not a recursion, so that signs take no stack.
+            // A loop instead of a recursion, so that many signs cannot overflow the stack.
             if prefixes.len() >= usize::from(MAX_DEPTH) {
                 return Err(Builder::too_deep(self.token.at));
             }
@@ -234,7 +234,7 @@ fn unquote(raw: &str) -> Box<str> {
     raw.replace("''", "'").into()
 }
 
-/// The smallest type that fits: Java's `Integer`, else `Long`.
+/// Parses an integer to the smallest Java type that holds it, `Integer` or `Long`.
 fn integer(digits: &str, at: usize) -> Result<Value<Box<str>>, Fault> {
     let value: i64 = digits
         .trim_end_matches(['l', 'L'])
@@ -243,7 +243,7 @@ fn integer(digits: &str, at: usize) -> Result<Value<Box<str>>, Fault> {
     Ok(i32::try_from(value).map_or(Value::Long(value), Value::Int))
 }
 
-/// Refuses zero, which RocketMQ takes to be below `Double.MIN_VALUE`.
+/// Parses a decimal. Zero is an error, since RocketMQ considers it to be below `Double.MIN_VALUE`.
 fn decimal(digits: &str, at: usize) -> Result<Value<Box<str>>, Fault> {
     match digits.parse::<f64>() {
         Ok(0.0) => Err(Fault::new(at, format!("decimal {digits} is below 4.9E-324; write 0"))),

@@ -1,11 +1,11 @@
-//! The compiled expression: nodes in one vector, children before parents.
+//! The compiled expression: a vector of nodes in which children come before their parents.
 use std::cmp::Ordering;
 
 /// An index into [`Tree::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeId(pub(super) u32);
 
-/// A value of SQL92. Its texts are owned in the tree and borrowed during an evaluation.
+/// A value of SQL92. The tree owns its strings, and an evaluation borrows them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value<T> {
     Null,
@@ -37,7 +37,6 @@ impl Value<Box<str>> {
     }
 }
 
-/// `>`, `>=`, `<`, `<=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Greater,
@@ -57,7 +56,7 @@ impl Order {
     }
 }
 
-/// The 5.x text operators.
+/// The string operators of 5.x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Contains,
@@ -70,7 +69,7 @@ pub(super) enum Node {
     Constant(Value<Box<str>>),
     /// An index into [`Tree::names`].
     Property(u32),
-    /// A property where a condition is expected: null if missing, else false.
+    /// A property in the place of a condition. Null if the property is missing, else false.
     Cast(NodeId),
     Negate(NodeId),
     Not(NodeId),
@@ -85,7 +84,7 @@ pub(super) enum Node {
         low: NodeId,
         high: NodeId,
     },
-    /// `list` is sorted, for a binary search.
+    /// `list` is sorted for binary search.
     In {
         not: bool,
         value: NodeId,
@@ -100,7 +99,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Whether RocketMQ's class for it is a `BooleanExpression`: TRUE, FALSE and NULL are, a property is not.
+    /// Whether RocketMQ implements the node as a `BooleanExpression`. The constants TRUE, FALSE and NULL are conditions, a property is not.
     pub(super) fn is_condition(&self) -> bool {
         match self {
             Self::Constant(value) => value.is_bool_or_null(),
@@ -126,7 +125,7 @@ impl Node {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
-    /// The last one is the root.
+    /// The nodes. The last node is the root.
     pub(super) nodes: Vec<Node>,
     pub(super) names: Vec<Box<str>>,
 }
