@@ -22,7 +22,7 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// The configuration; `None` if neither the file nor its backup can be read.
     pub value: Option<Value>,
-    /// The fault of the file; `None` if the file itself was read.
+    /// The fault of the file; `None` if the file was read, or if neither the file nor its backup exists.
     pub fault: Option<String>,
     /// The fault of the backup, if neither file can be read.
     pub backup_fault: Option<String>,

@@ -34,7 +34,7 @@ pub trait PullSource {
 /// The result of fetching the message of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullStop {
-    /// Its message is in the result; the length of its record.
+    /// The message was added to the result. Holds the length of its record.
     Record(usize),
     /// The message does not match the filter.
     Unmatched,

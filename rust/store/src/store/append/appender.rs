@@ -1,6 +1,7 @@
-//! The appender: appends batches of messages to a store that this process owns, and flushes, cleans and closes it.
+//! Appends batches of messages to a store that this process owns. Also flushes, cleans and closes the store.
 //!
-//! One lock orders the log. Under it bytes only go to the operating system's cache; waiting for the disk happens without it.
+//! One lock orders the log. Under the lock, bytes only go to the operating system's cache. Threads wait for the disk without
+//! the lock.
 //!
 //! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
 use super::batch::Batch;
@@ -29,7 +30,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The file that exists while a store is open.
+/// The file that exists while a store is open, and after a crash.
 pub const ABORT: &str = "abort";
 
 /// The result of an append.
@@ -40,41 +41,42 @@ pub struct AppendResult {
     pub last: Option<Place>,
 }
 
-/// Threads may share it. Dropping it without [`close`](Self::close) releases the lock but leaves `abort`, as the end of the process
-/// would.
+/// An open store that threads may share. Dropping it without [`close`](Self::close) releases the lock of the store but leaves
+/// the file `abort`, as a killed process does.
 #[derive(Debug)]
 pub struct Appender {
     recovery: Option<RecoveryReport>,
-    // Before the store, so that they are dropped first.
+    // Declared before the store, because fields are dropped in order and the threads use the store.
     threads: Mutex<Option<Threads>>,
     file_watch: Arc<Mutex<FileWatch>>,
     pub(super) store: Arc<OwnedStore>,
 }
 
 impl Appender {
-    /// Opens a store, or creates one. A store that was not closed, or whose parts disagree, is recovered first.
+    /// Opens a store, or creates it. A store that was not closed, or whose parts disagree, is recovered first.
     ///
     /// # Errors
-    /// [`Error::Busy`] for a locked store; [`Error::Unsupported`] for one of another kind; [`Error::Corrupt`] for one that cannot be
-    /// recovered without a loss; [`Error::NoRoom`] for a new one whose log does not fit on the disk.
+    /// [`Error::Busy`] for a locked store; [`Error::Unsupported`] for a store of another kind; [`Error::Corrupt`] for a store
+    /// that cannot be recovered without a loss; [`Error::NoRoom`] for a new store whose log does not fit on the disk.
     pub fn open(root: &Path, options: AppendOptions) -> Result<Self> {
         Self::open_watched(root, options, &mut |_, _| Ok(()))
     }
 
-    /// [`open`](Self::open) with a callback for the progress of a recovery, which may stop it.
+    /// Opens a store as [`open`](Self::open) does. Calls `watch` with the progress of a recovery; an error of `watch` stops the
+    /// recovery.
     pub fn open_watched(root: &Path, options: AppendOptions, watch: Watch<'_>) -> Result<Self> {
         let options = options.check()?;
         let permission = Permission::hold(root, options.file_permission);
         resume::create_root(root)?;
-        // Before any file is read: a running Java broker holds the same lock.
+        // The lock comes before any file is read, because a running Java broker holds the same lock.
         let lock = StoreLock::acquire(root)?;
         let (writers, recovery) = resume_or_recover(root, &options, watch)?;
-        // Before `abort` exists, so that a refused store needs no recovery.
+        // This check comes before `abort` is created, so that a refused store needs no recovery.
         writers.log.check_room()?;
         lock.mark()?;
         let abort = root.join(ABORT);
         disk::call(Call::Create, &abort, || permission::create(&abort))?;
-        // `abort` must survive a power loss, since it makes the next start recover.
+        // The file `abort` must survive a power loss, because it makes the next start recover the store.
         sync_directory(root)?;
         let open = Open { writers, plan: Plan::default(), is_closing: false, _lock: lock, _permission: permission };
         let store = Arc::new(OwnedStore::new(root, options, open)?);
@@ -83,27 +85,29 @@ impl Appender {
         Ok(Self { recovery, threads: Mutex::new(Some(threads)), file_watch, store })
     }
 
-    /// The recovery when the store was opened, if there was one.
+    /// Returns the report of the recovery at the open; `None` if no recovery was necessary.
     pub fn recovery(&self) -> Option<&RecoveryReport> {
         self.recovery.as_ref()
     }
 
-    /// Appends a batch completely or not at all: rows are checked and files allocated before the first byte is written.
+    /// Appends a batch completely or not at all. All rows are checked and all files are allocated before the first byte is
+    /// written.
     ///
-    /// `store_ms` is the store time in milliseconds, by default the current time. `first_row` is the number of the first row in errors.
-    /// [`PutMessageStatus::of`](super::PutMessageStatus::of) gives a broker's name of an error.
+    /// `store_ms` is the store time in milliseconds, by default the current time. `first_row` is the number of the first row in
+    /// errors. [`PutMessageStatus::of`](super::PutMessageStatus::of) returns a broker's name of an error.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a row; [`Error::Io`], [`Error::NoRoom`] if a file cannot be created or written; [`Error::NotWritable`]
-    /// if the store is closed, its disk is too full, another process has changed its files, or a write or flush has failed before;
-    /// [`Error::Busy`]; [`Error::FlushTimeout`], after which the batch is stored.
+    /// [`Error::Invalid`] for a row; [`Error::Io`], [`Error::NoRoom`] if a file cannot be created or written;
+    /// [`Error::NotWritable`] if the store is closed, its disk is too full, another process has changed its files, or a write
+    /// or flush has failed before; [`Error::Busy`] if another append holds the log for too long; [`Error::FlushTimeout`], after
+    /// which the batch is stored.
     pub fn append<R: Rows>(&self, rows: &R, store_ms: Option<i64>, first_row: usize) -> Result<AppendResult> {
         let mut last = None;
         self.put(rows, store_ms, first_row, false, |place| last = Some(place))?;
         Ok(AppendResult { rows: rows.len(), last })
     }
 
-    /// Appends a producer's batch: messages of one queue, contiguous in one file of the log. Returns their places.
+    /// Appends a producer's batch: messages of one queue, stored contiguously in one file of the log. Returns their places.
     pub fn append_batch<R: Rows>(&self, rows: &R, store_ms: Option<i64>) -> Result<Vec<Place>> {
         let mut places = Vec::with_capacity(rows.len());
         self.put(rows, store_ms, 0, true, |place| places.push(place))?;
@@ -125,7 +129,7 @@ impl Appender {
         }
     }
 
-    /// Appends without waiting for the disk; returns the offset up to which the log must be flushed.
+    /// Appends without waiting for the disk. Returns the offset up to which the log must be flushed.
     pub(super) fn put_unsynced<R: Rows>(
         &self,
         rows: &R,
@@ -140,46 +144,47 @@ impl Appender {
             let reason = "a copy of a master's log, which takes messages from its master alone".to_owned();
             return Err(Error::NotWritable { path: store.root.clone(), reason });
         }
-        // Without the lock: a full disk refuses everybody, and nobody should wait for that.
+        // Checked without the lock: a full disk refuses every append, so appends need not wait for each other.
         store.retention.check_writable()?;
         let (position, needs_file, arrivals) = store.with_log(|open| {
             let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now_ms), first_row, is_whole };
             open.writers.prepare(&mut open.plan, rows, &batch)?;
             if let Some((pages, range)) = open.writers.log.to_touch(open.plan.size()) {
-                // By another thread, so that page faults of the next records do not happen under the lock.
+                // Another thread faults the pages in, so that the next records cause no page faults under the lock.
                 store.work.touch(pages, range);
             }
             open.writers.write(&open.plan, rows, &batch, on_place).inspect_err(|e| store.on_write_error(e))?;
-            // After the messages became readable: a waiter that registers later reads the queue again by itself.
+            // Collected after the messages became readable. A waiter that registers later reads the queue again by itself.
             let listener = store.live.arrivals().waiting();
             let arrivals = listener.map(|listener| (listener, open.writers.collect_arrivals(&open.plan, &batch)));
             open.plan.shrink();
             Ok((open.writers.log.position(), open.writers.log.next_needed().is_some(), arrivals))
         })?;
-        // Without the lock, as for the listener below.
+        // Woken without the lock, like the listener below.
         store.live.growth().notify();
         if needs_file {
             store.work.create();
         }
         if let Some((listener, arrivals)) = arrivals {
-            // Without the lock, since the listener answers pulls on this thread.
+            // Called without the lock, because the listener answers pulls on this thread.
             arrivals.notify(&*listener);
         }
         Ok(position)
     }
 
-    /// Flushes everything appended. After an error the appender only fails.
+    /// Flushes everything appended so far. After an error all later calls fail.
     pub fn flush(&self) -> Result<()> {
         self.store.flush()
     }
 
-    /// Flushes and closes the store; idempotent. After an earlier failure, a change by another process, or an error here, `abort` stays.
+    /// Flushes and closes the store. Further calls have no effect. The file `abort` stays after an error here, an earlier
+    /// failure, or a change by another process.
     pub fn close(&self) -> Result<()> {
         drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
         let store = &self.store;
-        // Changes since the last look can only be repaired while the files are open.
+        // Changes since the last check can be repaired only while the files are open.
         self.file_watch.lock().unwrap_or_else(PoisonError::into_inner).look_now(store);
-        // Waits for a run of retention, which must not remove files of a store that somebody else opens next.
+        // Waits for a run of retention, which must not remove files after another process has opened the store.
         let _no_run = store.retention.runner();
         let closing = store.with(|open| {
             open.is_closing = true;
@@ -188,10 +193,10 @@ impl Appender {
         let flushed = closing.is_ok().then(|| store.flush());
         let (Some(mut open), Some(flushed)) = (store.take_open(), flushed) else { return Ok(()) };
         flushed?;
-        // A clean stop of RocketMQ also removes the file allocated ahead.
+        // A clean stop of RocketMQ also removes the file that was allocated ahead.
         open.writers.log.release_all();
         if store.harm.first().is_some() {
-            // The next owner has to recover it.
+            // The file `abort` stays, so the next owner recovers the store.
             return Ok(());
         }
         let mut ends = QueueEnds::new(open.writers.log.position(), now_ms());
@@ -204,46 +209,48 @@ impl Appender {
         sync_directory(&store.root)
     }
 
-    /// Runs retention while others append and read: removes at most ten files of the log, the oldest first, then those of queues and index
-    /// that list only removed messages. `now_ms` is the time of day, by default the current one. With `manual` files expire at any hour,
-    /// and the time of day is trusted. After an error another call continues.
+    /// Runs retention while other threads append and read. Removes at most ten files of the log, the oldest first, then queue
+    /// and index files that list only removed messages. `now_ms` is the time of day, by default the current time. With
+    /// `manual`, files expire at any hour, and the time of day is trusted. After an error another call continues.
     pub fn clean(&self, now_ms: Option<i64>, manual: bool) -> Result<CleanReport> {
         self.clean_in(self.store.retention.situation(now_ms, manual))
     }
 
-    /// [`clean`](Self::clean) under given circumstances.
+    /// Runs [`clean`](Self::clean) in a given situation.
     pub fn clean_in(&self, situation: Situation) -> Result<CleanReport> {
         self.store.retention.run(&*self.store, situation)
     }
 
-    /// The last run of retention.
+    /// Returns the report of the last run of retention.
     pub fn last_clean(&self) -> Option<CleanReport> {
         self.store.retention.last()
     }
 
-    /// A counter that grows with each run that removes files: readers opened before may know removed files.
+    /// Returns a counter that grows with each run that removes files. A reader that was opened at another count may know
+    /// removed files.
     pub fn clean_runs(&self) -> u64 {
         self.store.retention.runs()
     }
 
-    /// Removes queues without any message left (`cleanExpiredConsumerQueue`), except those of delayed messages, and returns them. Their
-    /// next offsets are forgotten.
+    /// Removes queues whose messages are all removed (`cleanExpiredConsumerQueue`), except for the queues of delayed messages.
+    /// Returns the removed queues. Their next offsets are forgotten.
     pub fn clean_expired_queues(&self) -> Result<Vec<QueueName>> {
         self.store.remove_expired_queues()
     }
 
-    /// Removes queues of topics that are not `configured` (`cleanUnusedTopic`), except those of the broker itself, and returns them. Their
-    /// next offsets are forgotten. Their messages stay in the log until retention removes them, and are not listed again.
+    /// Removes the queues of topics that are not `configured` (`cleanUnusedTopic`), except for topics of the broker itself.
+    /// Returns the removed queues. Their next offsets are forgotten. Their messages stay in the log until retention removes
+    /// them, but are not listed again.
     pub fn clean_unused_topics(&self, configured: &BTreeSet<String>) -> Result<Vec<QueueName>> {
         self.store.remove_topics(&|topic| whole_queues::is_unused(topic, configured))
     }
 
-    /// The file that another process has changed, and the change. Appends fail since then.
+    /// Returns the first file that another process has changed, and the change. All appends have failed since then.
     pub fn harm(&self) -> Option<(&Path, &str)> {
         self.store.harm.first()
     }
 
-    /// Lines for users about changes by other processes since the last call.
+    /// Returns messages for users about changes by other processes, and removes these messages.
     pub fn take_harm_lines(&self) -> Vec<String> {
         self.store.harm.take_lines()
     }
@@ -253,8 +260,8 @@ impl Appender {
     }
 }
 
-/// Repairs a store: compares all queues and the index with the log or rebuilds them, and cuts everything behind the log's last complete
-/// record. A log that ends before its flushed end is only cut if `cut_at` is its end.
+/// Repairs a store. Compares all queues and the index with the log or rebuilds them, and cuts everything behind the last
+/// complete record of the log. A log that ends before its flushed end is cut only if `cut_at` is its end.
 pub fn repair(root: &Path, options: AppendOptions, cut_at: Option<u64>, watch: Watch<'_>) -> Result<RecoveryReport> {
     let options = options.check()?;
     place::require_directory(root)?;
@@ -264,14 +271,15 @@ pub fn repair(root: &Path, options: AppendOptions, cut_at: Option<u64>, watch: W
     recover_and_clear(root, &options, Extent::Whole, cut_at, watch)
 }
 
-/// The missing end of a store's log, which a repair would have to give up. [`Error::Corrupt`] if the log continues behind damage.
+/// Returns the missing end of a store's log, which a repair would have to give up. Fails with [`Error::Corrupt`] if the log
+/// continues behind damage.
 pub fn missing_end(root: &Path) -> Result<Option<MissingEnd>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     MissingEnd::find(&store, &store.all_queues()?)
 }
 
-/// Cuts the log behind its last record that ends at or before `at`, for a copy whose master has lost the rest; queues and index follow.
-/// Returns the new end.
+/// Cuts the log behind its last record that ends at or before `at`, then queues and index. Used for a copy whose master has
+/// lost the rest. Returns the new end of the log.
 ///
 /// Source: `MappedFileQueue.truncateDirtyFiles`, `AutoSwitchHAService.truncateInvalidMsg`.
 pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Result<u64> {
@@ -281,7 +289,7 @@ pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Re
     let store = MessageStore::open(root, &OpenOptions::default())?;
     store.refuse_missing_files(&store.all_queues()?)?;
     let end = log_end::record_end(store.log(), at)?;
-    // First: queues may point to records that are cut, whatever the checkpoint says.
+    // Marks the recovery as begun first, because queues may point to records that are cut, whatever the checkpoint contains.
     recover::begin(root)?;
     CheckpointWriter::open(root)?.lower_end(end)?;
     QueueEnds::remove(root)?;
@@ -289,7 +297,7 @@ pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Re
     recover_and_clear(root, &options, Extent::Whole, None, watch).map(|report| report.log_end)
 }
 
-/// Recovers, and removes `abort`.
+/// Recovers a store, then removes the file `abort`.
 fn recover_and_clear(
     root: &Path,
     options: &AppendOptions,
@@ -306,7 +314,7 @@ fn recover_and_clear(
     Ok(report)
 }
 
-/// Resumes at the end of the store, after a recovery if necessary. An interrupted recovery starts again at the next open.
+/// Opens the files of a store at its end, after a recovery if necessary. An interrupted recovery starts again at the next open.
 fn resume_or_recover(
     root: &Path,
     options: &AppendOptions,
@@ -314,10 +322,10 @@ fn resume_or_recover(
 ) -> Result<(Writers, Option<RecoveryReport>)> {
     resume::refuse_other_kinds(root)?;
     let extent = match place::exists(&root.join(ABORT))? {
-        // An interrupted recovery may have cut queues, whatever the checkpoint says.
+        // An interrupted recovery may have cut queues, so the checkpoint does not count.
         _ if is_begun(root)? => Extent::Whole,
         true if has_short_queue(root, options)? => Extent::Whole,
-        // Everything before the checkpoint is flushed, so only the rest is compared.
+        // Everything before the checkpoint is flushed, so only later records are compared.
         true => Extent::Checkpoint,
         false => {
             refuse_missing_end(root, options)?;
@@ -330,7 +338,7 @@ fn resume_or_recover(
     };
     let first = recover_and_clear(root, options, extent, None, watch)?;
     match resume::resume(root, options) {
-        // The checkpoint was wrong.
+        // The checkpoint was wrong, so the whole store is recovered.
         Err(Error::Corrupt { .. }) if extent == Extent::Checkpoint => {
             let whole = recover_and_clear(root, options, Extent::Whole, None, watch)?;
             let cut_bytes = first.cut_bytes + whole.cut_bytes;
@@ -340,20 +348,20 @@ fn resume_or_recover(
     }
 }
 
-/// Whether a queue has lost units, whose offsets it would assign again. A copy follows its master instead.
+/// Tells whether a queue has lost units and would assign their offsets again. Not checked for a copy, which follows its master.
 fn has_short_queue(root: &Path, options: &AppendOptions) -> Result<bool> {
     if options.replica_from.is_some() {
         return Ok(false);
     }
     let store = MessageStore::open(root, &OpenOptions::default())?;
     if store.log().segments().files().is_empty() && !place::exists(&root.join("checkpoint"))? {
-        // Somebody has removed the old store except for this file.
+        // Somebody has removed the old store except for the file `queue.ends`.
         QueueEnds::remove(root)?;
     }
     QueueEnds::find_shortage(&store)
 }
 
-/// Refuses a log that ends before its flushed end. A copy fetches the rest from its master.
+/// Refuses a log that ends before its flushed end. A copy is accepted, because it fetches the rest from its master.
 fn refuse_missing_end(root: &Path, options: &AppendOptions) -> Result<()> {
     let mut is_new = true;
     for name in resume::DIRECTORIES {

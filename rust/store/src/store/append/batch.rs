@@ -1,4 +1,4 @@
-//! Checks for a producer's batch: messages of one queue, stored contiguously in one file of the log, or not at all.
+//! Checks a producer's batch: messages of one queue, stored contiguously in one file of the log, or not at all.
 //!
 //! Source: `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`, `MessageDecoder.encodeMessage`.
 use super::delay::DELAY_TOPIC;
@@ -12,20 +12,20 @@ use crate::{Error, Result};
 /// Bytes of a message in a batch on the wire, without body and properties.
 const WIRE_LEN: usize = 4 + 4 + 4 + 4 + 4 + 2;
 
-/// The circumstances of an append.
+/// The parameters of an append.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     pub options: &'a AppendOptions,
-    /// Store time of its messages.
+    /// Store time of the messages, in milliseconds.
     pub store_ms: i64,
     /// Number of the first row in errors.
     pub first_row: usize,
-    /// Whether it is a producer's batch.
+    /// Whether the rows are a producer's batch, which must be in one file of the log.
     pub is_whole: bool,
 }
 
 impl Batch<'_> {
-    /// The store time in local time, for the names of index files.
+    /// Returns the store time in local milliseconds, for the names of index files.
     pub fn local_ms(&self) -> i64 {
         self.store_ms + self.options.zone_offset_ms
     }

@@ -1,6 +1,6 @@
-//! Lists records that are in the log already, as those copied from a master, in queues and index.
+//! Lists records that are in the log already, such as records copied from a master, in queues and index.
 //!
-//! Records are parsed without the append lock; only queues and index are written under it.
+//! Records are parsed without the append lock. Only the writes to queues and index are under the lock.
 //!
 //! Source: `DefaultMessageStore.doDispatch`, `ConsumeQueue.putMessagePositionInfo`, `IndexService.buildIndex`.
 use super::index_writer::key_hash;
@@ -18,13 +18,15 @@ use crate::store::multi_dispatch::extra_queues;
 use crate::store::unlisted::code_of_properties;
 use std::collections::HashMap;
 
-/// The parsed records of a block. Reused from block to block, with its memory and its topics.
+/// The parsed records of a block. Its memory and its topics are reused from block to block.
 #[derive(Debug, Default)]
 pub struct Dispatch {
     topics: Vec<Topic>,
     names: HashMap<Box<[u8]>, usize>,
     records: Vec<Record>,
+    /// Index hashes of the keys of all records.
     entries: Vec<Entry>,
+    /// Units that fit their queues, with the numbers of the queues.
     keys: Vec<i32>,
     planned: Vec<(u32, Unit)>,
 }
@@ -32,12 +34,12 @@ pub struct Dispatch {
 #[derive(Debug)]
 struct Topic {
     name: Box<[u8]>,
-    /// The same, if it can name a directory.
+    /// The name as a string, if it can be the name of a directory.
     directory: Option<Box<str>>,
     key_hash: i32,
 }
 
-/// A record, and the ends of its parts in the lists; they begin at those of the record before.
+/// A record, and the ends of its parts in the lists `entries` and `keys`. The parts begin at the ends of the record before it.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     unit: Unit,
@@ -52,15 +54,16 @@ struct Entry {
     topic: usize,
     queue_id: i32,
     offset: i64,
+    /// False for an additional queue of multi-dispatch.
     is_own: bool,
 }
 
-/// A queue that does not continue with the next record of the log.
+/// The reason that the next record of the log does not continue its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Break {
-    /// Messages before `offset` are missing: the copy began later, or the master has lost them.
+    /// Messages before `offset` are missing. The copy began later than the master's log, or the master has lost the messages.
     Gap { number: u32, offset: i64, at: i64 },
-    /// The record is a first message, although the queue has messages: its topic was deleted and created again.
+    /// The record has offset 0, although the queue has messages. Its topic was deleted and created again.
     Restart { number: u32 },
 }
 
@@ -74,7 +77,7 @@ impl Dispatch {
         for record in block.records {
             let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
             let Some(message) = Message::new(bytes, record.layout) else { continue };
-            // Messages come in runs of one topic, so a name is seldom hashed.
+            // Messages come in runs of one topic, so comparing with the last topic saves most hash lookups.
             if self.topics.get(topic).is_none_or(|last| *last.name != *message.topic()) {
                 topic = self.topic(message.topic());
             }
@@ -93,7 +96,7 @@ impl Dispatch {
             size: layout.total as i32,
             tags_code: code_of_properties(&properties, store_ms, name, levels),
         };
-        // A broker indexes half messages, but not rolled back ones.
+        // As in a broker, half messages are indexed, but rolled back messages are not.
         let is_indexed = layout.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK;
         if is_indexed {
             self.keys.extend(properties.index_keys().map(|key| key_hash(own_topic.key_hash, key)));
@@ -125,8 +128,8 @@ impl Dispatch {
         self.topics.len() - 1
     }
 
-    /// Plans the units of the records from `from` on, up to the first one that needs a queue fixed before. Returns the number of that record,
-    /// or behind the last.
+    /// Plans the units of the records from `from` on. Stops at the first record whose queue must be fixed before. Returns the
+    /// number of that record, or the number of records if all are planned.
     fn plan(&mut self, from: usize, queues: &mut QueueTable) -> (usize, Option<Break>) {
         self.planned.clear();
         let mut start = from.checked_sub(1).map_or(0, |before| self.records[before].entries_end);
@@ -139,7 +142,7 @@ impl Dispatch {
                     Err(Break::Restart { number: queue })
                         if self.continues(record, entry, queues.queue(queue).next_planned()) => {}
                     Err(broken) => {
-                        // This record is planned again when its queue is fixed.
+                        // The record is planned again after its queue is fixed.
                         self.planned.truncate(planned);
                         return (number, Some(broken));
                     }
@@ -150,8 +153,8 @@ impl Dispatch {
         (self.records.len(), None)
     }
 
-    /// Whether the queue's next message continues behind `next`. Then the record with offset 0 is not of a new topic; its offset is damaged,
-    /// since no checksum covers it.
+    /// Tells whether the queue's next record in this block continues behind `next`. If so, the record with offset 0 is not the
+    /// first of a new topic; its offset is damaged, because no checksum covers offsets.
     fn continues(&self, record: &Record, first: &Entry, next: i64) -> bool {
         let later = self.entries[record.entries_end..].iter();
         let mut of_queue = later.filter(|entry| (entry.topic, entry.queue_id) == (first.topic, first.queue_id));
@@ -163,7 +166,8 @@ impl Dispatch {
     }
 }
 
-/// The number of the queue for an entry; `None` if an earlier record has its offset.
+/// Returns the number of the queue for an entry; `None` if the entry cannot be listed, as when an earlier record has its
+/// offset.
 #[inline]
 fn place(
     entry: &Entry,
@@ -183,17 +187,17 @@ fn place(
     } else if entry.offset == 0 && entry.is_own {
         Err(Break::Restart { number })
     } else {
-        // A broker skips it, too.
+        // A broker skips the entry, too.
         Ok(None)
     }
 }
 
 impl Writers {
-    /// Lists the parsed records. On an error, after which part of them may be listed, it calls `on_error`.
+    /// Lists the parsed records. Calls `on_error` after an error, because some of the records may be listed then.
     pub fn list_all(&mut self, dispatch: &mut Dispatch, local_ms: i64, on_error: impl Fn(&crate::Error)) -> Result<()> {
         let mut from = 0;
         loop {
-            // The plan of an interrupted run must not count for the next one.
+            // The plan of an interrupted run must not count for the next run.
             self.queues.forget();
             let (to, broken) = dispatch.plan(from, &mut self.queues);
             let keys = dispatch.keys_before(to) - dispatch.keys_before(from);
@@ -213,7 +217,7 @@ impl Writers {
         self.queues.write()?;
         let (mut keys_from, mut store_ms) = (dispatch.keys_before(run.start), None);
         for record in &dispatch.records[run] {
-            // Entries are written with one store time at a time.
+            // Entries are written with one store time at a time, so a new time writes the pending entries first.
             if let Some(before) = store_ms.filter(|before| *before != record.store_ms) {
                 self.index.write(before, local_ms)?;
             }

@@ -1,4 +1,4 @@
-//! Group commit: one caller flushes for all who appended before it began, while the others wait.
+//! Group commit: one thread flushes for all threads that have appended before the flush began. These threads wait.
 //!
 //! Source: `CommitLog.GroupCommitService`, `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`.
 use super::checkpoint::{CheckpointWriter, FlushState};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Flushes one at a time, and knows the flushed end of the log.
+/// Runs one flush at a time, and holds the flushed end of the log.
 #[derive(Debug)]
 pub struct Flusher {
     root: PathBuf,
@@ -21,13 +21,16 @@ pub struct Flusher {
 
 #[derive(Debug, Default)]
 struct Progress {
+    /// Offset up to which the log is flushed.
     flushed: u64,
+    /// Whether a thread flushes at this moment.
     is_busy: bool,
+    /// The first failed flush or write.
     failure: Option<String>,
     waiting: Vec<Arc<Waiter>>,
 }
 
-/// A thread that sleeps until its bytes are flushed, or it is its turn to flush.
+/// A thread that sleeps until its bytes are flushed, or until its turn to flush comes.
 #[derive(Debug)]
 struct Waiter {
     position: u64,
@@ -41,11 +44,11 @@ impl Flusher {
         Ok(Self { root: root.to_path_buf(), progress: Mutex::default(), checkpoint })
     }
 
-    /// Waits until the log is flushed up to `position`; `take` returns the unsynced files.
+    /// Waits until the log is flushed up to `position`. `take` returns the unsynced files.
     ///
     /// # Errors
-    /// [`Error::NotWritable`] after a failed flush, which leaves the state of the disk unknown; no later flush can repair that.
-    /// [`Error::FlushTimeout`] after waiting longer than `timeout` for another thread's flush.
+    /// [`Error::NotWritable`] after a failed flush. The state of the disk is unknown then, and no later flush can repair it.
+    /// [`Error::FlushTimeout`] after waiting longer than `timeout` for the flush of another thread.
     pub fn commit(
         &self,
         position: u64,
@@ -61,24 +64,24 @@ impl Flusher {
         })
     }
 
-    /// Flushes everything, and records that in the checkpoint.
+    /// Flushes log, queues and index, and records this in the checkpoint.
     pub fn flush(&self, take: &dyn Fn() -> Result<UnsyncedFiles>) -> Result<()> {
-        // No other flush includes the queues, so it waits for its turn.
+        // Other flushes may include only the log, so this flush always waits for its turn.
         self.is_served(u64::MAX, None)?;
         self.flush_in_turn(|| {
             let files = take()?;
             files.log.sync()?;
-            // After the log: a unit must not be on the disk before its record.
+            // Flushed after the log, because a unit must not be on the disk before its record.
             files.lists.sync()?;
             let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
-            // Last, since it states that both are flushed.
+            // Written last, because the checkpoint claims that log and queues are flushed.
             let UnsyncedFiles { stored_until, indexed_until, position, end, .. } = files;
             checkpoint.write(FlushState { stored_until, end, indexed_until })?;
             Ok(position)
         })
     }
 
-    /// Runs `work`, which removes files, while nobody flushes.
+    /// Runs `work` while no thread flushes. Used for the removal of files.
     pub fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.is_served(u64::MAX, None)?;
         let mut result = None;
@@ -93,12 +96,12 @@ impl Flusher {
         self.progress().flushed
     }
 
-    /// An error after a failed flush or write.
+    /// Fails after a failed flush or write.
     pub fn check_failure(&self) -> Result<()> {
         self.check(&self.progress())
     }
 
-    /// Records a failed write, after which nothing may be appended, since it may have left anything.
+    /// Records a failed write. Nothing may be appended afterwards, because the state of the file is unknown.
     pub fn fail(&self, error: &Error) {
         self.progress().failure.get_or_insert_with(|| error.to_string());
     }
@@ -109,7 +112,7 @@ impl Flusher {
         Err(Error::NotWritable { path: self.root.clone(), reason })
     }
 
-    /// Waits for others to flush up to `position`; false if it is this thread's turn to flush.
+    /// Waits for other threads to flush up to `position`. Returns false if this thread has to flush.
     fn is_served(&self, position: u64, timeout: Option<Duration>) -> Result<bool> {
         let waiter = {
             let mut progress = self.progress();
@@ -117,7 +120,7 @@ impl Flusher {
                 return Ok(true);
             }
             self.check(&progress)?;
-            // The first one flushes for all who come meanwhile.
+            // The first thread flushes for all threads that come meanwhile.
             if !progress.is_busy {
                 progress.is_busy = true;
                 return Ok(false);
@@ -131,33 +134,34 @@ impl Flusher {
         Ok(self.progress().flushed >= position)
     }
 
-    /// Stops waiting, unless a call is on its way.
+    /// Removes the waiter from the queue and fails, unless its call is already on the way.
     fn give_up(&self, waiter: &Arc<Waiter>) -> Result<()> {
         let mut progress = self.progress();
         let Some(at) = progress.waiting.iter().position(|other| Arc::ptr_eq(other, waiter)) else { return Ok(()) };
-        // The message is stored nevertheless; only this caller stops waiting.
+        // The message is stored nevertheless. Only this caller stops waiting.
         progress.waiting.swap_remove(at);
         Err(Error::FlushTimeout { path: self.root.clone(), position: waiter.position })
     }
 
-    /// Runs `work`, which returns the flushed end; wakes the threads that it served, and the next one to flush.
+    /// Runs `work`, which returns the flushed end. Wakes the threads that it served, and the next thread to flush.
     fn flush_in_turn(&self, work: impl FnOnce() -> Result<u64>) -> Result<()> {
         let result = self.check_failure().and_then(|()| work());
         let mut progress = self.progress();
         match &result {
             Ok(position) => progress.flushed = progress.flushed.max(*position),
-            // Permanent: after a failed fsync the kernel may have dropped the pages, and the next one would succeed.
+            // A failure is permanent: after a failed fsync the kernel may have dropped the pages, and the next fsync would
+            // succeed.
             Err(error) => drop(progress.failure.get_or_insert_with(|| error.to_string())),
         }
         let (flushed, has_failed) = (progress.flushed, progress.failure.is_some());
         let waiting = std::mem::take(&mut progress.waiting);
-        // After a failure all of them are woken, and each finds the failure itself.
+        // After a failure all waiters are woken, and each of them finds the failure itself.
         let (served, others): (Vec<_>, _) = waiting.into_iter().partition(|w| has_failed || w.position <= flushed);
         progress.waiting = others;
         let next = progress.waiting.pop();
         progress.is_busy = next.is_some();
         drop(progress);
-        // The next one first, so that the disk does not idle while threads are woken.
+        // The next flushing thread is woken first, so that the disk is not idle while the others are woken.
         next.iter().chain(&served).for_each(|waiter| waiter.call());
         result.map(drop)
     }
@@ -169,7 +173,7 @@ impl Flusher {
 }
 
 impl Waiter {
-    /// Sleeps until it is called, or until `give_up` succeeds after `timeout`.
+    /// Sleeps until the waiter is called, or until `give_up` succeeds after `timeout`.
     fn wait(&self, timeout: Option<Duration>, give_up: impl Fn() -> Result<()>) -> Result<()> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         while !self.is_called.load(Ordering::Acquire) {

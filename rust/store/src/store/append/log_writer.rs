@@ -1,4 +1,4 @@
-//! Writes the commit log: records go into a buffer, the buffer into the file, and a full file ends with a blank record.
+//! Writes the commit log. Records go into a buffer, and the buffer into the current file. A full file ends with a blank record.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
 use super::unsynced::{OpenFile, SyncList};
@@ -17,13 +17,13 @@ use std::sync::Arc;
 const NEXT_FILE: &str = "commitlog.next";
 /// Bytes to buffer before a write.
 pub const BUFFER_LEN: usize = 1 << 20;
-/// Maximum distance of faulting pages in ahead of the last record. It grows with the bytes appended so far.
+/// Maximum bytes that are faulted in ahead of the last record. The distance grows with the bytes appended so far.
 const AHEAD: u64 = 16 << 20;
-/// Fewer bytes are not worth waking another thread.
+/// Minimum bytes to fault in. Waking another thread costs more than a few page faults.
 const MIN_TOUCH: u64 = 64 << 10;
-/// Maximum number of full files kept open.
+/// Maximum number of full files that are kept open.
 pub const MAX_FULL: usize = 64;
-/// The size of a record, its first word, is written last.
+/// The size of a record, its first word. It is written last, so that a reader never sees a half written record.
 const SIZE_WORD: Range<usize> = 0..4;
 
 #[derive(Debug)]
@@ -31,18 +31,22 @@ pub struct LogWriter {
     directory: PathBuf,
     file_size: u64,
     is_mapped: bool,
-    /// Offset of the next record, including the buffer.
+    /// Offset of the next record. Buffered records are before it.
     position: u64,
     /// Offset of the last record.
     last: u64,
     live: Arc<LiveLog>,
     current: Option<LogFile>,
+    /// Files created ahead of the current file, in order.
     ahead: VecDeque<LogFile>,
-    /// The last files before the current one, kept open so that a removed one can be restored.
+    /// The last files before the current file by base offset. They are kept open so that a removed file can be restored.
     full: BTreeMap<u64, Arc<AllocatedFile>>,
+    /// Number of files in `ahead` before the last [`reserve`](Self::reserve), which `release` keeps.
     reserved_from: usize,
     buffer: Vec<u8>,
+    /// End of the log when it was opened.
     opened_at: u64,
+    /// Offset up to which pages were faulted in.
     touched_to: u64,
     unsynced: Vec<AppendFile>,
     created: bool,
@@ -53,9 +57,9 @@ pub struct LogWriter {
 struct LogFile {
     base: u64,
     file: AppendFile,
-    /// Whether all its blocks are allocated.
+    /// Whether all blocks of the file are allocated.
     is_allocated: bool,
-    /// Position and first bytes of the last written record.
+    /// Position and first eight bytes of the last written record.
     last: Option<(u64, [u8; 8])>,
 }
 
@@ -65,13 +69,14 @@ impl LogFile {
         Ok(Self { base, file, is_allocated: true, last: None })
     }
 
-    /// An existing file. Brokers and recovery leave holes where nothing was written.
+    /// Returns an existing file. Its unwritten parts may be holes, as brokers and recovery leave them.
     fn from_existing(base: u64, file: AllocatedFile, is_mapped: bool) -> Result<Self> {
         let is_allocated = !file.keeps_blocks()?;
         Ok(Self { is_allocated, ..Self::new(base, file, is_mapped)? })
     }
 
-    /// Checks that the last record is still there. Otherwise the next recovery would cut everything behind it.
+    /// Checks that the last record is still in the file. Behind a record that was overwritten, the next recovery would cut
+    /// everything.
     #[inline]
     fn check_last(&self) -> Result<()> {
         match self.last {
@@ -87,7 +92,7 @@ impl LogFile {
     }
 }
 
-/// The next file of the log, not created yet.
+/// The next file of the log, which does not exist yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextFile {
     base: u64,
@@ -95,21 +100,21 @@ pub struct NextFile {
 }
 
 impl NextFile {
-    /// Creates it in the store's directory, since a stray file in the log's directory keeps a broker from starting.
+    /// Creates the file in the store's directory. A stray file in the log's directory would keep a broker from starting.
     pub fn create(self, root: &Path) -> Result<AllocatedFile> {
         Self::remove_left_over(root);
         AllocatedFile::create(&root.join(NEXT_FILE), self.size)
     }
 
-    /// Removes the file of a killed process.
+    /// Removes the file that a killed process may have left.
     pub fn remove_left_over(root: &Path) {
         let _ = disk::remove_file(&root.join(NEXT_FILE));
     }
 }
 
 impl LogWriter {
-    /// Continues at `position`, in `current`, a base offset and a file, or in a new one. Maps do not pay if each append waits for the disk,
-    /// since each flush write-protects their pages.
+    /// Continues at `position`: in `current`, a base offset and its file, or else in a new file. Maps do not pay if each append
+    /// waits for the disk, because each flush write-protects their pages.
     pub fn new(
         directory: PathBuf,
         file_size: u64,
@@ -138,7 +143,7 @@ impl LogWriter {
         })
     }
 
-    /// The log for concurrent readers.
+    /// Returns the log for concurrent readers.
     pub fn live(&self) -> &Arc<LiveLog> {
         &self.live
     }
@@ -147,8 +152,8 @@ impl LogWriter {
         self.file_size
     }
 
-    /// Creates the files for records of these sizes; with `is_whole` they must be in one file. After an error [`release`](Self::release)
-    /// removes the new files.
+    /// Creates the files for records of these sizes. With `is_whole` the records must be in one file. After an error,
+    /// [`release`](Self::release) removes the new files.
     pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>, is_whole: bool) -> Result<()> {
         let mut sizes = sizes.map(u64::from);
         let one = is_whole.then(|| sizes.by_ref().sum());
@@ -171,7 +176,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// [`reserve`](Self::reserve) for bytes to be [copied](Self::copy).
+    /// Creates the file for bytes that will be [copied](Self::copy).
     pub fn reserve_copy(&mut self, bytes: u64) -> Result<()> {
         self.reserved_from = self.ahead.len();
         self.allocate_existing()?;
@@ -212,12 +217,13 @@ impl LogWriter {
         self.position > self.live.min_offset()
     }
 
-    /// `offset` as a flushed end for the checkpoint.
+    /// Returns `offset` as a flushed end for the checkpoint.
     pub fn flushed_end(&self, offset: u64) -> FlushedEnd {
         FlushedEnd { offset, file_size: u32::try_from(self.file_size).unwrap_or(u32::MAX) }
     }
 
-    /// Refuses a new log if the disk has no room. An existing one can be read, and may get room later.
+    /// Refuses a new log if the disk is smaller than a file. An existing log is accepted, because it can be read and may get
+    /// room later.
     pub fn check_room(&self) -> Result<()> {
         let is_new = self.current.is_none() && self.position == 0;
         match free_bytes(&self.directory).filter(|(_, all)| is_new && *all < self.file_size) {
@@ -226,7 +232,7 @@ impl LogWriter {
         }
     }
 
-    /// Removes unused files created by the last [`reserve`](Self::reserve).
+    /// Removes unused files that the last [`reserve`](Self::reserve) created.
     pub fn release(&mut self) {
         let from = self.reserved_from.min(self.ahead.len());
         self.ahead.drain(from..).for_each(|file| file.file.file().discard());
@@ -241,14 +247,14 @@ impl LogWriter {
         self.position
     }
 
-    /// The next file, if the current one is half full and it does not exist yet.
+    /// Returns the next file if the current file is half full and the next file does not exist yet.
     pub fn next_needed(&self) -> Option<NextFile> {
         let current = self.current.as_ref().filter(|_| self.ahead.is_empty())?;
         let is_half_full = self.position - current.base > self.file_size / 2;
         is_half_full.then_some(NextFile { base: current.base + self.file_size, size: self.file_size })
     }
 
-    /// Adds a file created meanwhile, or discards it if it is no longer needed.
+    /// Adds a file that was created meanwhile. Discards the file if it is no longer needed.
     pub fn add_ahead(&mut self, next: NextFile, file: AllocatedFile) -> Result<()> {
         if self.next_needed() != Some(next) {
             file.discard();
@@ -260,11 +266,11 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The pages to fault in for records of `size` bytes and the next ones.
+    /// Returns the pages to fault in for records of `size` bytes and for the records behind them.
     #[inline]
     pub fn to_touch(&mut self, size: u64) -> Option<(Pages, Range<u64>)> {
         let end = self.position + size;
-        // A store opened for a few messages should not take more pages than they need.
+        // A store that is opened for a few messages should not occupy more pages than these need.
         let window = (end - self.opened_at).min(AHEAD);
         if self.touched_to >= end + window / 2 {
             return None;
@@ -281,13 +287,13 @@ impl LogWriter {
         self.buffer.len()
     }
 
-    /// Continues in the next file unless this one has room for `size` bytes.
+    /// Continues in the next file unless the current file has room for `size` bytes.
     pub fn begin(&mut self, size: u64) -> Result<()> {
         let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         if has_room(end.saturating_sub(self.position), size) { Ok(()) } else { self.roll(end) }
     }
 
-    /// Assigns an offset to a record; returns it and the buffer to append the record to.
+    /// Assigns an offset to a record. Returns the offset and the buffer for the bytes of the record.
     #[inline]
     pub fn place(&mut self, size: u32) -> Result<(u64, &mut Vec<u8>)> {
         self.begin(size.into())?;
@@ -297,11 +303,11 @@ impl LogWriter {
         Ok((offset, &mut self.buffer))
     }
 
-    /// Ends the current file with a blank record and continues in the next one.
+    /// Ends the current file with a blank record and continues in the next file.
     fn roll(&mut self, end: u64) -> Result<()> {
         let remaining = end - self.position;
         if remaining > 0 {
-            // Like Java it writes only 8 bytes of it, and leaves the rest.
+            // As in Java, only the first 8 bytes of the blank are written; the rest of the file stays as it is.
             self.buffer.extend_from_slice(&encode_blank(remaining as u32));
             self.position += MIN_BLANK_LEN as u64;
         }
@@ -313,13 +319,13 @@ impl LogWriter {
         };
         if let Some(full) = self.current.replace(next) {
             self.hold(full.base, full.file.file().clone());
-            // Its map is dropped at the next flush, without the append lock.
+            // The map is dropped at the next flush, without the append lock, because unmapping takes time.
             self.unsynced.push(full.file);
         }
         Ok(())
     }
 
-    /// Keeps a full file open while it is among the last ones and not removed by retention.
+    /// Keeps a full file open as one of the last files. Drops the oldest if there are too many.
     pub fn hold(&mut self, base: u64, file: Arc<AllocatedFile>) {
         self.full.insert(base, file);
         if self.full.len() > MAX_FULL {
@@ -334,9 +340,9 @@ impl LogWriter {
         self.full.values().chain(open).map(move |file| OpenFile { file: file.clone(), len })
     }
 
-    /// Writes the buffer and publishes it to readers. After an error part of it may be written.
+    /// Writes the buffer and publishes its records to readers. After an error a part of the buffer may be written.
     pub fn write(&mut self) -> Result<()> {
-        // Restored below; after an error nothing is written any more.
+        // The buffer is put back below. After an error nothing is written any more, so it is not needed.
         let mut buffer = std::mem::take(&mut self.buffer);
         let start = self.position - buffer.len() as u64;
         self.put(&buffer, start).inspect_err(|_| self.position = start)?;
@@ -345,8 +351,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Copies records of another log, at the same offset and within one file; `last` is the offset of the last one. A complete blank at the
-    /// end of the file may follow.
+    /// Copies records of another log to the same offsets, within one file. `last` is the offset of the last record. A complete
+    /// blank at the end of the file may follow the records.
     pub fn copy(&mut self, bytes: &[u8], last: Option<u64>) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -363,20 +369,22 @@ impl LogWriter {
     fn put(&mut self, bytes: &[u8], start: u64) -> Result<()> {
         let Some(current) = self.current.as_mut().filter(|_| !bytes.is_empty()) else { return Ok(()) };
         let mut at = start - current.base;
-        // Before the copy: behind a record that another process has zeroed, a recovery would not find these.
+        // Checked before the copy: if another process has zeroed the last record, a recovery would not find the new records
+        // behind it.
         current.check_last()?;
-        // One by one, as Java does, so that a concurrent walk never finds a record behind a half written one.
+        // Records are written one by one, as in Java, so that a concurrent walk never finds a record behind a half written
+        // record.
         for record in records(bytes, current.file.is_mapped()) {
             current.file.write(record, at, SIZE_WORD)?;
             at += record.len() as u64;
         }
-        // After the copy and before anybody is notified: a write behind the end of a file is lost without a signal
-        // (decision 0012).
+        // Checked after the copy and before anybody is notified: a write behind the end of a truncated file is lost without a
+        // signal (decision 0012).
         current.file.check(at, self.file_size)?;
         let head = self.last.checked_sub(start).and_then(|at| bytes.get(at as usize..)?.first_chunk());
         current.last = head.map(|head| (self.last - current.base, *head));
         self.dirty = true;
-        // Only now, since readers take everything before it for complete.
+        // Published last, because readers expect everything before the published end to be complete.
         self.live.publish(self.position);
         Ok(())
     }
@@ -388,7 +396,7 @@ impl LogWriter {
         current.file.check(self.position - self.buffer.len() as u64 - current.base, self.file_size)
     }
 
-    /// Adds the files written since the last call to `out`. Returns the offset up to which they are written.
+    /// Adds the files written since the last call to `out`. Returns the offset up to which these files are written.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> u64 {
         self.unsynced.drain(..).for_each(|file| out.retire(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
@@ -401,11 +409,12 @@ impl LogWriter {
     }
 }
 
-/// Splits the buffer into parts for single writes: records, or the whole buffer if a write is a system call, which copies bytes in order.
+/// Splits the buffer into parts that are written at once. With `one_by_one` each part is a record. Otherwise the whole buffer
+/// is one part, because a system call copies bytes in order.
 fn records(mut rest: &[u8], one_by_one: bool) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let size = rest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word) as usize);
-        // Only the head of a blank record is in the buffer.
+        // Only the head of a blank record is in the buffer, so its size may be greater than the rest.
         let len = if one_by_one { size.clamp(SIZE_WORD.end, rest.len().max(SIZE_WORD.end)) } else { rest.len() };
         let (record, behind) = rest.split_at(len.min(rest.len()));
         rest = behind;

@@ -1,4 +1,5 @@
-//! Appends to a store: checks, allocates, then writes, the commit log first and consume queues and index after it.
+//! Appends to a store. An append checks its rows, allocates files, then writes the commit log, and after it consume queues and
+//! index.
 //!
 //! ```text
 //! columns, messages    rows from Arrow or from values; values, lists, pairs: Arrow columns

@@ -1,4 +1,4 @@
-//! Plans a batch before anything is written: checks every row, and computes its record's size and its queue.
+//! Plans a batch before anything is written. Checks every row, and computes the size of its record and its queue.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `CommitLog.MessageExtEncoder.encode`, `MultiDispatch.wrapMultiDispatch`.
 use super::delay::DELAY_TOPIC;
@@ -19,16 +19,16 @@ use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
 use crate::store::multi_dispatch::{self, LMQ};
 
-/// A checked row. Its parts of the plan's lists end at these positions, and begin at those of the row before.
+/// A checked row. The parts of the row in the plan's lists end at `..._end` and begin at the ends of the row before it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedRow {
-    /// Size of its record.
+    /// Bytes of the record.
     pub size: u32,
-    /// Number of its queue in the table.
+    /// Number of the queue in the queue table.
     pub queue: u32,
-    /// 0 for one without a place in the queue.
+    /// Offset in the queue; 0 for a message that no queue lists.
     pub queue_offset: i64,
-    /// Whether it has a place in its queue.
+    /// Whether a queue lists the message.
     pub is_dispatched: bool,
     pub tags_code: i64,
     properties_end: usize,
@@ -36,38 +36,38 @@ pub struct PlannedRow {
     extra_end: usize,
 }
 
-/// A checked batch: everything to be written, except for bodies and physical offsets.
+/// A checked batch: everything to write, except for bodies and physical offsets.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub rows: Vec<PlannedRow>,
     properties: Vec<u8>,
-    /// Index hashes of keys.
+    /// Index hashes of the keys of all rows.
     keys: Vec<i32>,
-    /// Numbers of additional queues.
+    /// Numbers of the additional queues of all rows.
     extra_queues: Vec<u32>,
 }
 
-/// Additional queues of a row.
+/// The additional queues of a row, as its property names them.
 struct ExtraQueues<'a> {
     names: &'a str,
     queue_id: i32,
     is_dispatched: bool,
-    /// Start of its property string.
+    /// Start of the row's property string in the list of properties.
     start: usize,
 }
 
-/// A row's parts of the lists.
+/// The parts of one row in the lists of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     pub properties: &'a [u8],
-    /// Index hashes of its keys.
+    /// Index hashes of the row's keys.
     pub keys: &'a [i32],
-    /// Numbers of additional queues that list it.
+    /// Numbers of the additional queues that list the row.
     pub extra_queues: &'a [u32],
 }
 
 impl Plan {
-    /// Checks `rows` and counts them in `queues`; `first_row` is the number of the first one in errors.
+    /// Checks `rows` and plans them in `queues`. `first_row` is the number of the first row in errors.
     pub fn fill<R: Rows>(
         &mut self,
         rows: &R,
@@ -159,11 +159,11 @@ impl Plan {
         Ok(PlannedRow {
             size,
             queue,
-            // Prepared messages and rollbacks have 0, and do not advance the queue.
+            // Prepared messages and rollbacks have offset 0 and do not advance the queue.
             queue_offset: if is_dispatched { queues.plan(queue) } else { 0 },
             is_dispatched,
             tags_code: match delay {
-                // The unit of a delayed message has its time in place of a tag's hash.
+                // The unit of a delayed message contains the time of delivery in place of the tag's hash.
                 Some(delay) => delay.deliver_timestamp(store_ms),
                 None => tags_code(known.tags.and_then(|tags| std::str::from_utf8(tags).ok())),
             },
@@ -175,17 +175,17 @@ impl Plan {
 
     #[inline]
     fn plan_keys(&mut self, row: &Row<'_>, known: &KnownProperties<'_>, topic_hash: i32) {
-        // Java indexes all messages but these, even prepared ones, which no queue lists.
+        // Java indexes all messages except for rollbacks, even prepared messages, which no queue lists.
         if row.sys_flag as i32 & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return;
         }
-        // In the order of `buildIndex`, so that equal input gives equal files.
+        // Keys have the order of `buildIndex`, so that equal input gives equal files.
         for key in known.index_keys() {
             self.keys.push(key_hash(topic_hash, key));
         }
     }
 
-    /// Plans a place in each additional queue; one named twice lists the message once.
+    /// Plans an offset in each additional queue. A queue that is named twice lists the message once.
     fn plan_extra(
         &mut self,
         extra: ExtraQueues<'_>,
@@ -195,7 +195,7 @@ impl Plan {
         let (from, mut offsets) = (self.extra_queues.len(), Vec::new());
         for (name, queue_id) in multi_dispatch::queues(extra.names, extra.queue_id) {
             check_queue_name(name)?;
-            // Before it is in the table: a refused queue must not count.
+            // Checked before the queue is added to the table, because a refused queue must not count.
             let is_new_lmq = name.starts_with(LMQ) && !queues.has(name, queue_id);
             if is_new_lmq && queues.lmq_count() >= options.max_lmq_queues {
                 let expected = format!("at most {} queues of multi-dispatch", options.max_lmq_queues);
@@ -210,7 +210,7 @@ impl Plan {
                 offsets.push(queues.plan(number));
                 self.extra_queues.push(number);
             } else {
-                // As in a broker, the offset that it would have.
+                // As in a broker, the property contains the offset that the message would have.
                 offsets.push(queues.queue(number).next_planned());
             }
         }
@@ -219,7 +219,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The size of the record with its complete properties.
+    /// Returns the bytes of the record with its complete properties.
     #[inline]
     fn record_size(
         &mut self,
@@ -228,7 +228,7 @@ impl Plan {
         start: usize,
         topic_len: usize,
     ) -> Result<u32, Fault> {
-        // Java counts characters first.
+        // Java counts characters before it counts bytes, and the errors differ.
         let text = std::str::from_utf8(&self.properties[start..]).unwrap_or_default();
         if text.len() > MAX_LEN && text.chars().count() > MAX_LEN {
             return Err(fault("properties", format!("at most {MAX_LEN} bytes"), text.len()));
@@ -242,7 +242,7 @@ impl Plan {
         }
         let born_host = row.born_host.unwrap_or(options.store_host);
         let fixed = MIN_LEN - 16 + born_host.encoded_len() + options.store_host.encoded_len();
-        // The length of a topic longer than 127 bytes takes two bytes: a V2 record (5.x).
+        // A topic longer than 127 bytes needs a V2 record (5.x), whose topic length takes two bytes.
         let topic_len = topic_len + usize::from(topic_len > MAX_TOPIC);
         let size = fixed + row.body.map_or(0, <[u8]>::len) + topic_len + properties_len;
         let room = options.file_size - MIN_BLANK_LEN as u64;

@@ -12,13 +12,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Maximum number of queue files kept open.
+/// Maximum number of queues whose file is kept open.
 const MAX_OPEN: usize = 256;
-/// Queue ids below this are found without hashing.
+/// Queues with ids below this are found in an array, without hashing.
 const SMALL: usize = 1024;
 const NONE: u32 = u32::MAX;
 
-/// The queues, identified by their numbers in the table.
+/// The queues of a store. A queue is identified by its number in the table.
 #[derive(Debug)]
 pub struct QueueTable {
     directory: PathBuf,
@@ -27,26 +27,30 @@ pub struct QueueTable {
     topics: Vec<Topic>,
     queues: Vec<QueueWriter>,
     live: Arc<LiveQueues>,
-    /// The readers' side of each of `queues`.
+    /// The readers' side of each queue in `queues`.
     live_queues: Vec<Arc<LiveQueue>>,
+    /// Number of the topic that was found last.
     last: usize,
     lmq_count: usize,
+    /// Queues with planned messages.
     planned: Vec<u32>,
+    /// Queues with buffered units.
     pending: Vec<u32>,
+    /// Queues written since the last flush. A queue may be listed several times.
     unsynced: Vec<u32>,
 }
 
 #[derive(Debug)]
 pub struct Topic {
     pub name: Box<str>,
-    /// Java's hash of the name and `#`, the start of the index hash of its keys.
+    /// Java's hash of the topic's name and `#`, with which the index hash of each key begins.
     pub key_hash: i32,
     small: Vec<u32>,
     large: HashMap<i32, u32>,
 }
 
 impl QueueTable {
-    /// An empty table. Queues have files of `file_size` bytes below `directory`.
+    /// Returns an empty table. Queues have files of `file_size` bytes below `directory`.
     pub fn new(directory: PathBuf, file_size: u64) -> Self {
         Self {
             live: Arc::new(LiveQueues::new(directory.clone(), file_size)),
@@ -77,12 +81,12 @@ impl QueueTable {
         number
     }
 
-    /// The queues for concurrent readers.
+    /// Returns the queues for concurrent readers.
     pub fn live(&self) -> &Arc<LiveQueues> {
         &self.live
     }
 
-    /// The readers' side of a queue.
+    /// Returns the readers' side of a queue.
     pub fn live_queue(&self, number: u32) -> &Arc<LiveQueue> {
         &self.live_queues[number as usize]
     }
@@ -91,7 +95,7 @@ impl QueueTable {
         self.names.get(topic).is_some_and(|topic| self.topics[*topic].get(queue_id) != NONE)
     }
 
-    /// The number of a queue, which is added if it does not exist.
+    /// Returns the number of a queue. Adds the queue if it does not exist.
     #[inline]
     pub fn find(&mut self, topic: &str, queue_id: i32) -> u32 {
         let topic_number = self.topic_number(topic);
@@ -103,7 +107,7 @@ impl QueueTable {
 
     #[inline]
     fn topic_number(&mut self, topic: &str) -> usize {
-        // Messages come in runs of one topic, so a name is seldom hashed.
+        // Messages come in runs of one topic, so comparing with the last topic saves most hash lookups.
         if self.topics.get(self.last).is_none_or(|last| *last.name != *topic) {
             self.last = self.names.get(topic).copied().unwrap_or_else(|| self.add_topic(topic));
         }
@@ -136,7 +140,7 @@ impl QueueTable {
         &self.topics[self.queues[number as usize].topic]
     }
 
-    /// Topics and ids of the queues of selected topics.
+    /// Returns topics and ids of the queues of selected topics, sorted.
     pub fn names_where(&self, select: &dyn Fn(&str) -> bool) -> Vec<(String, i32)> {
         let all = self.queues.iter().map(|queue| (&*self.topics[queue.topic].name, queue.queue_id));
         let selected = all.filter(|(topic, _)| select(topic));
@@ -145,7 +149,7 @@ impl QueueTable {
         names
     }
 
-    /// Resets a queue whose files were removed: its next message gets offset 0, in new files.
+    /// Resets a queue whose files were removed. Its next message gets offset 0, in new files.
     pub fn remove(&mut self, topic: &str, queue_id: i32) {
         let Some(topic_number) = self.names.get(topic).copied() else { return };
         let number = self.topics[topic_number].get(queue_id);
@@ -165,14 +169,14 @@ impl QueueTable {
     pub fn plan(&mut self, number: u32) -> i64 {
         let queue = &mut self.queues[number as usize];
         let offset = queue.plan();
-        // Only for the first message of a batch, so that a queue is listed once.
+        // True only for the first message of a batch, so a queue is in the list once.
         if offset == queue.next_offset() {
             self.planned.push(number);
         }
         offset
     }
 
-    /// Number of light message queues.
+    /// Returns the number of light message queues.
     pub fn lmq_count(&self) -> usize {
         self.lmq_count
     }
@@ -184,7 +188,7 @@ impl QueueTable {
         }
     }
 
-    /// Creates the files for the plan.
+    /// Creates the files for the planned messages.
     pub fn reserve(&mut self) -> Result<()> {
         let planned = std::mem::take(&mut self.planned);
         let reserved = planned.iter().try_for_each(|number| self.queues[*number as usize].reserve());
@@ -201,7 +205,7 @@ impl QueueTable {
         }
     }
 
-    /// Buffers the unit of a queue's next message, and creates its file if necessary.
+    /// Buffers the unit of a queue's next message. Creates the file of the queue if necessary.
     pub fn append(&mut self, number: u32, unit: Unit) -> Result<()> {
         self.queues[number as usize].plan();
         self.queues[number as usize].reserve()?;
@@ -209,7 +213,7 @@ impl QueueTable {
         Ok(())
     }
 
-    /// Restarts a queue at offset 0, for a topic that was deleted and created again.
+    /// Restarts a queue at offset 0. Called when its topic was deleted and created again.
     pub fn restart(&mut self, number: u32) -> Result<()> {
         self.cut(number, 0)?;
         let (topic, queue_id) =
@@ -219,7 +223,6 @@ impl QueueTable {
         Ok(())
     }
 
-    /// Cuts a queue at `offset`.
     pub fn cut(&mut self, number: u32, offset: i64) -> Result<()> {
         self.unsynced.push(number);
         self.queues[number as usize].cut(offset)
@@ -240,11 +243,11 @@ impl QueueTable {
         for number in self.pending.drain(..) {
             let queue = &mut self.queues[number as usize];
             queue.write()?;
-            // After the log's end: a reader that reads a queue's end first then finds all of its records.
+            // Published after the end of the log, so that a reader that reads a queue's end first finds all of its records.
             self.live.publish(&self.live_queues[number as usize], queue.next_offset());
             self.unsynced.push(number);
         }
-        // A queue is added at each write, and there may be no flush for a long time.
+        // Each write adds its queue again, and there may be no flush for a long time.
         if self.unsynced.len() > 4 * self.queues.len() {
             self.unsynced.sort_unstable();
             self.unsynced.dedup();

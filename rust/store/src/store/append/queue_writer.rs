@@ -1,4 +1,4 @@
-//! Writes one consume queue.
+//! Writes the units of one consume queue.
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
 use super::unsynced::{OpenFile, SyncList};
@@ -10,30 +10,33 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 const UNIT: u64 = UNIT_SIZE as u64;
-/// The size in a unit, which is written last: without it a unit is not a message.
+/// The size in a unit. It is written last, because a unit without a size is not a message.
 const SIZE_WORD: Range<usize> = 8..12;
-/// Blank units written at a time.
+/// Number of blank units written at a time.
 const BLANKS: i64 = 1 << 16;
-/// Maximum number of missing messages. A larger gap means a damaged offset, which no checksum covers.
+/// Maximum number of missing messages before a message. A larger gap means a damaged offset, because no checksum covers
+/// offsets.
 pub const MAX_GAP: i64 = 1 << 20;
 
-/// Whether a message with `offset` may follow in a queue that ends at `next`; those between may be missing.
+/// Tells whether a message with `offset` may follow in a queue that ends at `next`. Messages between them may be missing.
 pub fn can_follow(next: i64, offset: i64) -> bool {
     (0..=i64::MAX >> 8).contains(&offset) && (next == 0 || offset.saturating_sub(next) <= MAX_GAP)
 }
 
-/// Buffers units until [`write`](Self::write).
+/// The end of one queue. Units are buffered until [`write`](Self::write).
 #[derive(Debug)]
 pub struct QueueWriter {
-    /// Number of its topic in the table.
+    /// Number of the topic in the queue table.
     pub topic: usize,
     pub queue_id: i32,
     directory: PathBuf,
     file_size: u64,
     next_offset: i64,
-    /// The end of the allocated blocks.
+    /// Position behind the allocated blocks, in bytes.
     allocated_to: u64,
+    /// Number of messages that are planned but not pushed.
     planned: u64,
+    /// Encoded units before `next_offset` that are not written yet.
     pending: Vec<u8>,
     open: Option<(u64, AppendFile)>,
     stays_open: bool,
@@ -43,7 +46,8 @@ pub struct QueueWriter {
 }
 
 impl QueueWriter {
-    /// With `stays_open` the file is kept open between writes; a process cannot have too many of these.
+    /// Continues a queue at `next_offset`. With `stays_open` the file is kept open between writes, which a process can afford
+    /// for some queues only.
     pub fn new(
         topic: usize,
         queue_id: i32,
@@ -59,7 +63,7 @@ impl QueueWriter {
             directory,
             file_size,
             next_offset,
-            // More may be allocated: the first unit checks.
+            // More blocks may be allocated. The first unit checks this.
             allocated_to: end,
             planned: 0,
             pending: Vec::new(),
@@ -78,7 +82,7 @@ impl QueueWriter {
         self.next_planned() - 1
     }
 
-    /// The offset of the next planned message.
+    /// Returns the offset of the next planned message.
     #[inline]
     pub fn next_planned(&self) -> i64 {
         self.next_offset + self.planned as i64
@@ -88,7 +92,7 @@ impl QueueWriter {
         self.planned = 0;
     }
 
-    /// Allocates blocks for the planned messages. Unused units are zero, which means unwritten.
+    /// Allocates blocks for the planned messages. Unused units stay zero, which means unwritten.
     pub fn reserve(&mut self) -> Result<()> {
         let needed = (self.next_offset as u64 + std::mem::take(&mut self.planned)) * UNIT;
         while self.allocated_to < needed {
@@ -99,7 +103,8 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Allocates blocks in the file at `base`, and creates it if necessary.
+    /// Allocates blocks in the file at `base`; creates the file if necessary. Returns the end of the allocated blocks in the
+    /// file.
     fn grow(&mut self, base: u64, missing: Range<u64>) -> Result<u64> {
         if let Some((_, file)) = self.open.as_ref().filter(|(open, _)| *open == base) {
             return file.file().grow(missing, self.file_size);
@@ -121,7 +126,7 @@ impl QueueWriter {
         self.next_offset
     }
 
-    /// Buffers the unit of the next message. Returns whether it is the first one since [`write`](Self::write).
+    /// Buffers the unit of the next message. Returns whether it is the first unit since the last [`write`](Self::write).
     #[inline]
     pub fn push(&mut self, unit: Unit) -> bool {
         self.next_offset += 1;
@@ -129,13 +134,13 @@ impl QueueWriter {
         self.pending.len() == UNIT_SIZE
     }
 
-    /// Cuts the queue at `offset`: sets later units to zero and removes later files.
+    /// Cuts the queue at `offset`. Later units become zero, and later files are removed.
     pub fn cut(&mut self, offset: i64) -> Result<()> {
         self.write()?;
         self.close_file();
         let at = u64::try_from(offset).unwrap_or(0).saturating_mul(UNIT);
         let segments = Segments::list(std::slice::from_ref(&self.directory))?;
-        // The last file first, so that an interrupted cut leaves no hole.
+        // Removes the last file first, so that an interrupted cut leaves no hole.
         for file in segments.files().iter().rev() {
             if file.base > at {
                 disk::remove_file(&file.path)?;
@@ -145,27 +150,27 @@ impl QueueWriter {
                 self.unsynced.push(file.path.clone());
             }
         }
-        // A path that cannot be examined stays: flushing it will fail.
+        // A path that cannot be examined stays in the list, because its flush will fail and report the error.
         self.unsynced.retain(|path| place::exists(path).unwrap_or(true));
         let has_file = segments.files().iter().any(|file| file.base <= at && at <= file.end());
-        // Without a file, the next start would take the queue for empty.
+        // Without a file the next start would see an empty queue, so the queue continues at 0.
         self.next_offset = if has_file { offset } else { 0 };
         self.allocated_to = self.next_offset as u64 * UNIT;
         Ok(())
     }
 
-    /// Whether messages may be missing before the one at `offset`.
+    /// Tells whether a message at `offset` may follow, with missing messages before it.
     pub fn can_fill(&self, offset: i64) -> bool {
-        // PlannedRow messages count: the first of a new queue may be among them.
+        // Planned messages count, because the first message of a new queue may be among them.
         can_follow(self.next_planned(), offset)
     }
 
-    /// Skips missing messages up to `offset` with blank units. The next message is in the log file that begins at `log_file`.
+    /// Skips missing messages up to `offset` with blank units. `log_file` is the base of the log file with the next message.
     pub fn fill(&mut self, offset: i64, log_file: i64) -> Result<()> {
         self.fill_up(offset, log_file, None)
     }
 
-    /// Skips lost messages at the end of the queue; `tail` is the last unit.
+    /// Skips lost messages at the end of the queue. `tail` is the last unit.
     pub fn leave_out(&mut self, offset: i64, log_file: i64, tail: Unit) -> Result<()> {
         self.fill_up(offset, log_file, Some(tail))
     }
@@ -173,7 +178,7 @@ impl QueueWriter {
     fn fill_up(&mut self, offset: i64, log_file: i64, tail: Option<Unit>) -> Result<()> {
         let is_start = self.next_offset == 0;
         if is_start {
-            // Without a file, the next start would take the queue for empty.
+            // Starts in the file of the last unit. Without a file the next start would see an empty queue.
             let first = if tail.is_some() { offset.saturating_sub(1) } else { offset };
             self.start_in(first as u64 * UNIT / self.file_size * self.file_size)?;
         }
@@ -183,8 +188,8 @@ impl QueueWriter {
             let end = self.next_offset + self.planned as i64;
             self.reserve()?;
             while self.next_offset < end {
-                // A broker removes a queue's file when the log has lost the record of its last unit, so that one must not
-                // point to before the log.
+                // A broker removes a queue file when the log has lost the record of the file's last unit. So the last unit must
+                // not point before the begin of the log.
                 let is_last = (self.next_offset + 1) % units_per_file == 0;
                 self.push(match tail.filter(|_| self.next_offset + 1 == offset) {
                     Some(tail) => tail,
@@ -208,7 +213,7 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Writes the buffered units. After an error part of them may be written.
+    /// Writes the buffered units. After an error a part of them may be written.
     pub fn write(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let mut rest = pending.as_slice();
@@ -219,7 +224,7 @@ impl QueueWriter {
             let len = self.file_size;
             let file = self.file(base)?;
             file.write(part, at - base, SIZE_WORD)?;
-            // Its length is not checked: a queue that has lost units is rebuilt from the log.
+            // The length of the file is not checked, because a queue that has lost units is rebuilt from the log.
             file.check_lost(len)?;
             self.dirty = true;
             (rest, at) = (behind, at + part.len() as u64);
@@ -265,7 +270,7 @@ impl QueueWriter {
             out.file(file.file().clone());
         }
         if std::mem::take(&mut self.created) {
-            // The directories of the queue, of its topic, and of all topics.
+            // A new queue may have created its own directory, its topic's directory, and an entry in `consumequeue`.
             self.directory.ancestors().take(3).for_each(|directory| out.directory(directory.to_path_buf()));
         }
     }

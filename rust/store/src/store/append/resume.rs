@@ -1,6 +1,6 @@
-//! Opens an existing store for appends at its end, if its queues and its index agree with its log.
+//! Opens an existing store for appends at its end. Requires that queues and index agree with the log.
 //!
-//! It repairs nothing, and like RocketMQ's own recovery it reads only the last files.
+//! This module repairs nothing. Like RocketMQ's own recovery, it reads only the last files.
 //!
 //! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `recoverTopicQueueTable`.
 use super::index_writer::{Geometry, IndexWriter};
@@ -29,7 +29,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
-/// Signs of a store with other files, which appends would not update.
+/// Files and directories of store types that appends do not support, because they would not be updated.
 const OTHER_KINDS: [(&str, &str); 5] = [
     ("consumequeue_ext", "consume-queue extensions (enableConsumeQueueExt=true)"),
     ("timerwheel", TIMERS),
@@ -37,12 +37,12 @@ const OTHER_KINDS: [(&str, &str); 5] = [
     ("batchconsumequeue", "batch consume queues of RocketMQ 5.x"),
     ("rocksdbstore", "a RocksDB database of RocketMQ 5.x"),
 ];
-/// RocketMQ 5.x creates them by default, even without a timed message.
+/// RocketMQ 5.x creates these files by default, even without a timed message.
 const TIMERS: &str = "timers of RocketMQ 5.x (timerWheelEnable=true, its default; those that wait fire in no export)";
 
 type Offsets = HashMap<String, HashMap<i32, i64>>;
 
-/// Creates the directory of a new store. Refuses one that is neither empty nor a store.
+/// Creates the directory of a new store. Refuses a directory that is neither empty nor a store.
 pub fn create_root(root: &Path) -> Result<()> {
     create_directories(root)?;
     let paths = place::list(root)?;
@@ -61,7 +61,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     for name in DIRECTORIES {
         create_directories(&root.join(name))?;
     }
-    // Of a process killed while it created the next file.
+    // A process that was killed may have left the file that it created ahead.
     NextFile::remove_left_over(root);
     sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
@@ -79,7 +79,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     })
 }
 
-/// Refuses a store with other files, before anything is written.
+/// Refuses a store of an unsupported type, before anything is written.
 pub fn refuse_other_kinds(root: &Path) -> Result<()> {
     if place::is_file(&root.join("consumequeue").join("CURRENT"))? {
         return Err(refusal(
@@ -135,8 +135,8 @@ fn check_lost(root: &Path, offsets: &Offsets) -> Result<()> {
     Ok(())
 }
 
-/// Finds the end of the log, if there is one, by a walk over the last file and the unlisted records. Every record must be in its queue,
-/// unless its topic was removed.
+/// Returns the end of the log; `None` for a log without files. Walks over the last file and the unlisted records. Each record
+/// must be in its queue, unless its topic was removed.
 fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<Option<u64>> {
     let files = store.log().segments().files();
     let Some(last) = files.last() else { return Ok(None) };
@@ -174,7 +174,7 @@ fn topic_of<'a>(message: &Message<'a>) -> &'a str {
 fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<()> {
     let topic = topic_of(message);
     let next = offsets.get(topic).and_then(|queues| queues.get(&message.queue_id())).copied().unwrap_or(0);
-    // Fields without a checksum may be damaged: recovery does not list such a message either.
+    // Fields without a checksum may be damaged. Recovery does not list such a message either.
     let has_place = is_directory_name(topic) && message.queue_id() >= 0 && can_follow(next, message.queue_offset());
     if message.queue_offset() < next || !has_place {
         return Ok(());
@@ -188,17 +188,17 @@ fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQu
     Err(corrupt(store.root(), message.physical_offset() as u64, reason))
 }
 
-/// Whether a queue has messages behind one whose offset it has not reached: it was removed with its topic and restarted, or the message's
-/// offset is damaged.
+/// Tells whether a queue lists records behind a message whose offset it has not reached. Then the queue was removed with its
+/// topic and restarted, or the offset of the message is damaged.
 fn lists_behind(queue: &ConsumeQueue, message: &Message<'_>) -> Result<bool> {
     Ok(queue.last_message()?.is_some_and(|(_, last)| last.physical_offset > message.physical_offset()))
 }
 
-/// Checks that the last unit points to its message: units behind a stale one would be at wrong offsets.
+/// Checks that the last unit points to its message. Units behind a stale unit would be at wrong offsets.
 fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Result<()> {
     let offset = queue.max_offset()? - 1;
     let unit = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message);
-    // If retention has removed its message, there is nothing to compare.
+    // Retention may have removed the message of the last unit. Then there is nothing to compare.
     let Some(unit) = unit.filter(|unit| unit.physical_offset as u64 >= store.log().min_offset()) else { return Ok(()) };
     let at = offset as u64 * UNIT_SIZE as u64;
     let fits = unit.physical_offset as u64 + unit.size as u64 <= end;
@@ -216,7 +216,7 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     if let Some(file) = segments.files().first().filter(|_| size < expected) {
         return Err(corrupt(&file.path, file.len, format!("expected a file of {expected} bytes, got one of {size}")));
     }
-    // The file with the end, unless it is full and the next record begins a new one.
+    // Continues in the file with the end. If that file is full, the next record begins a new file.
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, AllocatedFile::open(&file.path)?))).transpose()?;
     let next = current.as_ref().map_or(end, |(base, _)| base + size);
@@ -224,11 +224,11 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     if place::is_directory(&path)? {
         return Err(corrupt(&path, 0, "expected nothing where the log's next file is to be, got a directory"));
     }
-    // A copy writes many records in one call, which is cheaper than a fault for each new page of a map.
+    // A copy writes many records in one system call, which is cheaper than a page fault for each new page of a map.
     let is_mapped = options.flush == Flush::Async && options.replica_from.is_none();
     let mut log = LogWriter::new(store.root().join("commitlog"), size, end, current, is_mapped)?;
     log.live().begin_at(if segments.files().is_empty() { end } else { segments.start() });
-    // Kept open, so that one that another process removes can be restored.
+    // The full files are kept open, so that a file that another process removes can be restored.
     for file in segments.files().iter().filter(|file| file.end() <= end).rev().take(MAX_FULL) {
         log.hold(file.base, AllocatedFile::open(&file.path)?.into());
     }
@@ -253,7 +253,7 @@ fn queue_table(
                 format!("expected files of {size} bytes, as other queues, got {own}"),
             ));
         }
-        // A truncated file tells no size.
+        // A truncated file does not show the size of the others.
         if let Some(own) = own.filter(|own| *own == 0 || !own.is_multiple_of(UNIT_SIZE as u64)) {
             let expected = format!("expected files of whole units of {UNIT_SIZE} bytes, got one of {own}");
             return Err(corrupt(queue.directory(), own, expected));
@@ -272,7 +272,7 @@ fn queue_table(
     Ok(table)
 }
 
-/// The size of all files. RocketMQ does not open a store with files of different sizes.
+/// Returns the size of all files. RocketMQ does not open a store with files of different sizes.
 fn one_size(segments: &Segments) -> Result<Option<u64>> {
     let size = segments.files().first().map(|file| file.len);
     match segments.files().iter().find(|file| Some(file.len) != size) {
@@ -304,8 +304,8 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
     IndexWriter::new(directory, geometry, Some((name, file)))
 }
 
-/// The geometry, without reading a file of the default size. Another one is read, not mapped: reading holes of a file in a tmpfs through a
-/// map would allocate memory.
+/// Returns slots and entries of an index file; reads the file only if it has another size than the default. It is read, not
+/// mapped, because reading holes through a map would allocate memory in a tmpfs.
 fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     let len = path.metadata().map_err(|e| Error::io(path, e))?.len();
     let guessed = match guess_geometry(len, &[]) {
@@ -316,7 +316,7 @@ fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     Ok(guessed.or(Some(configured)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len))
 }
 
-/// Like RocketMQ it skips names that are not numbers.
+/// Returns the newest index file. As in RocketMQ, names that are not numbers are skipped.
 fn newest_index(directory: &Path) -> Result<Option<PathBuf>> {
     let names = place::names(directory)?.into_iter();
     let newest = names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).max();
