@@ -11,18 +11,18 @@ pub struct BackgroundWork {
 }
 
 impl BackgroundWork {
-    /// Queues pages to fault in.
+    /// Adds pages that the thread shall fault in.
     pub fn touch(&self, pages: Pages, range: Range<u64>) {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner).push((pages, range));
         self.signal.call();
     }
 
-    /// Requests the log's next file.
+    /// Wakes the thread, which creates the log's next file if it is needed.
     pub fn create(&self) {
         self.signal.call();
     }
 
-    /// Requests a check of the files.
+    /// Wakes the thread, which checks the files.
     pub fn look(&self) {
         self.signal.call();
     }

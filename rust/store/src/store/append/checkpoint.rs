@@ -1,4 +1,4 @@
-//! Writes the checkpoint file. A time is written only after everything before it is flushed.
+//! Writes the checkpoint file. A time is written only after all messages until that time are flushed.
 //!
 //! Source: `StoreCheckpoint.flush`.
 use crate::file::{AllocatedFile, Place};
@@ -7,20 +7,20 @@ use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
 
-/// The extent of what is flushed.
+/// The extent of the flushed data.
 #[derive(Clone, Copy, Debug)]
 pub struct FlushState {
-    /// Store time of the last flushed message.
+    /// Store time of the last flushed message, in milliseconds.
     pub stored_until: i64,
-    /// Flushed end of the log.
+    /// Flushed end of the log; `None` for a log without files.
     pub end: Option<FlushedEnd>,
-    /// Store time up to which full index files are flushed.
+    /// Store time up to which full index files are flushed, in milliseconds.
     pub indexed_until: i64,
 }
 
 pub const NAME: &str = "checkpoint";
 
-/// The open file and its bytes, which may include fields of a later version of RocketMQ.
+/// The open checkpoint file and its bytes, which may include fields of a later version of RocketMQ.
 #[derive(Debug)]
 pub struct CheckpointWriter {
     file: AllocatedFile,
@@ -41,16 +41,17 @@ impl CheckpointWriter {
         Ok(Self { file, page, values, end })
     }
 
-    /// Moves the values forward.
+    /// Moves the values forward and saves them.
     pub fn write(&mut self, flushed: FlushState) -> Result<()> {
         let values = &mut self.values;
-        // Never back: an earlier flush may have reached further.
+        // Values never go back, because an earlier flush may have reached further.
         values.physic_msg_timestamp = values.physic_msg_timestamp.max(flushed.stored_until);
         values.logics_msg_timestamp = values.logics_msg_timestamp.max(flushed.stored_until);
         values.index_msg_timestamp = values.index_msg_timestamp.max(flushed.indexed_until);
         self.end = self.end.max(flushed.end);
         self.save()
     }
+/// Replaces the values, even by lower ones, and saves them.
 
     pub fn reset(&mut self, flushed: FlushState) -> Result<()> {
         let values = &mut self.values;
@@ -60,14 +61,14 @@ impl CheckpointWriter {
         self.save()
     }
 
-    /// Lowers the flushed end to `offset`, before the log is cut there.
+    /// Lowers the flushed end to `offset`. Called before the log is cut there.
     pub fn lower_end(&mut self, offset: u64) -> Result<()> {
         self.end = self.end.map(|end| FlushedEnd { offset: end.offset.min(offset), ..end });
         self.save()
     }
 
     fn save(&mut self) -> Result<()> {
-        // The page has the size of a whole file, so it is never too short.
+        // The page has the size of a whole file, so encoding cannot fail.
         let _ = self.values.encode_into(&mut self.page);
         if let Some(page) = self.page.first_chunk_mut() {
             self.values.put_flushed_end(self.end, page);

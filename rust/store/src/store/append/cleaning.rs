@@ -1,4 +1,4 @@
-//! Retention of an open store while others append, and removal of whole queues.
+//! Retention of an open store while other threads append, and removal of whole queues.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `cleanExpiredConsumerQueue`, `cleanUnusedTopic`.
 use super::owned_store::{Open, OwnedStore};
@@ -13,7 +13,7 @@ use crate::store::retain::{QueueName, whole_queues};
 use std::path::Path;
 
 impl OwnedStore {
-    /// Removes queues without any message left, each while nobody appends.
+    /// Removes queues whose messages are all removed. Nobody appends while a queue is removed.
     pub(super) fn remove_expired_queues(&self) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
@@ -23,7 +23,7 @@ impl OwnedStore {
             let name = (queue.topic().to_owned(), queue.queue_id());
             let is_gone = self.flusher.alone(|| {
                 self.with(|open| {
-                    // Listed again under the lock, since messages may have come.
+                    // The files are listed again under the lock, because messages may have come.
                     let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
                     if !whole_queues::is_expired(&now, store.log().min_offset())? {
                         return Ok(false);
@@ -36,8 +36,8 @@ impl OwnedStore {
         Ok(removed)
     }
 
-    /// Removes the queues of all selected topics at one moment, while nobody appends. The moment is saved before the first queue is removed,
-    /// or a start after a crash would list its messages again.
+    /// Removes the queues of all selected topics at one moment, while nobody appends. The moment is saved before the first
+    /// queue is removed. Otherwise a start after a crash would list the removed messages again.
     pub(super) fn remove_topics(&self, select: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
@@ -65,8 +65,8 @@ impl OwnedStore {
         })
     }
 
-    /// Removes queues that the master no longer has, if they still end at the given offset. Their topics were deleted and created again,
-    /// so earlier messages belong to nobody.
+    /// Removes queues that the master no longer has, if they still end at the given offset. Their topics were deleted and
+    /// created again, so their earlier messages no longer belong to a topic.
     pub(super) fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
@@ -78,7 +78,7 @@ impl OwnedStore {
                         continue;
                     }
                     let number = open.writers.queues.find(topic, *queue_id);
-                    // A new message may have restarted it meanwhile.
+                    // A new message may have restarted the queue meanwhile.
                     if open.writers.queues.queue(number).next_offset() == *next {
                         let directory = self.root.join("consumequeue").join(topic).join(queue_id.to_string());
                         queues.push(ConsumeQueue::list(topic, *queue_id, &directory)?);
@@ -86,7 +86,7 @@ impl OwnedStore {
                 }
                 let at_ms = now_ms().max(open.writers.last_store_ms);
                 for queue in &queues {
-                    // Only records before the queue's own end, none of which belongs to the new topic.
+                    // Only records before the queue's own end are removed. None of these belongs to the new topic.
                     let removal = Removal { before: queue.max_physical_offset()?, at_ms };
                     RemovedTopics::add(&self.root, [queue.topic()], removal, open.writers.log.live().min_offset())?;
                 }
@@ -125,7 +125,7 @@ impl Owner for OwnedStore {
     }
 }
 
-/// The owner for a run in the background thread, whose other work must not wait for a long run.
+/// The owner for a run of retention in the background thread. Between two files it does the thread's other work.
 pub(super) struct InThread<'a>(pub(super) &'a OwnedStore);
 
 impl Owner for InThread<'_> {

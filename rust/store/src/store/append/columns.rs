@@ -25,7 +25,7 @@ pub const STORED: [&str; 12] = [
     "reconsume_times",
     "prepared_transaction_offset",
 ];
-/// Columns of a scan's row that the append assigns; ignored.
+/// Columns of a scan whose values are assigned by the append. They are ignored.
 pub const IGNORED: [&str; 9] = [
     "broker_name",
     "queue_offset",
@@ -56,7 +56,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// [`Error::Unknown`] for an unknown column, [`Error::Invalid`] for a wrong type or a missing column.
+    /// Reads the columns of a batch. Fails with [`Error::Unknown`] for an unknown column, and with [`Error::Invalid`] for a
+    /// wrong type or a missing column.
     pub fn new(batch: &RecordBatch) -> Result<Self> {
         check_names(batch)?;
         let bytes = |name| column(batch, name).map(|array| Bytes::new(name, array)).transpose();
@@ -90,7 +91,7 @@ impl Rows for Columns {
         let integer = |column: &Option<Int64Array>| {
             column.as_ref().filter(|array| array.is_valid(index)).map(|array| array.value(index))
         };
-        // An empty tag or key is none, as in Java's `Message`.
+        // An empty tag or key counts as no tag or key, as in Java's `Message`.
         Row {
             topic: self.topic.value(index),
             body: self.body.value(index),
@@ -115,7 +116,7 @@ impl Rows for Columns {
     }
 }
 
-/// Parses hosts in a scan's form; a run of equal texts is parsed once.
+/// Parses hosts as a scan writes them. A run of equal strings is parsed once.
 fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     let mut last: (&[u8], Option<Host>) = (&[], None);
     let host = |row| {
@@ -131,7 +132,7 @@ fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     (0..len).map(host).collect()
 }
 
-/// The column of that name; `None` also for one of nulls only, which has no type to complain about.
+/// Returns the column `name`. A column of nulls only counts as missing, because its type says nothing.
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
     batch.column_by_name(name).filter(|array| *array.data_type() != DataType::Null)
 }
@@ -150,7 +151,7 @@ fn check_names(batch: &RecordBatch) -> Result<()> {
     Ok(())
 }
 
-/// Whether pandas wrote an unnamed index, as of a filtered or sorted frame: the numbers of its rows.
+/// Tells whether a column is an unnamed index that pandas wrote for a filtered or sorted frame. Its values are row numbers.
 fn is_unnamed_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|digit| digit.is_ascii_digit()))

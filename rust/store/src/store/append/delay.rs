@@ -1,10 +1,10 @@
-//! Delayed messages: they are appended to the queue of their level, and later delivered to their own topic.
+//! Delayed messages. They are appended to the queue of their level, and delivered to their own topic later.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `ScheduleMessageService.parseDelayLevel`, `delayLevel2QueueId`.
 use crate::store::delay_levels::DelayLevels;
 pub use crate::store::unlisted::DELAY_TOPIC;
 
-/// A delay level, from 1.
+/// The delay of a message: its level, counted from 1, and the duration of the level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     level: i32,
@@ -12,7 +12,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// The level in a property `DELAY`; `None` for 0 and below, an error for anything but a number.
+    /// Parses the value of a property `DELAY`. Returns `None` for 0 and below; fails for anything but a number.
     pub fn parse(value: &[u8], levels: &DelayLevels) -> Result<Option<Self>, std::num::ParseIntError> {
         let level: i64 = String::from_utf8_lossy(value).parse::<i32>()?.into();
         let level = level.min(levels.max());
@@ -27,7 +27,7 @@ impl Delay {
         self.level - 1
     }
 
-    /// Time of delivery in milliseconds, which the consume queue holds in place of a tag's hash.
+    /// Returns the time of delivery in milliseconds. The consume queue holds it in place of the tag's hash.
     pub fn deliver_timestamp(self, store_timestamp: i64) -> i64 {
         store_timestamp + self.millis
     }

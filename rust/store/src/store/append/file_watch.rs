@@ -1,7 +1,7 @@
 //! Checks regularly whether another process has removed, replaced or truncated a file of an open store.
 //!
-//! Such a change becomes [`Harm`](super::harm::Harm). Messages may have been acknowledged meanwhile that are in a file without a name, so
-//! it is restored from the open file.
+//! Such a change becomes [`Harm`](super::harm::Harm). A removed file may hold messages that were acknowledged meanwhile, so it
+//! is restored from the open file.
 use super::owned_store::OwnedStore;
 use super::unsynced::OpenFile;
 use crate::file::write_back;
@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub const INTERVAL: Duration = Duration::from_millis(100);
-/// Interval of attempts to restore a file if the disk has no room.
+/// Interval of attempts to restore a file while the disk has no room.
 const RETRY: Duration = Duration::from_secs(5);
-/// Temporary name of a restored file. Not in the log's directory, where it would keep a broker from starting.
+/// Temporary name of a restored file. It is in the store's directory: in the log's directory it would keep a broker from
+/// starting.
 const TEMPORARY: &str = "rescue.tmp";
 
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// Checks, if it is time to.
+    /// Checks the files if the interval is over, and at once after a change.
     pub(super) fn look(&mut self, store: &OwnedStore) {
         let is_early = self.next.is_some_and(|next| Instant::now() < next);
         if store.harm.first().is_some() || !is_early {
@@ -40,9 +41,9 @@ impl FileWatch {
 
     pub(super) fn look_now(&mut self, store: &OwnedStore) {
         self.next = Some(Instant::now() + INTERVAL);
-        // Another library may have installed its handler of SIGBUS on top.
+        // Another library may have installed its handler of SIGBUS over ours.
         fault::come_first();
-        // Not during a run of retention, which may remove files.
+        // Not during a run of retention, which removes files itself.
         if let Some(_no_run) = store.retention.try_runner() {
             // An error means that the store is closed.
             let _ = self.find(store);
@@ -64,7 +65,7 @@ impl FileWatch {
         if changed.is_empty() {
             return Ok(());
         }
-        // The store itself may have removed it meanwhile.
+        // The store may have removed the file meanwhile.
         let still_open = store.with_any(|open| Ok(open.writers.open_files()))?;
         let is_open = |open: &OpenFile| still_open.iter().any(|other| other.file.path() == open.file.path());
         for open in changed.into_iter().filter(is_open) {
@@ -82,7 +83,8 @@ impl FileWatch {
         Ok(())
     }
 
-    /// Restores files, then flushes so that the checkpoint covers everything appended, and a recovery never takes it for the rest of a crash.
+    /// Restores files, then flushes. Then the checkpoint covers everything appended, so a recovery does not cut it as the
+    /// remains of a crash.
     fn secure(&mut self, store: &OwnedStore) -> Result<()> {
         if self.next_try.is_none_or(|next| Instant::now() >= next) {
             self.to_restore.retain(|open| !restore(store, open));
@@ -91,7 +93,7 @@ impl FileWatch {
         if !std::mem::replace(&mut self.is_secured, true) {
             store.flush()?;
             if self.reported.iter().any(|path| !path.starts_with(store.root.join("commitlog"))) {
-                // The checkpoint covers queues, too, which may miss units.
+                // The checkpoint covers queues, too, but a changed queue file may have lost units.
                 recover::begin(&store.root)?;
             }
         }
@@ -99,7 +101,7 @@ impl FileWatch {
     }
 }
 
-/// Restores a file under its name; returns whether it did.
+/// Restores a file under its name. Returns whether this succeeded.
 fn restore(store: &OwnedStore, open: &OpenFile) -> bool {
     let path = open.file.path();
     let is_log = path.starts_with(store.root.join("commitlog"));
@@ -138,7 +140,7 @@ impl std::fmt::Display for Change {
 fn find_change(open: &OpenFile) -> Option<Change> {
     let ours = open.file.facts().ok()?;
     let got = ours.len;
-    // `fstat` of the open file, since its name may lead to another one.
+    // The size is that of the open file, because its name may lead to another file.
     if got != open.len {
         return Some(Change::Length { expected: open.len, got });
     }
@@ -146,7 +148,7 @@ fn find_change(open: &OpenFile) -> Option<Change> {
         Ok(Some(id)) if id == ours.id => None,
         Ok(Some(_)) => Some(Change::NameTaken),
         Ok(None) => Some(Change::NameGone),
-        // Unknown, as when the process has too many open files.
+        // The state is unknown, for example if the process has too many open files.
         Err(_) => None,
     }
 }

@@ -1,12 +1,13 @@
-//! Changes by other processes to the files of an open store. Afterwards nothing is appended until the store is opened again.
+//! Changes by other processes to the files of an open store. After such a change nothing is appended until the store is opened
+//! again.
 //!
-//! Earlier messages are still flushed, so that a recovery knows of them.
+//! Earlier messages are still flushed, so that a recovery finds them.
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Maximum number of waiting lines.
+/// Maximum number of messages for users that wait to be taken.
 const MAX_LINES: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -18,12 +19,12 @@ pub struct Harm {
 #[derive(Debug, Default)]
 struct Lines {
     waiting: Vec<String>,
-    /// Files with a line.
+    /// Files for which there is or was a message, so that each file is reported once.
     files: BTreeSet<PathBuf>,
 }
 
 impl Harm {
-    /// An error after a change, with the first changed file.
+    /// Fails after a change, with the first changed file.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self.first.get() {
@@ -32,7 +33,7 @@ impl Harm {
         }
     }
 
-    /// Records a change and adds a line for it; ignores other errors.
+    /// Records a change and adds a message for users. Ignores other errors.
     pub fn note(&self, error: &Error) {
         let Error::NotWritable { path, reason } = error else { return };
         self.first.get_or_init(|| (path.clone(), reason.clone()));
@@ -42,7 +43,7 @@ impl Harm {
         }
     }
 
-    /// Adds a line for users.
+    /// Adds a message for users.
     pub fn add_line(&self, line: String) {
         let mut lines = self.lines();
         if lines.waiting.len() < MAX_LINES {
@@ -50,12 +51,12 @@ impl Harm {
         }
     }
 
-    /// The lines since the last call.
+    /// Returns the messages for users since the last call.
     pub fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.lines().waiting)
     }
 
-    /// The first changed file, and the reason.
+    /// Returns the first changed file, and the change.
     pub fn first(&self) -> Option<(&Path, &str)> {
         self.first.get().map(|(path, reason)| (path.as_path(), reason.as_str()))
     }

@@ -1,6 +1,6 @@
-//! Names of index files: the time of creation, yyyyMMddHHmmssSSS (`UtilAll.timeMillisToHumanString`).
+//! Names of index files: the local time of creation as yyyyMMddHHmmssSSS (`UtilAll.timeMillisToHumanString`).
 
-/// The name for milliseconds since 1970, in local time.
+/// Returns the name for a local time, in milliseconds since 1970.
 pub fn of_millis(millis: i64) -> String {
     let (days, in_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
@@ -9,7 +9,8 @@ pub fn of_millis(millis: i64) -> String {
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}{millis:03}")
 }
 
-/// The name for `millis`, or the next number behind `last` if that is greater, since names give the order.
+/// Returns the name for `millis`. If `last` is not smaller, returns the number behind `last`, because names give the order of
+/// files.
 pub fn behind(last: Option<&str>, millis: i64) -> String {
     let name = of_millis(millis);
     match last.and_then(|last| last.parse::<u64>().ok()) {
@@ -18,7 +19,7 @@ pub fn behind(last: Option<&str>, millis: i64) -> String {
     }
 }
 
-/// Year, month and day for days since 1970. Years are counted from March, so that the leap day is the last one.
+/// Returns year, month and day for days since 1970. Years begin in March here, so that the leap day is the last day.
 fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_400_YEARS: i64 = 146_097;
     let days = days + 719_468; // Since 1 March of year 0.

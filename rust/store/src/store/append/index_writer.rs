@@ -1,5 +1,5 @@
-//! Writes the index: entries go into a map of the newest file; a full file is followed by a new one. All slots of a file are allocated at
-//! once, since an entry may use any of them; blocks for entries are allocated step by step.
+//! Writes the index. Entries go into a map of the newest file, and a new file follows a full file. All slots of a file are
+//! allocated at once, because an entry may use any slot. Blocks for entries are allocated step by step.
 //!
 //! Source: `IndexService.buildIndex`, `retryGetAndCreateIndexFile`, `getAndCreateLastIndexFile`, `IndexFile.putKey`.
 use super::index_name;
@@ -13,28 +13,31 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The pending "hash" for a record without keys.
+/// Takes the place of a hash in `pending` for a record without keys.
 const NO_KEY: i32 = -1;
-/// Number of entries that prefetching of slots is ahead.
+/// Number of entries by which prefetching of slots is ahead.
 const PREFETCH: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     pub slots: u32,
-    /// Includes entry number 0, which is never used.
+    /// Number of entries, including entry 0, which is never used.
     pub entries: u32,
 }
 
-/// Buffers entries until [`write`](Self::write).
+/// The writer of the index. Entries are buffered until [`write`](Self::write).
 #[derive(Debug)]
 pub struct IndexWriter {
     directory: PathBuf,
     geometry: Geometry,
+    /// Name of the newest file, including files created ahead.
     last_name: Option<String>,
     current: Option<IndexFile>,
     ahead: VecDeque<IndexFile>,
+    /// Hash of the key and physical offset of each buffered entry.
     pending: Vec<(i32, i64)>,
     unsynced: Vec<Arc<AllocatedFile>>,
+    /// Store time of the last entry in full files, in milliseconds.
     full_until: i64,
     created: bool,
     dirty: bool,
@@ -44,7 +47,8 @@ pub struct IndexWriter {
 struct IndexFile {
     file: Arc<AllocatedFile>,
     map: OwnedMap,
-    /// The end of the allocated blocks. The map is not even read behind it, which would take memory in a tmpfs.
+    /// Position behind the allocated blocks. The map is not even read behind it, because reading a hole would take memory in a
+    /// tmpfs.
     allocated_to: u64,
     next_entry: u32,
 }
@@ -68,7 +72,7 @@ impl IndexWriter {
         })
     }
 
-    /// Allocates blocks and files for the keys of a batch. After an error [`release`](Self::release) removes the new files.
+    /// Allocates blocks and files for the keys of a batch. After an error, [`release`](Self::release) removes the new files.
     pub fn reserve(&mut self, keys: usize, local_ms: i64) -> Result<()> {
         let (geometry, per_file) = (self.geometry, self.geometry.entries as usize - 1);
         let mut room = 0;
@@ -76,10 +80,10 @@ impl IndexWriter {
             room = file.room(geometry);
             file.grow(geometry, keys.min(room))?;
         }
-        // At least one: as in Java, a record without keys also starts a new file if the newest is full.
+        // As in Java, a record without keys also starts a new file if the newest file is full.
         while room < keys.max(1) {
             let file = self.create(local_ms)?;
-            // Before it grows, which may fail.
+            // The file is stored before it grows, so that `release` can remove it if growing fails.
             self.ahead.push_back(file);
             let entries = keys.saturating_sub(room).min(per_file);
             self.ahead.back_mut().map_or(Ok(()), |file| file.grow(geometry, entries))?;
@@ -101,24 +105,24 @@ impl IndexWriter {
         self.geometry
     }
 
-    /// Name of the file being written; later ones are created ahead.
+    /// Returns the name of the file being written. Files created ahead are later files.
     pub fn in_use(&self) -> Option<String> {
         let name = self.current.as_ref()?.file.path().file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Removes files created ahead.
+    /// Removes the files created ahead.
     pub fn release(&mut self) {
         self.ahead.drain(..).for_each(|file| file.file.discard());
     }
 
-    /// Adds the hash of a key of the record at `physical_offset`.
+    /// Buffers an entry for a key of the record at `physical_offset`.
     #[inline]
     pub fn push(&mut self, hash: i32, physical_offset: i64) {
         self.pending.push((hash, physical_offset));
     }
 
-    /// Adds a record without keys, which also starts a new file if the newest is full.
+    /// Buffers a record without keys, which starts a new file if the newest file is full.
     #[inline]
     pub fn push_none(&mut self) {
         if self.pending.last().is_none_or(|(hash, _)| *hash != NO_KEY) {
@@ -126,7 +130,7 @@ impl IndexWriter {
         }
     }
 
-    /// Writes the buffered entries into the map, with the store time `store_ms`.
+    /// Writes the buffered entries into the map, with the store time `store_ms`. `local_ms` is for the name of a new file.
     pub fn write(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         for (n, (hash, physical_offset)) in pending.iter().enumerate() {
@@ -135,7 +139,7 @@ impl IndexWriter {
             }
             let Some(file) = self.current.as_mut().filter(|_| *hash != NO_KEY) else { continue };
             file.grow(self.geometry, 1)?;
-            // Slots are spread over 20 MB: without prefetching, each entry would wait for memory.
+            // Slots are spread over 20 MB. Without prefetching, each entry would wait for memory.
             if let Some((ahead, _)) = pending.get(n + PREFETCH) {
                 mmap::prefetch(&file.map, slot_position(slot_of(*ahead, self.geometry.slots)));
             }
@@ -147,7 +151,7 @@ impl IndexWriter {
         self.current.as_ref().map_or(Ok(()), IndexFile::check)
     }
 
-    /// Continues in the next file, which begins where the full one ended.
+    /// Continues in the next file, which begins where the full file ended.
     fn roll(&mut self, local_ms: i64) -> Result<()> {
         let mut next = match self.ahead.pop_front() {
             Some(next) => next,
@@ -156,7 +160,7 @@ impl IndexWriter {
         next.grow(self.geometry, 0)?;
         if let Some(full) = self.current.take() {
             let header = full.header();
-            // As in Java, time differences in the new file count from the end of the full one.
+            // As in Java, time differences in the new file count from the end of the full file.
             let following = IndexHeader::following(header.end_timestamp, header.end_phy_offset);
             next.map[..HEADER_SIZE].copy_from_slice(&following.encode());
             self.full_until = header.end_timestamp;
@@ -172,7 +176,8 @@ impl IndexWriter {
         open.map(|file| OpenFile { file: file.file.clone(), len: file.map.len() as u64 })
     }
 
-    /// Adds the files written since the last call to `out`. Returns the store time up to which full files hold entries, 0 for none.
+    /// Adds the files written since the last call to `out`. Returns the store time up to which full files hold entries; 0 if no
+    /// file was full.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
         self.unsynced.drain(..).for_each(|file| out.file(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
@@ -193,7 +198,7 @@ impl IndexFile {
         Ok(Self { map: file.map()?, file: file.into(), allocated_to: 0, next_entry })
     }
 
-    /// Allocates blocks for more entries, which fit into the file.
+    /// Allocates blocks for more entries, which must fit into the file.
     #[inline]
     fn grow(&mut self, geometry: Geometry, entries: usize) -> Result<()> {
         let needed = index::entry_position(geometry.slots, self.next_entry + entries as u32) as u64;
@@ -205,14 +210,14 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Adds an entry, for which there are blocks.
+    /// Adds an entry. Its blocks must be allocated.
     #[inline]
     fn put(&mut self, geometry: Geometry, (hash, physical_offset): (i32, i64), store_ms: i64) {
         let is_put = index::view::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
         self.next_entry += u32::from(is_put);
     }
 
-    /// An error if another process has truncated the file.
+    /// Fails if another process has truncated the file.
     #[inline]
     fn check(&self) -> Result<()> {
         if !self.map.is_lost() {
@@ -226,14 +231,14 @@ impl IndexFile {
         IndexHeader::decode(&self.map).unwrap_or_else(|| IndexHeader::following(0, 0))
     }
 
-    /// Number of further entries.
+    /// Returns the number of entries that still fit into the file.
     #[inline]
     fn room(&self, geometry: Geometry) -> usize {
         geometry.entries.saturating_sub(self.next_entry) as usize
     }
 }
 
-/// Java's hash of a topic and `#`, kept for the next record, which often has the same topic.
+/// Java's hash of a topic and `#`. It is kept for the next record, which often has the same topic.
 #[derive(Debug, Default)]
 pub struct TopicHash {
     topic: Vec<u8>,
@@ -250,14 +255,14 @@ impl TopicHash {
     }
 }
 
-/// The index hash of `key`; `topic_hash` is Java's hash of the topic and `#`.
+/// Returns the index hash of `key`. `topic_hash` is Java's hash of the topic and `#`.
 #[inline]
 pub fn key_hash(topic_hash: i32, key: &[u8]) -> i32 {
     let hash = match key.is_ascii() {
         true => continue_ascii(topic_hash, key),
         false => String::from_utf8_lossy(key).encode_utf16().fold(topic_hash, continue_hash),
     };
-    // Java's `Math.abs` of the least number is negative, and `indexKeyHashMethod` makes 0 of it.
+    // Java's `Math.abs` of the least number is negative, and `indexKeyHashMethod` replaces a negative number by 0.
     hash.checked_abs().unwrap_or(0)
 }
 
@@ -265,7 +270,7 @@ fn continue_hash(hash: i32, unit: u16) -> i32 {
     hash.wrapping_mul(31).wrapping_add(i32::from(unit))
 }
 
-/// Eight characters at a time: one by one, each would wait for the product of the one before.
+/// Hashes eight characters at a time. One by one, each multiplication would wait for the one before it.
 #[inline]
 fn continue_ascii(hash: i32, key: &[u8]) -> i32 {
     const POWERS: [i32; 9] = {

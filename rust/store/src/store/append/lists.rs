@@ -1,4 +1,4 @@
-//! Arrow columns of lists, of any kind.
+//! Arrow columns of lists of any type.
 use super::values::Bytes;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -8,14 +8,14 @@ use std::ops::Range;
 
 #[derive(Debug)]
 pub struct Lists<'a> {
-    /// The range in `values` of each row; `None` for null.
+    /// The range of each row in `values`; `None` for null.
     pub ranges: Vec<Option<Range<usize>>>,
     /// The items of all rows.
     pub values: &'a ArrayRef,
 }
 
 impl<'a> Lists<'a> {
-    /// `name` is used in errors.
+    /// Reads a column of lists. `name` is the name of the column in errors.
     pub fn new(name: &'static str, array: &'a dyn Array) -> Result<Self> {
         let (ranges, values): (Vec<Range<usize>>, _) = match array.data_type() {
             DataType::List(_) => between(array.as_list::<i32>().value_offsets(), array.as_list::<i32>().values()),
@@ -45,7 +45,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// The texts of a column. Items of a list are joined by spaces, as keys are, without nulls.
+/// Reads the strings of a column. The items of a list are joined by spaces, as keys are; nulls are left out.
 pub fn join_texts(name: &'static str, array: &dyn Array) -> Result<Bytes> {
     if !Lists::are_in(array.data_type()) {
         return Bytes::new(name, array);

@@ -1,4 +1,4 @@
-//! Rows to append, from values.
+//! Rows to append, from Rust values.
 use super::row::{Pair, Row, Rows};
 use crate::format::host::Host;
 
@@ -7,16 +7,16 @@ pub struct OwnedMessage {
     pub topic: String,
     pub body: Vec<u8>,
     pub tags: Option<String>,
-    /// Separated by spaces.
+    /// Keys, separated by spaces.
     pub keys: Option<String>,
     pub properties: Vec<(String, String)>,
     pub queue_id: i64,
     pub flag: i64,
     /// Milliseconds since 1970; by default the time of the append.
     pub born_timestamp: Option<i64>,
-    /// By default the store host.
+    /// The sending host; by default the store host.
     pub born_host: Option<Host>,
-    /// Transaction type and compression; the bits of the host families are set by the append.
+    /// Transaction type and compression. The append sets the bits of the host families.
     pub sys_flag: i64,
     /// Number of failed deliveries to a consumer.
     pub reconsume_times: i64,
@@ -28,6 +28,7 @@ pub struct OwnedMessage {
 pub struct Messages {
     messages: Vec<OwnedMessage>,
     pairs: Vec<(String, String)>,
+    /// End of each message's properties in `pairs`.
     ends: Vec<usize>,
 }
 

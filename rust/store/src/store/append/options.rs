@@ -10,55 +10,57 @@ use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// The time of flushing an append.
+/// The moment at which an append is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
-    /// By [`flush`](super::Appender::flush) or the operating system. The append survives the end of the process.
+    /// Later, by [`flush`](super::Appender::flush), a background thread or the operating system. The append survives the end of
+    /// the process, but not a power loss.
     #[default]
     Async,
-    /// Before the call returns.
+    /// Before the append returns.
     Sync,
 }
 
-/// Sizes are for new files; an existing store keeps its sizes.
+/// The options of an appender. Sizes are for new files; an existing store keeps its sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendOptions {
     pub flush: Flush,
     /// Bytes of a commit-log file (`mappedFileSizeCommitLog`).
     pub file_size: u64,
-    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`), rounded up to whole units.
+    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`). Rounded up to whole units.
     pub queue_file_size: u64,
-    /// Slots of an index file (`maxHashSlotNum`).
+    /// Number of slots in an index file (`maxHashSlotNum`).
     pub index_slots: u32,
-    /// Entries of an index file (`maxIndexNum`).
+    /// Number of entries in an index file (`maxIndexNum`).
     pub index_entries: u32,
-    /// Maximum length of a body (`maxMessageSize`).
+    /// Maximum bytes of a body (`maxMessageSize`).
     pub max_message_size: usize,
-    /// The store host, and the default born host.
+    /// The store host of messages, and their default born host.
     pub store_host: Host,
-    /// Whether a retry topic of 128 to 255 bytes makes a V2 record (`autoMessageVersionOnTopicLen` of 5.x), at which 4.9.4 would cut the
-    /// log.
+    /// Whether a retry topic of 128 to 255 bytes makes a V2 record (`autoMessageVersionOnTopicLen` of 5.x). A 4.9.4 broker
+    /// would cut the log at such a record.
     pub long_topics: bool,
     /// Whether properties end with a CRC of the record (`enabledAppendPropCRC` of 5.x).
     pub property_crc: bool,
     /// Whether `INNER_MULTI_DISPATCH` lists a message in additional queues (`enableMultiDispatch` and `enableLmq`).
     pub multi_dispatch: bool,
-    /// Maximum number of queues of multi-dispatch (`maxLmqConsumeQueueNum`).
+    /// Maximum number of light message queues (`maxLmqConsumeQueueNum`).
     pub max_lmq_queues: usize,
     /// Maximum time that a sync append waits for the disk (`syncFlushTimeout`).
     pub sync_flush_timeout: Duration,
-    /// Time after which an append that holds the log makes others fail (`osPageCacheBusyTimeOutMills`).
+    /// Time after which an append that holds the lock makes other appends fail (`osPageCacheBusyTimeOutMills`); `None` for no
+    /// limit.
     pub busy_after: Option<Duration>,
     /// The delays of the levels (`messageDelayLevel`).
     pub delay_levels: DelayLevels,
-    /// Offset of local time from UTC in milliseconds, for the names of index files.
+    /// Difference of local time from UTC in milliseconds, for the names of index files.
     pub zone_offset_ms: i64,
-    /// The mode of new files. Directories get execute permission wherever it gives read permission.
+    /// The mode of new files. Directories also get execute permission wherever the mode gives read permission.
     pub file_permission: u32,
-    /// Without it nothing is ever removed.
+    /// Options of retention. With `None`, no file is ever removed.
     pub retain: Option<RetainOptions>,
-    /// For a copy of a master's store, which takes [the master's log](super::Appender::copy_log) in place of messages. A new copy begins
-    /// at this offset, the start of a file of the master's log.
+    /// For a copy of a master's store: the offset at which a new copy begins, the start of a file of the master's log. A copy
+    /// receives [the master's log](super::Appender::copy_log) and refuses messages.
     pub replica_from: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The store of an appender, behind its one lock, as shared by its threads.
+//! The store of an appender, shared by its threads, with the state behind the append lock.
 use super::background_work::BackgroundWork;
 use super::flusher::Flusher;
 use super::harm::Harm;
@@ -26,17 +26,18 @@ pub(super) struct OwnedStore {
     pub(super) work: BackgroundWork,
     pub(super) live: Live,
     opened: Instant,
-    /// Start of the append in flight, by [`now_if_limited`](Self::now_if_limited), or 0.
+    /// Start of the append that holds the lock, as [`now_if_limited`](Self::now_if_limited) returns it; 0 if there is none.
     held_since: AtomicU64,
+    /// The append lock. The state is `None` after the store was closed.
     state: Mutex<Option<Open>>,
 }
 
-/// The state under the append lock.
+/// The state behind the append lock.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) writers: Writers,
     pub(super) plan: Plan,
-    /// Appends are refused, but earlier ones are still to be flushed.
+    /// Whether the store is closing. Appends are refused then, but earlier appends are still flushed.
     pub(super) is_closing: bool,
     pub(super) _lock: StoreLock,
     pub(super) _permission: Permission,
@@ -70,35 +71,35 @@ impl OwnedStore {
         })
     }
 
-    /// [`with`](Self::with), even after a failure.
+    /// Runs [`with`](Self::with) even after a failed flush or write.
     pub(super) fn with_any<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         action(state.as_mut().ok_or_else(|| closed_error(&self.root))?)
     }
 
-    /// Records a failed write. After a change by another process, earlier writes are still flushed.
+    /// Records a failed write. If another process has changed a file, earlier writes are still flushed.
     pub(super) fn on_write_error(&self, error: &Error) {
         match error {
             Error::NotWritable { .. } => self.harm.note(error),
-            // A half done write may have left anything, so nothing may follow it.
+            // A write that failed halfway leaves the file in an unknown state, so nothing may follow it.
             _ => self.flusher.fail(error),
         }
         self.work.look();
     }
 
-    /// Checks that no other process has changed the log's file.
+    /// Checks that no other process has changed the log's current file.
     pub(super) fn check_log(&self) -> Result<()> {
         self.with(|open| open.writers.log.check()).inspect_err(|error| self.on_write_error(error))
     }
 
-    /// Runs an append, unless the store is closed.
+    /// Runs an append under the lock, unless the store is closed.
     pub(super) fn with_log<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         self.check_busy()?;
         self.with(|open| {
             if open.is_closing {
                 return Err(closed_error(&self.root));
             }
-            // Under the lock, so that no append comes between the check and the write.
+            // Checked under the lock, so that no append comes between this check and the write.
             self.harm.check()?;
             self.held_since.store(self.now_if_limited(), Ordering::Relaxed);
             let result = action(open);
@@ -107,7 +108,8 @@ impl OwnedStore {
         })
     }
 
-    /// An error if another append has held the log for long, as when the disk does not keep up (`DefaultMessageStore.isOSPageCacheBusy`).
+    /// Fails if another append holds the lock for too long, as when the disk does not keep up
+    /// (`DefaultMessageStore.isOSPageCacheBusy`).
     fn check_busy(&self) -> Result<()> {
         let Some(limit) = self.options.busy_after else { return Ok(()) };
         let since = self.held_since.load(Ordering::Relaxed);
@@ -119,7 +121,7 @@ impl OwnedStore {
         Err(Error::Busy { path: self.root.clone(), reason })
     }
 
-    /// Milliseconds since the store was opened, from 1; 0 without the limit, to save reading the clock.
+    /// Returns the milliseconds since the store was opened, plus 1. Returns 0 without a limit, which saves reading the clock.
     fn now_if_limited(&self) -> u64 {
         self.options.busy_after.map_or(0, |_| self.opened.elapsed().as_millis() as u64 + 1)
     }
@@ -145,7 +147,7 @@ impl OwnedStore {
         result
     }
 
-    /// Creates the log's next file, without the lock.
+    /// Creates the log's next file without the lock.
     pub(super) fn create_ahead(&self) -> Result<()> {
         let Some(next) = self.with(|open| Ok(open.writers.log.next_needed()))? else { return Ok(()) };
         let file = next.create(&self.root)?;

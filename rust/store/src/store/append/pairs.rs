@@ -1,4 +1,4 @@
-//! The column of properties: maps of texts, or the forms in which data frames hold them.
+//! The column of properties: maps of strings, or the forms in which data frames hold maps.
 use super::lists::Lists;
 use super::row::Pair;
 use super::values::{Bytes, integers};
@@ -23,8 +23,8 @@ enum Places {
 }
 
 impl Pairs {
-    /// Reads a column of maps, of structs with the names as fields, or of lists of pairs, as pandas and Polars make of maps. Values may be
-    /// integers, too.
+    /// Reads a column of maps, of structs with the names as fields, or of lists of pairs. pandas and Polars turn maps into
+    /// these types. Values may be integers, too.
     pub fn new(array: &dyn Array) -> Result<Self> {
         match array.data_type() {
             DataType::Map(..) => {
@@ -49,7 +49,7 @@ impl Pairs {
         }
     }
 
-    /// The numbers of a row's [`pair`](Self::pair)s.
+    /// Returns the numbers of a row's [`pair`](Self::pair)s.
     #[inline]
     pub fn of_row(&self, index: usize) -> Range<usize> {
         match &self.places {
@@ -64,7 +64,7 @@ impl Pairs {
         (self.names.value(index).unwrap_or_default(), self.values.value(index))
     }
 
-    /// A null field is an absent property.
+    /// Reads structs. A null field is an absent property.
     fn of_structs(array: &StructArray) -> Result<Self> {
         let columns: Result<Vec<_>> = array.columns().iter().map(texts).collect();
         let columns: Vec<_> = array.column_names().into_iter().zip(columns?).collect();
@@ -82,7 +82,7 @@ impl Pairs {
         Ok(Self { places: Places::Ranges(ranges), names: Bytes::Small(names), values: Bytes::Small(values) })
     }
 
-    /// Each list holds structs of name and value, or lists of both.
+    /// Reads lists of structs, or lists of lists, with a name and a value each.
     fn of_lists(lists: Lists<'_>) -> Result<Self> {
         let wrong = |got: &str| Error::invalid("properties", "lists of pairs, a name and a value each", got);
         let (names, values) = match lists.values.data_type() {
@@ -90,7 +90,7 @@ impl Pairs {
                 let pairs = lists.values.as_struct();
                 (texts(pairs.column(0))?, texts(pairs.column(1))?)
             }
-            // All lists are empty.
+            // The type is null if all lists are empty.
             DataType::Null => (texts(lists.values)?, texts(lists.values)?),
             kind if Lists::are_in(kind) => {
                 let pairs = Lists::new("properties", lists.values)?;
@@ -109,7 +109,7 @@ impl Pairs {
     }
 }
 
-/// Reads texts, or integers as texts.
+/// Reads strings. Integers become strings.
 fn texts(array: &ArrayRef) -> Result<Bytes> {
     if array.data_type().is_integer() {
         let numbers = integers("properties", array)?;

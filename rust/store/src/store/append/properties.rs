@@ -1,7 +1,7 @@
-//! The property string of a row: KEYS, TAGS, then the others in their order. There is no 0x02 at the end.
+//! Encodes the property string of a row: KEYS, TAGS, then the other properties in their order, without a 0x02 at the end.
 //!
-//! Adding properties for a delay or additional queues rewrites the string in the order of Java's map, as a broker does. Readers accept
-//! any order.
+//! Properties for a delay or for additional queues are added by rewriting the string in the order of Java's map, as a broker
+//! does. Readers accept any order.
 //!
 //! Source: `MessageDecoder.messageProperties2String`, `CommitLog.asyncPutMessage`.
 use super::delay::Delay;
@@ -14,7 +14,7 @@ const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QID: &str = "REAL_QID";
 const WAIT: &str = "WAIT";
 
-/// Appends the property string of `row` to `out`. Returns the properties that the store uses, and the number of all.
+/// Appends the property string of `row` to `out`. Returns the properties that the store uses, and the number of all properties.
 #[inline]
 pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (KnownProperties<'a>, usize) {
     let start = out.len();
@@ -36,7 +36,7 @@ pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Kn
     (own, count)
 }
 
-/// Adds the properties of a delayed message, its own topic and queue among them, to the property string from `start` on.
+/// Adds the properties of a delayed message to the property string from `start` on, including its own topic and queue.
 pub fn add_delay(row: &Row<'_>, delay: Delay, start: usize, out: &mut Vec<u8>) {
     let (level, queue_id) = (delay.level().to_string(), row.queue_id.to_string());
     let topic = row.topic.unwrap_or_default();
@@ -44,12 +44,12 @@ pub fn add_delay(row: &Row<'_>, delay: Delay, start: usize, out: &mut Vec<u8>) {
     rewrite(&added, None, start, out);
 }
 
-/// Adds the offsets in additional queues to the property string from `start` on, and removes `WAIT`, which only the broker uses.
+/// Adds the offsets in additional queues to the property string from `start` on. Removes `WAIT`, which only the broker uses.
 pub fn add_multi_queue_offset(offsets: &str, start: usize, out: &mut Vec<u8>) {
     rewrite(&[(MULTI_QUEUE_OFFSET, offsets.as_bytes())], Some(WAIT), start, out);
 }
 
-/// Rewrites the properties from `start` on in Java's order, with some added and one removed.
+/// Rewrites the properties from `start` on in Java's order, with some properties added and one removed.
 fn rewrite(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &mut Vec<u8>) {
     let old = out.split_off(start);
     let added = added.iter().map(|(name, value)| (name.as_bytes(), *value));
@@ -59,7 +59,7 @@ fn rewrite(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &m
     }
 }
 
-/// Keeps a property that the store uses; `false` if a column of the row replaces it.
+/// Keeps a property if the store uses it. Returns `false` if a column of the row replaces the property.
 #[inline]
 fn note<'a>(known: &mut KnownProperties<'a>, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
     match name {

@@ -1,6 +1,6 @@
-//! The appender of a copy: copies a master's log in place of messages, then lists the records.
+//! The appender of a copy. Copies a master's log, then lists the copied records.
 //!
-//! Records keep their physical offsets, queue offsets and times, so that log, queues and index equal the master's.
+//! Records keep their physical offsets, queue offsets and times, so that log, queues and index equal those of the master.
 //!
 //! Source: `DefaultMessageStore.appendToCommitLog`, `ReputMessageService.doReput`.
 use super::appender::Appender;
@@ -17,23 +17,24 @@ use crate::store::retain::clock::now_ms;
 use crate::{Error, Result};
 
 impl Appender {
-    /// Offset of the master's log at which the copy ends.
+    /// Returns the offset of the master's log at which the copy ends.
     pub fn log_end(&self) -> Result<u64> {
         self.store.with(|open| Ok(open.writers.log.position()))
     }
 
-    /// The start of a comparison with the master's log up to `end`: a record, whose offset differs if the logs differ before it; at most
-    /// `most` bytes, unless the record is longer.
+    /// Returns the offset from which to compare the copy with the master's log up to `end`. A record begins there, and the
+    /// record contains another offset if the logs differ before it. The comparison has at most `most` bytes, unless the record
+    /// is longer.
     pub fn compare_from(&self, end: u64, most: u64) -> Result<u64> {
         let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
         last_records(&log, end, most).map(|from| from.max(log.min_offset().min(end)))
     }
 
-    /// End of the copy's last record, before a blank at the end of its file.
+    /// Returns the end of the copy's last record. A blank at the end of the file does not count.
     pub fn last_record_end(&self) -> Result<u64> {
         let (end, file_size) =
             self.store.with(|open| Ok((open.writers.log.position(), open.writers.log.file_size())))?;
-        // A record never ends at the end of a file, since it leaves room for a blank.
+        // A record leaves room for a blank, so it never ends at the end of a file.
         if !end.is_multiple_of(file_size) {
             return Ok(end);
         }
@@ -46,15 +47,16 @@ impl Appender {
         self.store.options.delay_levels
     }
 
-    /// Appends complete records at `start` of the master's log, within one file; `last` is the offset of the last one. A complete blank at the
-    /// end of the file may follow. Does not list them. [`Error::Invalid`] if the copy does not end at `start`.
+    /// Appends complete records at `start` of the master's log, within one file. `last` is the offset of the last record. A
+    /// complete blank at the end of the file may follow. Does not list the records. Fails with [`Error::Invalid`] if the copy
+    /// does not end at `start`.
     pub fn copy_log(&self, start: u64, bytes: &[u8], last: Option<u64>) -> Result<()> {
         let store = &self.store;
         store.retention.check_writable()?;
         let needs_file = store.with_log(|open| {
             open.check_place(start, bytes.len() as u64)?;
             let log = &mut open.writers.log;
-            // First, so that a full disk leaves the copy unchanged.
+            // Files are allocated first, so that a full disk leaves the copy unchanged.
             log.reserve_copy(bytes.len() as u64)?;
             log.copy(bytes, last).inspect_err(|error| store.on_write_error(error))?;
             Ok(log.next_needed().is_some())
@@ -66,14 +68,16 @@ impl Appender {
         Ok(())
     }
 
-    /// Lists the records parsed by `dispatch`. Blocks must come in the order of the log. After an error nothing is written any more.
+    /// Lists the records that `dispatch` has parsed. Blocks must come in the order of the log. After an error nothing is
+    /// written any more.
     pub fn list(&self, dispatch: &mut Dispatch) -> Result<()> {
         let store = &self.store;
         let local_ms = now_ms() + store.options.zone_offset_ms;
         store.with_log(|open| open.writers.list_all(dispatch, local_ms, |error| store.on_write_error(error)))
     }
 
-    /// Removes queues that the master no longer has, with their next offsets; one that has continued since stays. Returns the removed ones.
+    /// Removes queues that the master no longer has, with their next offsets. A queue that has continued since stays. Returns
+    /// the removed queues.
     pub fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
         self.store.remove_queues(ends)
     }
@@ -93,21 +97,21 @@ impl Open {
     }
 }
 
-/// The item behind the records of [`whole_records`].
+/// The reason that [`whole_records`] stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// The end of the bytes, or of the file.
+    /// The bytes, or the file, end here.
     Nothing,
-    /// An item that needs this many bytes.
+    /// An incomplete item that needs this many bytes.
     Needs(usize),
-    /// Not a sound record.
+    /// An item that is not a sound record.
     Broken(String),
 }
 
-/// Collects the complete, sound records at the start of `bytes`, which are at `start` of a log with files of `file_size` bytes. Returns
-/// their length, including a blank at the end of the file, and the item behind them.
+/// Collects the complete, sound records at the start of `bytes`. `start` is their offset in a log with files of `file_size`
+/// bytes. Returns the length of these records, including a blank at the end of the file, and the reason of the stop.
 ///
-/// A sound record has its own offset, consistent lengths, and a body with the right CRC.
+/// A sound record contains its own offset, consistent lengths, and the right CRC of its body.
 pub fn whole_records(bytes: &[u8], start: u64, file_size: u64, records: &mut Vec<RecordAt>) -> (usize, Rest) {
     let file_end = (start / file_size + 1) * file_size;
     let bytes = &bytes[..bytes.len().min((file_end - start) as usize)];
@@ -122,7 +126,7 @@ pub fn whole_records(bytes: &[u8], start: u64, file_size: u64, records: &mut Vec
         Stop::Blank(size) if size != room => (at, to_the_end("blank size", size)),
         Stop::Blank(size) if bytes.len() - at < size => (at, Rest::Needs(size)),
         Stop::Blank(size) => (at + size, Rest::Nothing),
-        // The first bytes of a size are zero, too.
+        // The first bytes of a size are zero, too, so these zeroes may be the start of a record.
         Stop::Unwritten if bytes.len() - at < MIN_BLANK_LEN => (at, Rest::Needs(MIN_BLANK_LEN)),
         Stop::Unwritten => (at, Rest::Broken("expected a record, got bytes that were never written".to_owned())),
         Stop::Broken(reason) => (at, Rest::Broken(reason)),

@@ -1,4 +1,4 @@
-//! A message to append, as the caller gives it, unchecked.
+//! A message to append as the caller passes it, unchecked.
 use crate::format::host::Host;
 use std::ops::Range;
 
@@ -6,32 +6,32 @@ use std::ops::Range;
 pub struct Row<'a> {
     pub topic: Option<&'a [u8]>,
     pub body: Option<&'a [u8]>,
-    /// Overrides a property `TAGS`.
+    /// Tag of the message. Overrides a property `TAGS`.
     pub tags: Option<&'a [u8]>,
-    /// Overrides a property `KEYS`.
+    /// Keys of the message, separated by spaces. Overrides a property `KEYS`.
     pub keys: Option<&'a [u8]>,
-    /// The numbers of its properties: see [`pair`](Rows::pair).
+    /// The numbers of the message's properties: see [`pair`](Rows::pair).
     pub pairs: Range<usize>,
     pub queue_id: i64,
     pub flag: i64,
     /// Milliseconds since 1970; by default the time of the append.
     pub born_timestamp: Option<i64>,
-    /// By default the store host.
+    /// The sending host; by default the store host.
     pub born_host: Option<Host>,
-    /// Transaction type and compression; the bits of the host families are set by the append.
+    /// Transaction type and compression. The append sets the bits of the host families.
     pub sys_flag: i64,
     /// Number of failed deliveries to a consumer.
     pub reconsume_times: i64,
     /// Physical offset of the half message, or 0.
     pub prepared_transaction_offset: i64,
-    /// Whether the time of a property `DELAY` has come, so that it is ignored.
+    /// Whether the delay of a property `DELAY` is over, so that the property is ignored.
     pub is_due: bool,
 }
 
-/// Name and value of a property. As in Java, one without a value is not stored.
+/// Name and value of a property. As in Java, a property without a value is not stored.
 pub type Pair<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// A batch of messages.
+/// A batch of messages to append.
 pub trait Rows {
     fn len(&self) -> usize;
     fn row(&self, index: usize) -> Row<'_>;

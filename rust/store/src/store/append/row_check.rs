@@ -1,4 +1,4 @@
-//! Checks the values of a row; errors name the wrong one.
+//! Checks the values of a row. An error names the wrong value.
 //!
 //! Source: `DefaultMessageStore.checkMessage`, `TopicValidator.validateTopic`, `HookUtils.checkBeforePutMessage` (5.x).
 use super::delay::{DELAY_TOPIC, Delay};
@@ -12,11 +12,11 @@ use crate::store::consume_queue::is_directory_name;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::multi_dispatch;
 
-/// The longest topic of 5.x, for retries.
+/// Maximum bytes of a retry topic in 5.x.
 const MAX_RETRY_TOPIC: usize = 255;
-/// The subject of the error for properties that are too long in bytes only.
+/// Subject of the error for properties that have too many bytes but not too many characters.
 pub const PROPERTIES_SIZE: &str = "properties size";
-/// The subject of the error for too many queues.
+/// Subject of the error for too many light message queues.
 pub const TOO_MANY_QUEUES: &str = "INNER_MULTI_DISPATCH";
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub fn fault(what: &'static str, expected: impl Into<String>, got: impl ToString
 }
 
 impl Fault {
-    /// The error for a row.
+    /// Returns the fault as an error. The error contains the number of the row unless the row is the only row.
     pub fn of_row(self, row: usize, is_only: bool) -> Error {
         let expected = if is_only { self.expected } else { format!("in row {row} {}", self.expected) };
         Error::Invalid { what: self.what, expected, got: self.got }
@@ -64,7 +64,7 @@ pub fn check_queue_name(name: &str) -> Result<(), Fault> {
     Err(fault(multi_dispatch::PROPERTY, "names of queues, with commas between", format!("{name:?}")))
 }
 
-/// Whether a message with this system flag has a place in a queue.
+/// Tells whether a queue lists messages with this system flag.
 #[inline]
 pub fn is_dispatched(sys_flag: i32) -> bool {
     !matches!(sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
@@ -77,17 +77,17 @@ pub fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
     number_of("reconsume_times", row.reconsume_times, 0).map(drop)
 }
 
-/// The value as a record stores it.
+/// Returns the value as the 32-bit number that a record stores.
 #[inline]
 pub fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Fault> {
     let number = i32::try_from(value).ok().filter(|number| i64::from(*number) >= least);
     number.ok_or_else(|| fault(what, format!("{least} to {}", i32::MAX), value))
 }
 
-/// Checks all properties at once: they must be text, with exactly the separators between and within them.
+/// Checks all properties at once. They must be UTF-8, and `encoded` must contain exactly the separators of `count` properties.
 #[inline]
 pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
-    // One pass for the usual case; the wrong pair is only searched if there is one.
+    // One pass is enough for valid properties. The wrong property is only searched if there is one.
     let separators = encoded.iter().filter(|b| matches!(**b, NAME_END | PROPERTY_END)).count();
     let parsed = crate::format::properties::iter(encoded).count();
     if separators == (2 * count).saturating_sub(1) && parsed == count && std::str::from_utf8(encoded).is_ok() {
@@ -104,7 +104,7 @@ pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count:
     Err(fault("properties", expected, format!("{:?}={:?}", text(bad.0), text(bad.1))))
 }
 
-/// The delay in the property `DELAY`.
+/// Returns the delay in the property `DELAY`.
 #[inline]
 pub fn delay_of(known: KnownProperties<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
     let Some(value) = known.delay else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! The appender's interface for a server: concurrent readers, a listener for new messages, and one flush for many waiting senders.
+//! The appender's interface for a server: concurrent readers, a listener for new messages, and one flush for many waiting
+//! senders.
 //!
 //! Source: `DefaultMessageStore.asyncPutMessage`, `CommitLog.submitFlushRequest`, `DefaultMessageStore.messageArrivingListener`.
 use super::appender::{Appender, Place};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Appender {
-    /// The store for concurrent readers.
+    /// Returns the store for concurrent readers.
     pub fn live(&self) -> Live {
         self.store.live.clone()
     }
@@ -20,8 +21,8 @@ impl Appender {
         self.store.live.arrivals().listen(listener);
     }
 
-    /// [`append`](Self::append) without waiting for the disk. Returns the offset to [wait for](Self::wait_flushed); calls `on_place` for
-    /// each message.
+    /// Appends as [`append`](Self::append) does, but without waiting for the disk. Calls `on_place` for each message. Returns
+    /// the offset to [wait for](Self::wait_flushed).
     pub fn append_unsynced<R: Rows>(
         &self,
         rows: &R,
@@ -31,7 +32,8 @@ impl Appender {
         self.put_unsynced(rows, store_ms, 0, false, on_place)
     }
 
-    /// [`append_batch`](Self::append_batch) without waiting for the disk: see [`append_unsynced`](Self::append_unsynced).
+    /// Appends as [`append_batch`](Self::append_batch) does, but without waiting for the disk. See
+    /// [`append_unsynced`](Self::append_unsynced).
     pub fn append_batch_unsynced<R: Rows>(
         &self,
         rows: &R,
@@ -41,16 +43,17 @@ impl Appender {
         self.put_unsynced(rows, store_ms, 0, true, on_place)
     }
 
-    /// Waits until the log is flushed up to `position`. The first caller flushes for all. [`crate::Error::FlushTimeout`] after waiting longer
-    /// than `timeout` for another's flush.
+    /// Waits until the log is flushed up to `position`. The first caller flushes for all. Fails with
+    /// [`crate::Error::FlushTimeout`] after waiting longer than `timeout` for the flush of another caller.
     pub fn wait_flushed(&self, position: u64, timeout: Option<Duration>) -> Result<()> {
         self.store.flusher.commit(position, timeout, &|| self.store.unsynced_log())?;
         self.store.live.growth().notify();
-        // A file that another process has truncated meanwhile is flushed as it is.
+        // Flushing a truncated file succeeds, so the file is checked, too.
         self.store.check_log()
     }
 
-    /// The offset up to which slaves may get the log: with sync flush the flushed end. [`Live::growth`] wakes waiters for more.
+    /// Returns the offset up to which slaves may get the log. With sync flush this is the flushed end. [`Live::growth`] wakes
+    /// threads that wait for more.
     pub fn sendable_to(&self) -> u64 {
         let end = self.store.live.log_bounds().1;
         match self.store.options.flush {
@@ -59,7 +62,7 @@ impl Appender {
         }
     }
 
-    /// The flushed end of the log.
+    /// Returns the flushed end of the log.
     pub fn flushed_offset(&self) -> u64 {
         self.store.flusher.flushed_offset()
     }

@@ -1,5 +1,5 @@
-//! The threads of an appender: one flushes and runs retention; the other prepares pages and files for the next records, and checks for
-//! changes by other processes.
+//! The threads of an appender. One thread flushes and runs retention. The other prepares pages and files for the next records,
+//! and checks for changes by other processes.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use super::cleaning::InThread;
@@ -11,7 +11,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Interval of flushes of queues and index, and of writing the checkpoint.
+/// Interval of flushes of queues and index, which also write the checkpoint.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -29,23 +29,23 @@ impl Threads {
     }
 }
 
-/// Works without the append lock, since a page fault may wait for the disk.
+/// Returns the work of the preparing thread. It runs without the append lock, because a page fault may wait for the disk.
 fn preparing(store: Arc<OwnedStore>, watch: Arc<Mutex<FileWatch>>) -> impl FnMut(bool) + Send {
     move |_| {
         while let Some((pages, range)) = store.work.next_pages() {
             pages.touch(range);
         }
-        // A full disk is the error of the append that needs the file.
+        // On a full disk, the append that needs the file reports the error.
         let _ = store.create_ahead();
         watch.lock().unwrap_or_else(PoisonError::into_inner).look(&store);
     }
 }
 
-/// Ignores failures, which show at the next append.
+/// Returns the work of the flushing thread. Failures are ignored here, because they show at the next append.
 fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
     let mut ticks = 0;
     move |is_time| {
-        // The next run tries again.
+        // After an error, the next run of retention tries again.
         let _ = store.retention.tick(&InThread(&store), Clock::now());
         if !is_time {
             return;

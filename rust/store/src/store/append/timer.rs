@@ -1,4 +1,4 @@
-//! A background thread that runs a callback at an interval, or as soon as it is called.
+//! A background thread that runs a callback at an interval, or as soon as its signal is called.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Interval of the flushing thread (`flushIntervalCommitLog`).
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// The thread, until this is dropped.
+/// Owns the thread. Dropping the timer stops the thread.
 #[derive(Debug)]
 pub struct Timer {
     signal: Arc<Signal>,
@@ -16,7 +16,7 @@ pub struct Timer {
     process: u32,
 }
 
-/// Wakes the thread of a timer. It may exist before the thread.
+/// Wakes the thread of a timer. The signal may exist before the thread.
 #[derive(Debug, Default)]
 pub struct Signal {
     state: Mutex<State>,
@@ -55,12 +55,13 @@ impl Signal {
         }
     }
 
-    /// Waits; returns whether the interval is over, or `None` when the timer is dropped.
+    /// Waits for a call or the end of the interval. Returns whether the interval is over, or `None` after the timer was
+    /// dropped.
     fn wait(&self, interval: Duration) -> Option<bool> {
         let idle = |state: &mut State| !state.is_called && !state.is_over;
         let result = self.changed.wait_timeout_while(self.lock(), interval, idle);
         let (mut state, timeout) = result.unwrap_or_else(PoisonError::into_inner);
-        // Before the work, so that a call during it leads to one more round.
+        // Cleared before the work, so that a call during the work leads to one more round.
         state.is_called = false;
         (!state.is_over).then_some(timeout.timed_out())
     }

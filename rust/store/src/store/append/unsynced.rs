@@ -1,4 +1,4 @@
-//! Files that were written to but may not be flushed: collected under the append lock, flushed without it.
+//! Files that were written but may not be flushed. They are collected under the append lock and flushed without it.
 use crate::file::disk::{sync_all, sync_directory};
 use crate::file::{AllocatedFile, AppendFile};
 use crate::{Error, Result};
@@ -8,10 +8,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// More files and directories than this are not flushed one by one.
+/// Above this number of files and directories, whole file systems are flushed.
 const MANY: usize = 256;
 
-/// A file open for writing, and its length unless somebody else changes it.
+/// A file open for writing, and its expected length. Another length means that another process has changed the file.
 #[derive(Clone, Debug)]
 pub struct OpenFile {
     pub file: Arc<AllocatedFile>,
@@ -32,13 +32,13 @@ impl SyncList {
         self.open.push(file);
     }
 
-    /// Adds a file that is not written any more. Its map is dropped with this list, since that may take a while.
+    /// Adds a file that is not written any more. Its map is dropped with this list, because unmapping may take a while.
     pub fn retire(&mut self, file: AppendFile) {
         self.open.push(file.file().clone());
         self.retired.push(file);
     }
 
-    /// Adds a file by its path.
+    /// Adds a closed file by its path.
     pub fn path(&mut self, path: PathBuf) {
         self.closed.insert(path);
     }
@@ -48,7 +48,7 @@ impl SyncList {
         self.directories.insert(directory);
     }
 
-    /// Flushes all of it. After an error the state of the disk is unknown.
+    /// Flushes all files and directories of the list. After an error the state of the disk is unknown.
     pub fn sync(&self) -> Result<()> {
         if self.open.len() + self.closed.len() + self.directories.len() > MANY {
             match self.sync_file_systems() {
@@ -59,13 +59,14 @@ impl SyncList {
         self.open.iter().try_for_each(|file| file.sync())?;
         self.closed.iter().try_for_each(|path| AllocatedFile::open(path)?.sync())?;
         self.directories.iter().try_for_each(|directory| match sync_directory(directory) {
-            // Another process has removed it. The file watch detects that and restores the open files.
+            // Another process has removed the directory. The file watch detects this and restores the open files.
             Err(error) if error.is_not_found() => Ok(()),
             result => result,
         })
     }
 
-    /// Flushes each file system once. That includes writes of others, but is a hundred times as fast as flushing thousands of files.
+    /// Flushes each file system once. This includes writes of other processes, but is a hundred times as fast as flushing
+    /// thousands of files.
     fn sync_file_systems(&self) -> Result<()> {
         let open = self.open.iter().map(|file| file.path());
         let paths = open.chain(self.closed.iter().map(PathBuf::as_path));
@@ -73,7 +74,7 @@ impl SyncList {
             paths.filter_map(Path::parent).chain(self.directories.iter().map(|d| &**d)).collect();
         let mut devices = BTreeSet::new();
         for directory in directories {
-            // Removed, as above.
+            // Another process has removed the directory, as above.
             let Some(id) = id_at(directory)? else { continue };
             if devices.insert(id.device) {
                 sync_all(directory)?;

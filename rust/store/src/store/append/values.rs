@@ -1,4 +1,4 @@
-//! Values of Arrow columns, of any width of offsets and numbers.
+//! Values of Arrow columns, with offsets and numbers of any width.
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -11,16 +11,16 @@ use arrow_schema::{DataType, TimeUnit};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// A column of text or bytes. Text is read as bytes, since its producer may not have checked it.
+/// A column of strings or bytes. Strings are read as bytes, because their producer may not have checked that they are UTF-8.
 #[derive(Clone, Debug)]
 pub enum Bytes {
-    /// Offsets of 32 bits.
+    /// Arrays with offsets of 32 bits.
     Small(BinaryArray),
-    /// Offsets of 64 bits.
+    /// Arrays with offsets of 64 bits.
     Large(LargeBinaryArray),
     View(BinaryViewArray),
     Fixed(FixedSizeBinaryArray),
-    /// Dictionary values, as of categories.
+    /// A dictionary, such as a pandas column of categories.
     Dictionary {
         keys: Int64Array,
         values: Box<Bytes>,
@@ -28,7 +28,7 @@ pub enum Bytes {
 }
 
 impl Bytes {
-    /// `name` is used in errors.
+    /// Reads a column. `name` is the name of the column in errors.
     pub fn new(name: &'static str, array: &dyn Array) -> Result<Self> {
         Ok(match array.data_type() {
             DataType::Utf8 => Self::Small(array.as_string::<i32>().clone().into()),
@@ -38,7 +38,7 @@ impl Bytes {
             DataType::LargeBinary => Self::Large(array.as_binary::<i64>().clone()),
             DataType::BinaryView => Self::View(array.as_binary_view().clone()),
             DataType::FixedSizeBinary(_) => Self::Fixed(array.as_fixed_size_binary().clone()),
-            // The items of lists, or of a dictionary, that are empty in all rows.
+            // Lists or a dictionary whose rows are all empty have items of type null.
             DataType::Null => Self::Small(BinaryArray::new_null(array.len())),
             DataType::Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
@@ -63,8 +63,8 @@ impl Bytes {
     }
 }
 
-/// Integers of any width, also as floats, decimals or in a dictionary; timestamps and dates as milliseconds, rounded down. Refuses other
-/// types, and numbers that are not integers of 64 bits.
+/// Reads integers of any width, also as floats, decimals or in a dictionary. Timestamps and dates become milliseconds, rounded
+/// down. Refuses other types, and numbers that do not fit into 64-bit integers.
 pub fn integers(name: &'static str, array: &dyn Array) -> Result<Int64Array> {
     Ok(match array.data_type() {
         DataType::Int8 => convert::<Int8Type>(array, i64::from),
@@ -75,10 +75,10 @@ pub fn integers(name: &'static str, array: &dyn Array) -> Result<Int64Array> {
         DataType::UInt16 => convert::<UInt16Type>(array, i64::from),
         DataType::UInt32 => convert::<UInt32Type>(array, i64::from),
         DataType::UInt64 => try_convert::<UInt64Type>(name, array, |v| i64::try_from(v).ok())?,
-        // pandas makes floats of a column of integers with a missing value.
+        // pandas stores a column of integers with a missing value as floats.
         DataType::Float32 => try_convert::<Float32Type>(name, array, |v| whole(v.into()))?,
         DataType::Float64 => try_convert::<Float64Type>(name, array, whole)?,
-        // Sums of DuckDB.
+        // DuckDB returns sums as decimals.
         DataType::Decimal128(_, 0) => try_convert::<Decimal128Type>(name, array, |v| i64::try_from(v).ok())?,
         DataType::Date32 => convert::<Date32Type>(array, |days| i64::from(days) * DAY_MS),
         DataType::Date64 => convert::<Date64Type>(array, |v| v),
@@ -113,7 +113,8 @@ fn try_convert<T: ArrowPrimitiveType>(
     numbers.try_unary(|v| to_i64(v).ok_or_else(|| Error::invalid(name, "integers of 64 bits", format!("{v:?}"))))
 }
 
-/// A float without a fraction, if it can represent every integer of its size.
+/// Returns a float as an integer if it has no fraction. Beyond 2^53 a float cannot represent every integer, so such floats are
+/// refused.
 fn whole(value: f64) -> Option<i64> {
     let fits = value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0;
     fits.then_some(value as i64)

@@ -21,7 +21,7 @@ use std::path::Path;
 /// The place of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// For a delayed message a queue of the delay topic.
+    /// Id of the queue. For a delayed message this is a queue of the delay topic.
     pub queue_id: i32,
     pub queue_offset: i64,
     pub physical_offset: i64,
@@ -32,17 +32,17 @@ pub struct Writers {
     pub log: LogWriter,
     pub queues: QueueTable,
     pub index: IndexWriter,
-    /// Store time of the last message.
+    /// Store time of the last message, in milliseconds.
     pub last_store_ms: i64,
 }
 
 impl Writers {
-    /// Checks a batch and creates its files. After an error everything is as before.
+    /// Checks a batch and creates its files. After an error the writers are as before.
     pub fn prepare<R: Rows>(&mut self, plan: &mut Plan, rows: &R, batch: &Batch<'_>) -> Result<()> {
         let options = AppendOptions { file_size: self.log.file_size(), ..*batch.options };
         let result = plan.fill(rows, &options, &mut self.queues, batch.store_ms, batch.first_row).and_then(|()| {
             batch.check(rows, plan, &self.queues, options.file_size)?;
-            // All files before the first byte, so that a full disk refuses the batch as a whole.
+            // All files are allocated before the first byte is written, so that a full disk refuses the whole batch.
             self.log.reserve(plan.rows.iter().map(|row| row.size), batch.is_whole)?;
             self.queues.reserve()?;
             self.index.reserve(plan.keys(), batch.local_ms())
@@ -64,7 +64,7 @@ impl Writers {
         batch: &Batch<'_>,
         mut on_place: impl FnMut(Place),
     ) -> Result<()> {
-        // Like Java it moves all of a batch to the next file if it does not fit.
+        // As in Java, a batch that does not fit moves to the next file as a whole.
         if batch.is_whole {
             self.log.begin(plan.size())?;
         }
@@ -101,7 +101,7 @@ impl Writers {
             topic: &self.queues.topic(planned.queue).name,
             properties: parts.properties,
         };
-        // Lengths were checked by the plan.
+        // The plan has checked the lengths, so encoding cannot fail.
         let encoded = message.encode(buffer);
         debug_assert_eq!((encoded, message.encoded_len()), (Ok(()), planned.size as usize));
         let unit = Unit { physical_offset, size: planned.size as i32, tags_code: planned.tags_code };
@@ -109,7 +109,7 @@ impl Writers {
         Ok(Place { queue_id, queue_offset: planned.queue_offset, physical_offset })
     }
 
-    /// Adds a record's index entries, and its units in one or several queues.
+    /// Buffers the index entries of a record, and its units in one or more queues.
     #[inline]
     fn list(&mut self, planned: &PlannedRow, parts: Parts<'_>, unit: Unit) {
         parts.keys.iter().for_each(|hash| self.index.push(*hash, unit.physical_offset));
@@ -119,11 +119,11 @@ impl Writers {
         if planned.is_dispatched {
             self.queues.push(planned.queue, unit);
         }
-        // Additional queues list the same record: the body is in the log once.
+        // Additional queues point to the same record, so the body is in the log once.
         parts.extra_queues.iter().for_each(|number| self.queues.push(*number, unit));
     }
 
-    /// The new messages in each queue of a written batch.
+    /// Returns the new messages in each queue of a written batch.
     pub fn collect_arrivals(&self, plan: &Plan, batch: &Batch<'_>) -> ArrivalBatch {
         let mut arrivals = ArrivalBatch::new(batch.store_ms);
         for (index, row) in plan.rows.iter().enumerate().filter(|(_, row)| row.is_dispatched) {
@@ -136,7 +136,7 @@ impl Writers {
         arrivals
     }
 
-    /// The store for concurrent readers.
+    /// Returns the store for concurrent readers.
     pub fn live(&self, root: &Path) -> Live {
         let geometry = self.index.geometry();
         let index = LiveIndex::new(root.join("index"), geometry.slots, geometry.entries);
@@ -145,7 +145,7 @@ impl Writers {
 
     /// Writes all buffers, the log first.
     fn drain(&mut self, batch: &Batch<'_>) -> Result<()> {
-        // In the order of Java's dispatch: a unit before its record would be read as damage.
+        // The order is that of Java's dispatch. A unit before its record would be read as damage.
         self.log.write()?;
         self.queues.write()?;
         self.index.write(batch.store_ms, batch.local_ms())
@@ -155,31 +155,31 @@ impl Writers {
         self.log.open_files().chain(self.queues.open_files()).chain(self.index.open_files()).collect()
     }
 
-    /// The files written since the last call.
+    /// Returns the files written since the last call.
     pub fn take_unsynced(&mut self) -> UnsyncedFiles {
         let (mut log, mut lists) = (SyncList::default(), SyncList::default());
         let position = self.log.take_unsynced(&mut log);
         self.queues.take_unsynced(&mut lists);
         let indexed_until = self.index.take_unsynced(&mut lists);
-        // A log without a file cannot miss anything.
+        // A log without a file cannot lose its end, so its end is not recorded.
         let end = Some(self.log.flushed_end(position)).filter(|_| self.log.has_files());
         UnsyncedFiles { log, lists, position, end, stored_until: self.last_store_ms, indexed_until }
     }
 }
 
-/// Files to flush, and the values of the checkpoint afterwards.
+/// Files to flush, and the values for the checkpoint after the flush.
 #[derive(Debug)]
 pub struct UnsyncedFiles {
-    /// Files of the log.
+    /// Files and directories of the log.
     pub log: SyncList,
-    /// Files of queues and index.
+    /// Files and directories of queues and index.
     pub lists: SyncList,
     /// Offset up to which the log is written.
     pub position: u64,
-    /// The same for the checkpoint.
+    /// The same offset for the checkpoint; `None` for a log without files.
     pub end: Option<FlushedEnd>,
-    /// Store time of the last message.
+    /// Store time of the last message, in milliseconds.
     pub stored_until: i64,
-    /// Store time up to which full index files hold the keys.
+    /// Store time up to which full index files hold the keys, in milliseconds.
     pub indexed_until: i64,
 }
