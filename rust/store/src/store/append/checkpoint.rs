@@ -51,8 +51,8 @@ impl CheckpointWriter {
         self.end = self.end.max(flushed.end);
         self.save()
     }
-/// Replaces the values, even by lower ones, and saves them.
 
+    /// Replaces the values, even by lower ones, and saves them.
     pub fn reset(&mut self, flushed: FlushState) -> Result<()> {
         let values = &mut self.values;
         (values.physic_msg_timestamp, values.logics_msg_timestamp) = (flushed.stored_until, flushed.stored_until);

@@ -54,7 +54,7 @@ struct IndexFile {
 }
 
 impl IndexWriter {
-    /// Continues in `newest`, a name and a file, or in a new file.
+    /// Continues in the file `newest` with its name, or in a new file.
     pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, AllocatedFile)>) -> Result<Self> {
         let (last_name, file) = newest.unzip();
         let current = file.map(IndexFile::new).transpose()?;

@@ -222,7 +222,7 @@ impl LogWriter {
         FlushedEnd { offset, file_size: u32::try_from(self.file_size).unwrap_or(u32::MAX) }
     }
 
-    /// Refuses a new log if the disk is smaller than a file. An existing log is accepted, because it can be read and may get
+    /// Refuses a new log if the disk has no room for a file. An existing log is accepted, because it can be read and may get
     /// room later.
     pub fn check_room(&self) -> Result<()> {
         let is_new = self.current.is_none() && self.position == 0;
