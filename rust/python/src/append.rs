@@ -1,4 +1,4 @@
-//! Hands the appender to Python: a store that this process owns and appends to.
+//! Exposes the appender, which writes to a store that this process owns.
 use crate::append_options::PyAppendOptions;
 use crate::arrow::Batches;
 use crate::error::{ForkError, object, to_python};
@@ -32,7 +32,7 @@ fn figures(done: &RecoveryReport) -> Figures {
     (done.log_end, done.cut_bytes, done.records, done.units, done.unlisted, done.index_entries, done.left_out)
 }
 
-/// An end of a store's log that is missing; `None` where it has all that was flushed.
+/// Returns the missing end of a store's log; `None` if the log has everything that was flushed.
 #[pyfunction]
 pub fn missing_end(py: Python<'_>, path: PathBuf) -> PyResult<Option<Missing>> {
     let missing = py.detach(|| append::missing_end(&path)).map_err(to_python)?;
@@ -42,7 +42,7 @@ pub fn missing_end(py: Python<'_>, path: PathBuf) -> PyResult<Option<Missing>> {
     }))
 }
 
-/// Makes a store whole; `progress` is called with bytes done and bytes in all.
+/// Repairs a store. Calls `progress` with the bytes done and the total of bytes.
 #[pyfunction]
 #[pyo3(signature = (path, options, *, cut_at, progress))]
 pub fn repair(
@@ -54,12 +54,11 @@ pub fn repair(
 ) -> PyResult<Figures> {
     let options = options.into_options().map_err(to_python)?;
     let mut watch = watch(progress);
-    // a recovery reads the whole log: other threads of Python go on meanwhile
+    // a recovery reads the whole log, so the GIL is released
     let repaired = py.detach(|| append::repair(&path, options, cut_at, &mut watch)).map_err(to_python)?;
     Ok(figures(&repaired))
 }
 
-/// A store that is appended to.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Appender {
     inner: Arc<append::Appender>,
@@ -82,11 +81,11 @@ impl Appender {
         let options = AppendOptions { retain, replica_from, ..options.into_options().map_err(to_python)? };
         let mut watch = watch(progress);
         let inner = py.detach(|| append::Appender::open_watched(&path, options, &mut watch)).map_err(to_python)?;
-        // a fork has the files, but not the threads that flush them
+        // a fork shares the files but lacks the threads that flush them
         Ok(Self { inner: inner.into(), process: process::id() })
     }
 
-    /// Figures of the recovery; `None` where there was none.
+    /// Returns figures of the recovery; `None` if opening needed no recovery.
     fn recovered(&self) -> Option<Figures> {
         self.inner.recovery().map(figures)
     }
@@ -108,11 +107,11 @@ impl Appender {
         self.check_process()?;
         let born_host = born_host.map(|text| host("born_host", text)).transpose().map_err(to_python)?;
         let added = BrokerFields { born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due };
-        // text and bytes are borrowed under the GIL, so that the append needs none of it
+        // strings and bytes are borrowed here, so that the append itself needs no GIL
         let rows = OneMessage::new(message, added)?;
         let mut last = None;
         let append = || match waits {
-            // the place is noted for both kinds alike; one that does not wait is not on the disk yet
+            // without `waits` the append returns before the record is on disk
             true => self.inner.append(&rows, store_timestamp, 0).map(|appended| last = appended.last),
             false => self.inner.append_unsynced(&rows, store_timestamp, |place| last = Some(place)).map(drop),
         };
@@ -128,7 +127,7 @@ impl Appender {
         store_timestamp: Option<i64>,
     ) -> PyResult<Vec<Placed<'py>>> {
         self.check_process()?;
-        // all of them are read before the first is appended: a wrong one leaves nothing of the batch behind
+        // all messages are checked before the first is appended, so that an invalid message leaves nothing behind
         let rows = PyMessages::many(&messages)?;
         let places = py.detach(|| self.inner.append_batch(&rows, store_timestamp)).map_err(with_status)?;
         Ok(places.into_iter().map(|place| self.to_python(py, place)).collect())
@@ -150,7 +149,7 @@ impl Appender {
     #[pyo3(signature = (batches, *, store_timestamp))]
     fn append_arrow(&self, py: Python<'_>, batches: Batches, store_timestamp: Option<i64>) -> PyResult<usize> {
         self.check_process()?;
-        // a stream may be longer than the memory: it is taken batch by batch
+        // batches are read one by one, since a stream may exceed memory
         let reader = batches.into_reader();
         py.detach(|| self.append_all(reader, store_timestamp)).map_err(with_status)
     }
@@ -167,12 +166,12 @@ impl Appender {
         Ok(report(&cleaned))
     }
 
-    /// Report of the last run of retention; `None` before the first.
+    /// Returns the report of the last retention run; `None` before the first run.
     fn last_cleaned(&self, py: Python<'_>) -> Option<Report> {
         py.detach(|| self.inner.last_clean()).as_ref().map(report)
     }
 
-    /// The count of retention runs that removed something.
+    /// Returns the number of retention runs that removed something.
     fn cleaned_runs(&self) -> u64 {
         self.inner.clean_runs()
     }
@@ -274,14 +273,14 @@ impl Appender {
         Err(ForkError::new_err(text))
     }
 
-    /// Appends batch by batch; Ctrl-C is looked for between them.
+    /// Appends batch by batch, and checks for Ctrl-C between batches.
     fn append_all(&self, reader: Box<dyn RecordBatchReader + Send>, store_timestamp: Option<i64>) -> Result<usize> {
         let mut rows = 0;
         for batch in reader {
             let batch = batch.map_err(|e| Error::invalid("batches", "a stream that can be read", e))?;
-            // the third argument has errors say the row of the whole stream
+            // the offset `rows` makes errors name the row of the whole stream
             rows += self.inner.append(&Columns::new(&batch)?, store_timestamp, rows)?.rows;
-            // restored, so that `to_python` finds and raises what the handler of the signal raised
+            // restored, so that `to_python` finds and raises the exception of the signal handler
             Python::attach(|py| py.check_signals().inspect_err(|e| e.clone_ref(py).restore(py)))
                 .map_err(|_| Error::Interrupted)?;
         }
@@ -289,13 +288,13 @@ impl Appender {
     }
 }
 
-/// The error of an append: a broker's name for it goes along.
+/// Adds the put status, by which brokers answer, to the error of an append.
 fn with_status(error: Error) -> PyErr {
     let status = PutMessageStatus::of(&error).name();
     Python::attach(|py| {
-        // an object, because an attribute is set before anybody raises it
+        // made an object now, since the attribute must be set before the exception is raised
         let raised = object(py, to_python(error));
-        // an interrupt is none of ours, and has no place for it
+        // KeyboardInterrupt may refuse the attribute, which it does not need
         let _ = raised.setattr("put_status", status);
         PyErr::from_value(raised.into_any())
     })

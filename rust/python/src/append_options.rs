@@ -1,4 +1,4 @@
-//! `rmqfast.AppendOptions` as the store crate's.
+//! Converts `rmqfast.AppendOptions` to the options of the store crate.
 use crate::message::host;
 use pyo3::prelude::*;
 use rmqfast_store::store::append::{AppendOptions, Flush};
@@ -50,7 +50,7 @@ impl PyAppendOptions {
             delay_levels: DelayLevels::new(&self.delay_levels)?,
             zone_offset_ms: self.zone_offset_ms,
             file_permission: self.file_permission,
-            // retention has options of its own, which `open` adds; a repair removes nothing
+            // retention has its own options, which `open` adds
             retain: None,
             replica_from: None,
         })

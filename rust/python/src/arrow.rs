@@ -1,5 +1,6 @@
 #![allow(unsafe_code, reason = "what Arrow's C data interface hands over are pointers")]
-//! Arrow data across the border, by the PyCapsule interface: a capsule holds a structure of Arrow's C data interface.
+//! Exchanges Arrow data with Python libraries through the PyCapsule interface. A capsule holds a struct of Arrow's C
+//! data interface.
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_data_type, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
@@ -17,10 +18,10 @@ const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// Batches that are taken one by one, without the GIL.
+/// A reader of batches that needs no GIL.
 pub type Reader = Box<dyn RecordBatchReader + Send>;
 
-/// A batch of rows, for every library that knows the interface.
+/// A batch of rows, readable by every library that supports the PyCapsule interface.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Batch(pub RecordBatch);
 
@@ -39,7 +40,7 @@ impl Batch {
         schema_capsule(py, self.0.schema_ref())
     }
 
-    /// A consumer that asks for another schema converts the rows itself, as the interface allows.
+    /// Ignores `requested_schema`, as the interface allows; the consumer converts the rows itself.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -53,21 +54,19 @@ impl Batch {
     }
 }
 
-/// A capsule that gives all batches of a reader, once.
+/// Returns a capsule from which all batches of a reader can be taken once.
 pub fn stream_capsule(py: Python<'_>, reader: Reader) -> PyResult<Bound<'_, PyCapsule>> {
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
-/// A capsule of a schema.
 pub fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
     PyCapsule::new_with_value(py, FFI_ArrowSchema::try_from(schema).map_err(unreadable)?, SCHEMA)
 }
 
-/// Rows from Python: a batch, or a stream of them.
+/// Rows that Python passed: a single batch or a stream of batches.
 pub struct Batches(Reader);
 
 impl Batches {
-    /// Its batches, one after the other.
     pub fn into_reader(self) -> Reader {
         self.0
     }
@@ -79,10 +78,12 @@ impl FromPyObject<'_, '_> for Batches {
     fn extract(source: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if source.hasattr("__arrow_c_stream__")? {
             let capsule = source.call_method0("__arrow_c_stream__")?;
-            // Without the GIL two threads may have the same capsule at once: one of them shall find it released.
+            // two threads may pass the same capsule at once in builds without the GIL; the second thread must find it
+            // released
             let stream = with_critical_section(&capsule, || -> PyResult<_> {
                 let stream = pointer(&capsule, STREAM)?.cast();
-                // SAFETY: by its name the capsule holds such a structure. It is moved out, and what stays behind is marked released.
+                // SAFETY: the capsule's name guarantees the struct type. The struct is moved out, and the original is
+                // marked released.
                 Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) })
             })?;
             return Ok(Self(Box::new(Stream::new(stream).map_err(unreadable)?)));
@@ -93,7 +94,6 @@ impl FromPyObject<'_, '_> for Batches {
     }
 }
 
-/// One batch from Python.
 pub struct OneBatch(pub RecordBatch);
 
 impl FromPyObject<'_, '_> for OneBatch {
@@ -108,11 +108,11 @@ impl FromPyObject<'_, '_> for OneBatch {
         }
         let capsules = source.call_method0("__arrow_c_array__")?;
         let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules.cast::<PyTuple>()?.extract()?;
-        // As for a stream, without the GIL.
+        // a critical section for the same reason as for a stream
         let (schema, array, is_schema_released) = with_critical_section2(&schema, &array, || -> PyResult<_> {
             let (schema, array) = (pointer(&schema, SCHEMA)?, pointer(&array, ARRAY)?);
-            // SAFETY: by their names the capsules hold such structures. They are moved out, and what stays behind is marked released.
-            // A schema begins with a pointer to its format, which is null in one that is released.
+            // SAFETY: the capsules' names guarantee the struct types. The structs are moved out, and the originals are
+            // marked released. A schema starts with a pointer to its format, which is null in a released schema.
             Ok(unsafe {
                 let is_released = (*schema.cast::<*const c_char>().as_ptr()).is_null();
                 let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
@@ -124,7 +124,7 @@ impl FromPyObject<'_, '_> for OneBatch {
                 "expected rows of Arrow, got an array that is released: it was taken before",
             ));
         }
-        // SAFETY: the interface says that the array is as the schema has it; both came from one call.
+        // SAFETY: the interface guarantees that the array matches the schema; both came from one call.
         let data = unsafe { from_ffi(array, &schema) }.map_err(unreadable)?;
         let DataType::Struct(fields) = data.data_type() else {
             let text = format!("expected rows of Arrow, a struct array, got one of {}", data.data_type());
@@ -135,8 +135,8 @@ impl FromPyObject<'_, '_> for OneBatch {
     }
 }
 
-/// Batches that come from a stream of another library. arrow-rs has a reader for it, which passes over rows that are null, and
-/// panics where a stream fails without a word.
+/// A stream of another library. Arrow's own reader ignores null rows, and panics if a stream fails without an error
+/// text.
 struct Stream {
     stream: FFI_ArrowArrayStream,
     schema: SchemaRef,
@@ -148,7 +148,7 @@ impl Stream {
             return Err(wrong("expected a stream of rows, got one that is released: it was taken before"));
         };
         let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: a stream that is not released has this function, which takes the stream itself and writes a schema.
+        // SAFETY: a stream that is not released has this function. It takes the stream and writes a schema.
         match unsafe { get_schema(&raw mut stream, &raw mut schema) } {
             0 => Ok(Self { schema: Arc::new(Schema::try_from(&schema)?), stream }),
             code => Err(stream_error(&mut stream, code)),
@@ -162,7 +162,7 @@ impl Iterator for Stream {
     fn next(&mut self) -> Option<Self::Item> {
         let get_next = self.stream.get_next?;
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: as for the schema; it writes an array, or one that is released behind the last.
+        // SAFETY: as for the schema. It writes an array, and behind the last a released array.
         let code = unsafe { get_next(&raw mut self.stream, &raw mut array) };
         if code != 0 {
             return Some(Err(stream_error(&mut self.stream, code)));
@@ -171,7 +171,7 @@ impl Iterator for Stream {
             return None;
         }
         let rows = DataType::Struct(self.schema.fields().clone());
-        // SAFETY: the interface says that each array is as the stream's schema has it.
+        // SAFETY: the interface guarantees that each array matches the stream's schema.
         let data = unsafe { from_ffi_and_data_type(array, rows) };
         Some(data.and_then(|data| batch(data, self.schema.clone())))
     }
@@ -183,19 +183,19 @@ impl RecordBatchReader for Stream {
     }
 }
 
-/// Rows of a struct array; a row that is null would show what lies below it.
+/// Converts a struct array to a batch. Null rows are refused, since a batch cannot express them.
 fn batch(data: ArrayData, schema: SchemaRef) -> Result<RecordBatch, ArrowError> {
     if data.null_count() > 0 {
         return Err(wrong(&format!("expected rows, got {} that are null", data.null_count())));
     }
-    // without any column the batch would not know how many rows it has
+    // a batch without columns has no other way to know its number of rows
     let options = RecordBatchOptions::new().with_row_count(Some(data.len()));
     RecordBatch::try_new_with_options(schema, StructArray::from(data).into_parts().1, &options)
 }
 
 fn stream_error(stream: &mut FFI_ArrowArrayStream, code: c_int) -> ArrowError {
     let text = stream.get_last_error.and_then(|get_last_error| {
-        // SAFETY: a stream that is not released has this function; its text, if there is one, stands until the next call.
+        // SAFETY: a stream that is not released has this function; its text, if not null, is valid until the next call.
         unsafe {
             let text = get_last_error(&raw mut *stream);
             (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! Hands a broker's data plane to Python: its tables, offsets and counters.
+//! Exposes a broker's data plane: its tables, offsets and counters.
 use crate::append::Appender;
 use crate::error::{ArgumentError, ForkError, RemotingError, to_python};
 use crate::remoting::call::Call;
@@ -19,7 +19,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The work of a broker per message, without the GIL.
+/// Serves the requests that a broker gets for each message, without the GIL.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct DataPlane {
     pub inner: Arc<rmqfast_broker::DataPlane>,
@@ -29,7 +29,7 @@ pub struct DataPlane {
 /// `topic, queue_id, queue_offset, physical_offset, size, reason`.
 type SkippedRow = (String, i32, i64, i64, i32, String);
 
-// Statistics that the control plane counts.
+// statistics that the control plane may count
 const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
 
 #[derive(FromPyObject)]
@@ -63,7 +63,7 @@ pub struct PyDataPlaneOptions {
     sync_replication: Option<(f64, u64)>,
 }
 
-/// The members of `TopicConfig` that the data plane uses.
+/// Attributes of `TopicConfig` that the data plane uses.
 #[derive(FromPyObject)]
 struct PyTopicConfig {
     topic_name: String,
@@ -74,7 +74,7 @@ struct PyTopicConfig {
     order: bool,
 }
 
-/// The members of `SubscriptionGroupConfig` that the data plane uses.
+/// Attributes of `SubscriptionGroupConfig` that the data plane uses.
 #[derive(FromPyObject)]
 struct PyGroupConfig {
     group_name: String,
@@ -84,7 +84,7 @@ struct PyGroupConfig {
     which_broker_when_consume_slowly: i64,
 }
 
-/// The members of `SubscriptionData` that the data plane uses.
+/// Attributes of `SubscriptionData` that the data plane uses.
 #[derive(FromPyObject)]
 struct PySubscriptionData {
     topic: String,
@@ -153,7 +153,7 @@ fn seconds(seconds: f64) -> Duration {
 
 #[pymethods]
 impl DataPlane {
-    /// Answers from and into the appender's store; the mailbox gets what is not answered here.
+    /// Serves requests from the appender's store. Other requests go to the mailbox, for the control plane in Python.
     #[staticmethod]
     fn open(appender: &Appender, mailbox: &Mailbox, options: PyDataPlaneOptions) -> PyResult<Self> {
         let (flush, control) = (options.flush(), mailbox.0.mailbox());
@@ -162,7 +162,7 @@ impl DataPlane {
         Ok(Self { inner: Arc::new(inner), process: std::process::id() })
     }
 
-    /// Serves the log to slaves at `address`, `ip:port`; to those on this machine where none is named.
+    /// Serves the log to slaves at `address`, as `ip:port`. Without `slaves` only readers on this machine are accepted.
     #[pyo3(signature = (address, *, slaves, max_frame, heartbeat, housekeeping, tls))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
     fn serve_log(
@@ -186,26 +186,25 @@ impl DataPlane {
         py.detach(|| self.inner.serve_log(bound, options)).map_err(failed)
     }
 
-    /// Answers a call once more, for which what was missing is there by now.
+    /// Answers a call again after the control plane has created the missing topic or group.
     #[pyo3(signature = (call, target))]
     fn handle_again(&self, py: Python<'_>, call: &Call, target: Option<(String, i32)>) -> PyResult<()> {
-        // a fork has none of the threads that write answers
+        // a fork lacks the threads that write answers
         self.check_process()?;
         let target = target.as_ref().map(|(topic, queue_id)| (topic.as_str(), *queue_id));
-        // it may append, and then wait for the disk
+        // the call may append and wait for the disk
         py.detach(|| self.inner.handle_again(&call.request, &call.answer, target));
         Ok(())
     }
 
-    /// Answers pulls that have waited long enough.
+    /// Answers parked pulls whose wait is over.
     fn check_parked_pulls(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
-        // it reads the log for each pull that it answers
+        // each answered pull reads the log
         py.detach(|| self.inner.check_parked_pulls());
         Ok(())
     }
 
-    /// The count of parked pulls.
     #[getter]
     fn parked_pulls(&self) -> usize {
         self.inner.state().parked_pulls.len()
@@ -240,10 +239,10 @@ impl DataPlane {
         self.inner.state().tables.remove_group(name);
     }
 
-    /// Returns why its expression does not compile; `None` where it does.
+    /// Adds a subscription. Returns the error if its expression does not compile, else `None`.
     fn put_subscription(&self, py: Python<'_>, group: &str, subscription: PySubscriptionData) -> Option<String> {
         let PySubscriptionData { topic, expression_type, sub_string, sub_version, code_set } = subscription;
-        // an expression may be megabytes long
+        // released because an expression may have megabytes
         py.detach(|| {
             let subscription = Subscription::new(&expression_type, &sub_string, sub_version, &code_set);
             let problem = subscription.problem().map(str::to_owned);
@@ -252,7 +251,7 @@ impl DataPlane {
         })
     }
 
-    /// Refuses an expression that pulls could not use: the code of the answer and its remark.
+    /// Checks a filter expression. Returns the response code and remark of a refusal, or `None`.
     fn check_filter(&self, py: Python<'_>, expression_type: &str, expression: &str) -> Option<(i32, String)> {
         py.detach(|| self.inner.state().check_filter(expression_type, expression).err())
     }
@@ -273,24 +272,25 @@ impl DataPlane {
         self.inner.state().offsets.commit(group, topic, queue_id, offset);
     }
 
-    /// The committed offset; -1 where there is none, as RocketMQ has it.
+    /// Returns the committed offset, or -1 as in RocketMQ if there is no offset.
     fn offset(&self, group: &str, topic: &str, queue_id: i32) -> i64 {
         self.inner.state().offsets.get(group, topic, queue_id).unwrap_or(-1)
     }
 
-    /// By `topic@group`, then by queue; of a group, of a topic, or of all.
+    /// Returns offsets by `topic@group` and queue id, for one group, one topic or all.
     #[pyo3(signature = (*, group = None, topic = None))]
     fn offsets(&self, py: Python<'_>, group: Option<&str>, topic: Option<&str>) -> HashMap<String, HashMap<i32, i64>> {
         let row = |(group, topic, queues): (String, String, std::collections::BTreeMap<i32, i64>)| {
             (format!("{topic}@{group}"), queues.into_iter().collect())
         };
-        // there may be 300,000 of them; a copy under the GIL would stop every thread of Python
+        // copied without the GIL, since there may be 300,000 offsets
         py.detach(|| self.inner.state().offsets.of(group, topic).into_iter().map(row).collect())
     }
 
-    /// Takes at most `limit` offsets that changed since the last call: `topic@group`, its queues as JSON or `None`.
+    /// Takes at most `limit` offsets that changed since the last call. Each is `topic@group` with its queues as JSON;
+    /// `None` if it was removed.
     fn take_changed_offsets(&self, py: Python<'_>, limit: usize) -> Vec<(String, Option<String>)> {
-        // a limit, so that neither this nor the transaction after it takes long
+        // limited, so that neither this call nor the following transaction takes long
         let changed = py.detach(|| self.inner.state().offsets.take_changed(limit));
         changed.into_iter().map(|changed| (changed.key, changed.json)).collect()
     }
@@ -308,72 +308,73 @@ impl DataPlane {
         self.inner.state().set_disk_usage(text);
     }
 
-    /// Counts a message that was sent back.
+    /// Counts a message that a consumer sent back.
     fn count_sent_back(&self, key: &str) {
         self.inner.state().counters.of("SNDBCK_PUT", key).add(1, 0);
     }
 
-    /// Counts a message that the control plane stored, or gave to itself. Names that nobody knows count nothing.
+    /// Counts a message of the control plane. Unknown names are ignored.
     fn count(&self, name: &str, key: &str, size: u64) {
         let counters = &self.inner.state().counters;
-        // a counter's name lives as long as the process: the known one is given, not the caller's
+        // counters need a static name, so the known name is passed
         if let Some(name) = COUNTED.into_iter().find(|known| *known == name) {
             counters.of(name, key).add(1, size);
         }
     }
 
-    /// Notes how long a put of the control plane took.
+    /// Records the time of a put in the control plane.
     fn note_put(&self, millis: u64) {
         self.inner.state().times.note_put(millis);
     }
 
-    /// Counts a message of the control plane that could not be stored.
+    /// Counts a message that the control plane could not store.
     fn count_failed_put(&self) {
         self.inner.state().failed_puts.add(1, 0);
     }
 
-    /// The longest put and get in milliseconds, and puts by the range of their time.
+    /// Returns the longest put and get in milliseconds, and the number of puts by time range.
     fn times(&self) -> (u64, u64, Vec<(&'static str, u64)>) {
         let times = &self.inner.state().times;
         let (put, get) = times.longest();
         (put, get, times.ranges())
     }
 
-    /// Changes what may change while the broker runs.
+    /// Changes the settings that may change at runtime.
     fn set_options(&self, options: PyDataPlaneOptions) -> PyResult<()> {
         let options = options.into_options().map_err(to_python)?;
-        // names and addresses are fixed with the start
+        // names and addresses are fixed at the start
         self.inner.state().set_settings(options.settings);
         Ok(())
     }
 
-    /// Bytes of the log that are not on the disk yet.
+    /// Returns the number of log bytes that are not on disk yet.
     #[getter]
     fn unflushed(&self) -> u64 {
         let state = self.inner.state();
-        // the two are read one after the other, and the disk may be ahead by then
+        // saturating, since the flushed offset is read later and may have passed the end
         state.live.log_bounds().1.saturating_sub(state.appender.flushed_offset())
     }
 
-    /// The file that another process changed, and how, so that nothing is stored any more; `None` while all is well.
+    /// Describes the file that another process changed, so that the store accepts no writes. `None` while all files are
+    /// intact.
     #[getter]
     fn harm(&self) -> Option<String> {
         let harm = self.inner.state().appender.harm();
         harm.map(|(path, reason)| format!("{}: {reason}", path.display()))
     }
 
-    /// Warnings of such harm since the last call.
+    /// Returns warnings about such changes since the last call.
     fn take_harm_lines(&self) -> Vec<String> {
         self.inner.state().appender.take_harm_lines()
     }
 
-    /// The count of messages that pulls had to skip.
+    /// Returns the number of messages that pulls have skipped because they could not be read.
     #[getter]
     fn skipped_messages(&self) -> u64 {
         self.inner.state().skipped_messages.count()
     }
 
-    /// Topic, queue, queue offset, physical offset, size and reason of those that were not reported yet.
+    /// Takes skipped messages that were not reported yet.
     fn take_skipped_messages(&self) -> Vec<SkippedRow> {
         let row = |message: SkippedMessage| {
             let SkippedRange { queue_offset, unit, messages, fault } = message.skipped;
@@ -384,7 +385,7 @@ impl DataPlane {
         self.inner.state().skipped_messages.take().into_iter().map(row).collect()
     }
 
-    /// Name, key, calls, messages, bytes.
+    /// Returns name, key, calls, messages and bytes of each counter.
     fn counters(&self) -> Vec<(&'static str, String, u64, u64, u64)> {
         self.inner.state().counters.all()
     }
@@ -398,7 +399,7 @@ impl DataPlane {
 
 impl DataPlane {
     fn check_process(&self) -> PyResult<()> {
-        // in a fork it is silent: whoever inherited the object may close it, and the parent's broker goes on
+        // `close` does not use this check: a fork may close the object that it inherited, without effect on the parent
         if self.process == std::process::id() {
             return Ok(());
         }

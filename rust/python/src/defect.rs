@@ -1,4 +1,4 @@
-//! A panic on request: whether it becomes a Python exception depends on how a platform's build unwinds.
+//! Panics on request. Tests use it to check that a platform's build turns panics into Python exceptions.
 use pyo3::prelude::*;
 
 #[pyfunction]

@@ -1,4 +1,4 @@
-//! Rust's errors as the classes of `rmqfast.errors`: the one place where they meet.
+//! Maps all Rust errors to the classes of `rmqfast.errors`.
 use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
 use pyo3::import_exception;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const NO_SPACE: i32 = 28;
 
-/// Imports the classes, and finds one by the name that `class()` of a Rust error gives.
+/// Imports the classes, and defines `exception`, which selects a class by the name from a Rust error's `class()`.
 macro_rules! classes {
     ($($name:ident),+ $(,)?) => {
         $(import_exception!(rmqfast.errors, $name);)+
@@ -52,7 +52,7 @@ classes! {
     UnsupportedStoreError,
 }
 
-/// The Python exception for `error`.
+/// Converts an error of the store.
 pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::Io { path, source } => io(&path, &source),
@@ -64,12 +64,12 @@ pub fn to_python(error: Error) -> PyErr {
     }
 }
 
-/// The Python exception for bytes of a store that contradict the format.
+/// Returns the exception for bytes that violate the store's format.
 pub fn corrupt(text: String) -> PyErr {
     CorruptError::new_err(text)
 }
 
-/// The Python exception for an error of a connection.
+/// Converts an error of a connection.
 pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
     match error {
         rmqfast_remoting::Error::Interrupted => interrupt_error(),
@@ -77,23 +77,23 @@ pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
     }
 }
 
-/// The exception as an object, for whoever gives it to somebody instead of raising it.
+/// Returns the exception as an object, to pass it on instead of raising it.
 ///
-/// `PyErr::value` makes it too, but lets go of the GIL meanwhile, and panics where the interpreter has ended by then.
+/// `PyErr::value` would release the GIL in between, and panics if the interpreter has ended meanwhile.
 #[expect(clippy::disallowed_methods, reason = "what was fetched is made already")]
 pub fn object(py: Python<'_>, error: PyErr) -> Bound<'_, PyBaseException> {
-    // by setting and fetching it: `fetch` makes the object without letting go of the GIL
+    // restoring and fetching makes the object without releasing the GIL
     error.restore(py);
     PyErr::fetch(py).into_value(py).into_bound(py)
 }
 
-/// Whoever interrupts raises; without a pending exception it was Ctrl-C.
+/// Returns the pending Python exception, or `KeyboardInterrupt` if there is no pending exception.
 fn interrupt_error() -> PyErr {
-    // the exception that the signal's handler raised was restored, and waits here
+    // the exception of the signal handler was restored, so it is pending here
     Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// The Python exception for what a broker answered.
+/// Converts an error of a client.
 pub fn client(error: rmqfast_client::Error) -> PyErr {
     use rmqfast_client::Error as E;
     match error {
@@ -108,26 +108,26 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
     }
 }
 
-/// A peer's remark, for people.
+/// Shortens a peer's remark for people.
 #[pyfunction]
 pub fn plain_remark(remark: &str) -> std::borrow::Cow<'_, str> {
     rmqfast_client::remark::plain_remark(remark)
 }
 
-/// The next step after a peer's remark.
+/// Returns advice for a peer's remark.
 #[pyfunction]
 pub fn step_after(remark: &str) -> Option<&'static str> {
     rmqfast_client::remark::step_after(remark)
 }
 
-/// A `ClientError` with its code.
+/// Returns a `ClientError` with its response code.
 pub fn client_error(py: Python<'_>, text: String, code: i32) -> PyResult<PyErr> {
     let keywords = PyDict::new(py);
     keywords.set_item("response_code", code)?;
     Ok(PyErr::from_value(py.import("rmqfast.errors")?.call_method("ClientError", (text,), Some(&keywords))?))
 }
 
-/// The Python exception for a read or write request of Spark.
+/// Converts an error of a read or write request of Spark.
 pub fn spark(error: rmqfast_spark::Error) -> PyErr {
     use rmqfast_spark::Error as E;
     match error {
@@ -138,11 +138,11 @@ pub fn spark(error: rmqfast_spark::Error) -> PyErr {
     }
 }
 
-/// `OSError` keeps its errno, its words and its file name.
+/// Returns an `OSError` with errno, text and file name.
 fn io(path: &Path, source: &std::io::Error) -> PyErr {
     let path = path.to_string_lossy().into_owned();
     match (source.kind(), source.raw_os_error()) {
-        // Rust's own NotFound may have no number, and a store that is not there is a class of its own
+        // Rust's own NotFound may lack an errno; and a missing store has its own class
         (std::io::ErrorKind::NotFound, _) => StoreNotFoundError::new_err((2, "no such file or directory", path)),
         (_, Some(errno)) => StoreIOError::new_err((errno, words(source), path)),
         (_, None) => StoreIOError::new_err(format!("{path}: {source}")),
@@ -151,6 +151,6 @@ fn io(path: &Path, source: &std::io::Error) -> PyErr {
 
 fn words(source: &std::io::Error) -> String {
     let text = source.to_string();
-    // `OSError` shows the number itself
+    // `OSError` shows the errno itself
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Hands exports to Python.
+//! Exposes exports of a store.
 use crate::append_options::PyAppendOptions;
 use crate::error::to_python;
 use crate::row::from_damage;
@@ -10,11 +10,11 @@ use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::store::MessageStore;
 use std::path::Path;
 
-/// Sizes of files: given, or those of the store; then the local time's distance from UTC in milliseconds.
+/// File sizes, or `None` for the store's sizes, and the UTC offset of local time in milliseconds.
 #[derive(FromPyObject)]
 pub struct PySizes(Option<PyAppendOptions>, i64);
 
-/// Exports a store; `progress` is called with bytes done and bytes in all.
+/// Exports a store. Calls `progress` with the bytes done and the total of bytes.
 pub fn export_store<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -26,7 +26,7 @@ pub fn export_store<'py>(
     let PySizes(given, zone_offset_ms) = sizes;
     let options = match given {
         Some(given) => given.into_options(),
-        // an export of the same sizes can be opened by the broker that wrote the store
+        // with the same sizes the broker that wrote the store can open the export
         None => sizes_of(store).map(|sizes| rmqfast_store::store::append::AppendOptions { zone_offset_ms, ..sizes }),
     };
     let options = options.map_err(to_python)?;

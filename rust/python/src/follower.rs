@@ -1,4 +1,4 @@
-//! Hands the follower of a master's log to Python.
+//! Exposes the follower of a master's log.
 use crate::append::Appender;
 use crate::append_options::PyAppendOptions;
 use crate::error::{ArgumentError, to_python};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 type PyEnd = (&'static str, String, Option<u64>);
 
-/// A copy that grows with its master's log.
+/// A copy that follows its master's log.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Follower {
     inner: follower::Follower,
@@ -79,7 +79,7 @@ fn kind(end: &End) -> &'static str {
         End::Stopped => "stopped",
         End::Connect { .. } | End::Tls(_) => "connect",
         End::Closed(_) => "closed",
-        // no follower ends so: it waits for bytes that are not there yet
+        // followers wait for missing bytes, so they never end this way
         End::Silent(_) | End::Missing { .. } => "silent",
         End::Stalled(_) => "stalled",
         End::Frame { .. } => "frame",
@@ -97,7 +97,7 @@ fn offset(end: &End) -> Option<u64> {
     }
 }
 
-/// The HA addresses, file size, acknowledgement mode and TLS setting of a broker's configuration.
+/// Returns the HA addresses, file size, acknowledgement mode and TLS setting from a broker's configuration.
 #[pyfunction]
 pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(Vec<String>, u64, &'static str, bool)> {
     let source = Source::of_config(&config, address).map_err(ArgumentError::new_err)?;
@@ -109,13 +109,13 @@ pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(V
     Ok((source.addresses, source.file_size, sends, source.has_tls))
 }
 
-/// The newest copy of the broker that a directory is named after.
+/// Returns the newest copy in a directory that is named after the broker.
 #[pyfunction]
 pub fn newest_copy(py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
     py.detach(|| rmqfast_store::store::newest_copy(&directory)).map_err(to_python)
 }
 
-/// Cuts a copy's log behind its last record that ends at `at` or before. Returns where it ends then.
+/// Cuts a copy's log behind its last record that ends at or before `at`. Returns the new end.
 #[pyfunction]
 #[pyo3(signature = (path, at, options, *, progress))]
 pub fn cut_copy(
@@ -130,14 +130,15 @@ pub fn cut_copy(
     py.detach(|| append::cut(&path, at, options, &mut watch)).map_err(to_python)
 }
 
-/// Up to where a copy of some topics has its master's log, and from where that is compared; `None` for another copy.
+/// Returns how far a copy of some topics has its master's log, and the position from which on it is compared. `None`
+/// for a copy of all topics.
 #[pyfunction]
 pub fn load_mark(path: PathBuf) -> PyResult<Option<(u64, u64)>> {
     let mark = Mark::load(&path).map_err(to_python)?;
     Ok(mark.map(|mark| (mark.position, mark.compare_from)))
 }
 
-/// Notes that a copy of some topics, whose own log ends at `copy_end`, begins at `position` of its master's.
+/// Records that a copy of some topics begins at `position` of its master's log; its own log ends at `copy_end`.
 #[pyfunction]
 pub fn begin_mark(path: PathBuf, position: u64, copy_end: u64) -> PyResult<()> {
     Mark::first(position, copy_end).save(&path).map_err(to_python)

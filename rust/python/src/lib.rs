@@ -1,4 +1,4 @@
-//! The Python extension: registration only.
+//! Registers the types and functions of the Python extension.
 #![allow(missing_docs)]
 
 use pyo3::prelude::*;
@@ -36,9 +36,9 @@ mod topic;
 mod topic_sink;
 mod work_lock;
 
-/// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
-// Without the GIL many threads are in it at once: what Python shares is `Send` and `Sync`, and `unsafe` is in `arrow.rs` alone, which
-// takes a capsule under a critical section. `tests/release/threads.py` tries it.
+/// The extension module of `rmqfast`; see `_rmqfast.pyi`.
+// in builds without the GIL many threads call in at once: shared types are `Send` and `Sync`, and only `arrow.rs` has
+// `unsafe`, inside critical sections; `tests/release/threads.py` tests it
 #[pymodule(gil_used = false)]
 fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -128,7 +128,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(retain::used_percent, module)?)?;
     module.add_function(wrap_pyfunction!(request::parse_tags, module)?)?;
     module.add_function(wrap_pyfunction!(request::sql_properties, module)?)?;
-    // with the import, before anything can fork
+    // registered at import, before the process can fork
     process::forget_in_forks(module)?;
     module.add("COLUMNS", request::column_names())?;
     module.add("MAX_TOPIC", format::names::MAX_TOPIC)?;

@@ -1,4 +1,4 @@
-//! Hands the live side of an [`Appender`](crate::append::Appender) to Python.
+//! Exposes lookups in the store of an [`Appender`](crate::append::Appender).
 use crate::error::to_python;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -9,7 +9,7 @@ pub type PyUnit = (i64, i32, i64);
 
 pub type PyKeyFound<'py> = (Vec<Bound<'py, PyBytes>>, i64, i64);
 
-/// Asks a queue, without the GIL; `none` where there is no such queue.
+/// Looks something up in a queue, without the GIL. Returns `none` if the queue does not exist.
 fn of_queue<T: Send>(
     py: Python<'_>,
     live: &Live,
@@ -22,7 +22,7 @@ fn of_queue<T: Send>(
     answer.map_err(to_python)
 }
 
-/// Bounds of a queue; 0 and 0 where there is none.
+/// Returns the bounds of a queue; 0 and 0 if it does not exist.
 pub fn queue_bounds(py: Python<'_>, live: &Live, topic: &str, queue_id: i32) -> (i64, i64) {
     py.detach(|| live.queue(topic, queue_id).map_or((0, 0), |queue| queue.bounds()))
 }
@@ -36,9 +36,9 @@ pub fn unit(
     Ok(unit.map(|unit| (unit.physical_offset, unit.size, unit.tags_code)))
 }
 
-/// A record; its pages are read without the GIL.
+/// Reads a record, without the GIL.
 pub fn record<'py>(py: Python<'py>, live: &Live, physical_offset: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    // a client may ask for any number; none of these is in the log
+    // clients may pass any number; an offset beyond the log has no record
     let offset = u64::try_from(physical_offset).unwrap_or(u64::MAX);
     let record = py.detach(|| live.record(offset).map(|record| record.map(|record| record.to_vec())));
     Ok(record.map_err(to_python)?.map(|record| PyBytes::new(py, &record)))
@@ -48,7 +48,7 @@ pub fn store_time(py: Python<'_>, live: &Live, (topic, queue_id, queue_offset): 
     of_queue(py, live, (topic, queue_id), -1, |queue| live.store_time(queue, queue_offset))
 }
 
-/// The first offset at a time; 0 where there is no such queue.
+/// Returns the first offset at a time; 0 if the queue does not exist.
 pub fn offset_for_time(py: Python<'_>, live: &Live, queue: (&str, i32), when: i64) -> PyResult<i64> {
     of_queue(py, live, queue, 0, |queue| live.offset_for_time(queue, when))
 }
@@ -62,7 +62,7 @@ pub fn query<'py>(
 ) -> PyResult<PyKeyFound<'py>> {
     let hits = py.detach(|| {
         let hits = live.query(topic, key, max_messages, begin, end)?;
-        // copied while no lock of Python is held: a page that is not in memory is waited for
+        // copied without the GIL, since a page may have to be read from disk
         let records: Vec<Vec<u8>> = hits.records.iter().map(|record| record.to_vec()).collect();
         Ok((records, hits.index_last_update_timestamp, hits.index_last_update_phy_offset))
     });
@@ -70,7 +70,7 @@ pub fn query<'py>(
     Ok((records.iter().map(|record| PyBytes::new(py, record)).collect(), timestamp, phy_offset))
 }
 
-/// The earliest store time in a queue, in a topic (no queue given) or in the store (no topic given).
+/// Returns the earliest store time of a queue, of a topic without a queue, or of the store without a topic.
 pub fn earliest_store_time(py: Python<'_>, live: &Live, topic: Option<&str>, queue_id: Option<i32>) -> PyResult<i64> {
     match (topic, queue_id) {
         (Some(topic), Some(queue_id)) => of_queue(py, live, (topic, queue_id), -1, |q| live.earliest_in_queue(q)),

@@ -1,4 +1,4 @@
-//! Look-ups of a store: by queue offset, physical offset, key, id, time; its check and its description.
+//! Looks up messages of a store by queue offset, physical offset, key, id or time; verifies and describes a store.
 use crate::error::to_python;
 use crate::row::{PyDamage, RowOptions, from_damage, rows};
 use crate::signals::{Signals, watch};
@@ -14,10 +14,11 @@ use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::verify::VerifyReport;
 use rmqfast_store::store::{GetLimits, MessageStore, QueueKind};
 
-/// Messages, and what was damaged on the way.
+/// Messages, and the damage that was found while reading them.
 pub type Rows<'py> = (Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
 
-/// `status, (next_begin_offset, min_offset, max_offset), suggest_pulling_from_slave, messages, damage` of a pull.
+/// Result of a pull: `status, (next_begin_offset, min_offset, max_offset), suggest_pulling_from_slave, messages,
+/// damage`.
 pub type PyGetMessage<'py> = (&'static str, (i64, i64, i64), bool, Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
 
 /// The attributes of `rmqfast.store.get_limits.GetLimits`.
@@ -43,15 +44,15 @@ impl PyGetLimits {
     }
 }
 
-/// The IP address, the port and the physical offset in a broker's id of a message.
+/// Parses a broker's message id into IP address, port and physical offset.
 #[pyfunction]
 pub fn parse_message_id(message_id: &Bound<'_, PyString>) -> Option<(String, i32, i64)> {
-    // a text that is not valid UTF-8 is no id
+    // a string with surrogates is not UTF-8 and cannot be an id
     let OffsetMessageId { host, physical_offset } = OffsetMessageId::parse(message_id.to_str().ok()?)?;
     Some((host.ip.to_string(), host.port, physical_offset))
 }
 
-/// Messages of a queue, with or without limits.
+/// Returns messages of a queue; without `limits` only `max_messages` limits them.
 pub fn get<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -64,7 +65,7 @@ pub fn get<'py>(
     let limits = limits.map_or_else(|| GetLimits::of_count(max_messages), PyGetLimits::into_limits);
     let got = py.detach(|| store.get_within(place, max_messages, &tags, limits)).map_err(to_python)?;
     let (messages, mut damage) = to_rows(py, store, got.records.iter().map(Vec::as_slice), options)?;
-    // in the order in which it was met: reading came before decompressing
+    // in the order of discovery: records are read before they are decompressed
     damage.splice(..0, got.damage.iter().map(from_damage));
     let offsets = (got.next_begin_offset, got.min_offset, got.max_offset);
     Ok((got.status.name(), offsets, got.suggest_pulling_from_slave, messages, damage))
@@ -80,7 +81,7 @@ pub fn check_in_disk(
     py.detach(|| store.check_in_disk(topic, queue_id, offset, &limits)).map_err(to_python)
 }
 
-/// The earliest store time, of a queue where one is given.
+/// Returns the earliest store time of a queue, a topic or the store.
 pub fn earliest_time(
     py: Python<'_>,
     store: &MessageStore,
@@ -101,7 +102,7 @@ fn to_rows<'py, 'a>(
     options: RowOptions,
 ) -> PyResult<Rows<'py>> {
     let (messages, damage) = rows(py, records, options)?;
-    // a record knows its offset but not the file that it is in
+    // the record's offset tells the file, which the damage of a row lacks
     let in_log = |d: &rmqfast_store::store::Damage| from_damage(&store.log().damage(d.offset, d.length, &*d.reason));
     Ok((messages, damage.iter().map(in_log).collect()))
 }
@@ -120,7 +121,6 @@ pub fn offset_for_time(
     py.detach(|| store.offset_for_time(topic, queue_id, when, rule)).map_err(to_python)
 }
 
-/// The record at a physical offset.
 pub fn message_at<'py>(py: Python<'py>, store: &MessageStore, offset: u64, options: RowOptions) -> PyResult<Rows<'py>> {
     if offset >= store.end() {
         let expected = format!("one before the end of the log when the store was opened, {}", store.end());
@@ -130,7 +130,6 @@ pub fn message_at<'py>(py: Python<'py>, store: &MessageStore, offset: u64, optio
     to_rows(py, store, [record.as_slice()], options)
 }
 
-/// Messages of one topic by key.
 pub fn query<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -152,7 +151,7 @@ fn rows_of<'py>(py: Python<'py>, store: &MessageStore, all: &QueryResult, option
     Ok((messages, damage))
 }
 
-/// The message of an id; no row where there is none.
+/// Returns the message of an id; no rows if there is no such message.
 pub fn message_by_id<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -165,7 +164,7 @@ pub fn message_by_id<'py>(
     rows_of(py, store, &messages, options)
 }
 
-/// Verifies a store; `progress` is called with bytes done and bytes in all.
+/// Verifies a store. Calls `progress` with the bytes done and the total of bytes.
 pub fn verify<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -173,7 +172,7 @@ pub fn verify<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut watch = watch(progress);
-    // as it is now: the checkpoint, which is compared with the log, is written while a broker runs
+    // a running broker rewrites the checkpoint, so the store is opened as of now to compare both
     let report = py.detach(|| store.as_of_now()?.verify(crc, &mut watch)).map_err(to_python)?;
     report_of(py, &report)
 }

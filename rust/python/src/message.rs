@@ -1,4 +1,4 @@
-//! `rmqfast.Message` objects as rows to be appended; their text and bytes are borrowed, not copied.
+//! Reads `rmqfast.Message` objects as rows to append. Strings and bytes are borrowed, not copied.
 use crate::pairs::{Pairs, pairs};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -27,11 +27,11 @@ struct PyMessage {
 }
 
 impl PyMessage {
-    /// The properties; a delay level is one of them, and wins over a property of its name.
+    /// Takes the properties, including the delay level, which overrides a property of its name.
     fn take_pairs(&mut self, py: Python<'_>) -> PyResult<Pairs> {
         let mut pairs = std::mem::take(&mut self.properties);
         if self.delay_level != 0 {
-            // the argument wins, as `setDelayTimeLevel` of Java overwrites the property
+            // like Java's `setDelayTimeLevel`, which overwrites the property
             pairs.retain(|(name, _)| &**name != DELAY);
             let level = self.delay_level.to_string();
             pairs.push((PyString::intern(py, DELAY).try_into()?, PyString::new(py, &level).try_into()?));
@@ -39,13 +39,13 @@ impl PyMessage {
         Ok(pairs)
     }
 
-    /// The row, whose properties are `pairs` of those of all rows.
+    /// Returns the row; `pairs` is the range of its properties among those of all rows.
     #[inline]
     fn row(&self, pairs: Range<usize>, added: &BrokerFields) -> Row<'_> {
         Row {
             topic: Some(self.topic.as_bytes()),
             body: Some(&self.body),
-            // an empty tag or key is none, as Java's `Message` has it
+            // an empty tag or key counts as missing, as in Java's `Message`
             tags: self.tags.as_deref().map(str::as_bytes).filter(|tag| !tag.is_empty()),
             keys: self.keys.as_deref().map(str::as_bytes).filter(|keys| !keys.is_empty()),
             pairs,
@@ -61,7 +61,7 @@ impl PyMessage {
     }
 }
 
-/// Values of a record that the broker adds to the producer's message.
+/// Values that a broker adds to the message of a producer.
 #[derive(Clone, Copy, Default)]
 pub struct BrokerFields {
     pub born_host: Option<Host>,
@@ -101,7 +101,6 @@ impl Rows for OneMessage {
     }
 }
 
-/// A batch of messages.
 pub struct PyMessages {
     messages: Vec<PyMessage>,
     ends: Vec<usize>,
@@ -113,7 +112,7 @@ impl PyMessages {
         let mut rows = Self { messages: Vec::new(), ends: Vec::new(), pairs: Vec::new() };
         for (row, message) in messages.iter().enumerate() {
             let py = message.py();
-            // the row goes into the error: nobody finds one message of ten thousand otherwise
+            // the row's number helps to find an invalid message among thousands
             let message: PyResult<PyMessage> = message.extract();
             let mut message = message.map_err(|e| PyTypeError::new_err(format!("message {row}: {e}")))?;
             rows.pairs.append(&mut message.take_pairs(py)?);
@@ -145,7 +144,7 @@ fn bytes_of((name, value): &(PyBackedStr, PyBackedStr)) -> (&[u8], Option<&[u8]>
     (name.as_bytes(), Some(value.as_bytes()))
 }
 
-/// A host as `ip:port`.
+/// Parses a host as `ip:port`.
 pub fn host(what: &'static str, text: &str) -> Result<Host> {
     let address: SocketAddr =
         text.parse().map_err(|_| Error::invalid(what, "'ip:port' or '[ip6]:port'", format!("{text:?}")))?;

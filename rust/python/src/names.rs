@@ -1,14 +1,14 @@
-//! Names of topics and groups.
+//! Checks names of topics and groups, and adds or removes namespaces.
 use crate::error::ArgumentError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rmqfast_client::names;
 use rmqfast_store::format::names::{Rule, is_legal};
 
-/// Why a topic or a group cannot have a name.
+/// Returns the reason why a name is invalid for a topic or a group; `None` if it is valid.
 #[pyfunction]
 pub fn name_problem(rule: &str, name: &Bound<'_, PyString>) -> PyResult<Option<String>> {
-    // what is no text at all is shown as far as it is one
+    // a string with surrogates is not valid UTF-8, so it is checked with replacement characters
     let name = name.to_string_lossy();
     let checked = match rule {
         "group" => Rule::Group.check(&name),
@@ -24,25 +24,25 @@ pub fn name_problem(rule: &str, name: &Bound<'_, PyString>) -> PyResult<Option<S
     Ok(checked.err())
 }
 
-/// Whether a name has only characters that topics and groups may have.
+/// Whether a name has only characters that are allowed in topics and groups.
 #[pyfunction]
 pub fn is_legal_name(name: &Bound<'_, PyString>) -> bool {
     is_legal(name.to_string_lossy().as_bytes())
 }
 
-/// A name with its namespace.
+/// Adds a namespace to a name.
 #[pyfunction]
 pub fn wrap_namespace(namespace: &str, resource: &str) -> String {
     names::wrap(namespace, resource)
 }
 
-/// A name without a namespace.
+/// Removes the given namespace from a name.
 #[pyfunction]
 pub fn unwrap_namespace(namespace: &str, resource: &str) -> String {
     names::unwrap(namespace, resource)
 }
 
-/// A name without its namespace.
+/// Removes any namespace from a name.
 #[pyfunction]
 pub fn without_namespace(resource: &str) -> String {
     names::without_namespace(resource)

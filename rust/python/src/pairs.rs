@@ -1,21 +1,20 @@
-//! Names and values of a Python mapping: header fields, properties of messages.
+//! Reads names and values of Python mappings, such as header fields and message properties.
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
-/// Names and values in their order.
 pub type Pairs = Vec<(PyBackedStr, PyBackedStr)>;
 
-/// The items of any mapping.
+/// Returns the items of a mapping.
 ///
-/// It does not ask whether `mapping` is a `collections.abc.Mapping`: Python code answers that, and before Python 3.14 a daemon
-/// thread that is in Python code below Rust when the interpreter ends takes the process with it.
+/// Does not check that `mapping` is a `collections.abc.Mapping`, since that runs Python code. Before Python 3.14 a
+/// daemon thread that runs Python code called from Rust crashes the process when the interpreter ends.
 pub fn pairs(mapping: &Bound<'_, PyAny>) -> PyResult<Pairs> {
-    // a dictionary is walked without a line of Python
+    // the items of a dict are read without running Python code
     if let Ok(dict) = mapping.cast::<PyDict>() {
         return dict.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect();
     }
-    // most messages have no properties but an empty mapping, whose `items` need not be called
+    // most messages have an empty mapping, so the call of `items` is avoided
     if mapping.len()? == 0 {
         return Ok(Pairs::new());
     }

@@ -1,11 +1,10 @@
-//! `rmqfast.store.request.ScanRequest`, read attribute by attribute.
+//! Converts `rmqfast.store.request.ScanRequest`, attribute by attribute.
 use crate::error::to_python;
 use pyo3::prelude::*;
 use rmqfast_store::filter::{Sql92, TagExpression};
 use rmqfast_store::scan::{Column, OffsetBound, Piece, PropertyNames, ScanRequest, TimeUnit, Way};
 use std::collections::BTreeMap;
 
-/// The attributes of the Python class.
 #[derive(FromPyObject)]
 pub struct PyScanRequest {
     topic: Option<String>,
@@ -29,7 +28,7 @@ pub struct PyScanRequest {
     max_body_bytes: usize,
 }
 
-/// One offset for all queues, or one by queue.
+/// One offset for all queues, or offsets by queue id.
 #[derive(FromPyObject)]
 pub enum PyOffsetBound {
     Every(i64),
@@ -40,7 +39,6 @@ pub enum PyOffsetBound {
 pub type PyPiece = (String, u64, u64, bool);
 
 impl PyScanRequest {
-    /// The request that the store crate takes.
     pub fn into_request(self) -> PyResult<ScanRequest> {
         Ok(ScanRequest {
             topic: self.topic,
@@ -61,7 +59,7 @@ impl PyScanRequest {
             batch_rows: self.batch_rows,
             batch_bytes: self.batch_bytes,
             verify_crc: self.verify_crc,
-            // a scan has `verify_crc`, which tells damage; this one would only make bodies null
+            // `verify_crc` reports damage instead; `checks_bodies` would only make bodies null
             checks_bodies: false,
             max_body_bytes: self.max_body_bytes,
         })
@@ -77,41 +75,38 @@ impl PyOffsetBound {
     }
 }
 
-/// The columns of these names; all of them unless some are named.
+/// Parses column names; `None` gives all columns.
 pub fn columns(names: Option<Vec<String>>) -> PyResult<Vec<Column>> {
     let Some(names) = names else { return Ok(Column::ALL.to_vec()) };
     names.iter().map(|name| Column::of_name(name)).collect::<Result<_, _>>().map_err(to_python)
 }
 
-/// The properties of these names; `None` for all.
+/// Parses property names; `None` gives all properties.
 fn property_names(names: Option<Vec<String>>) -> PyResult<Option<PropertyNames>> {
     names.map(PropertyNames::of).transpose().map_err(to_python)
 }
 
-/// The unit of timestamps.
 pub fn time_unit(microseconds: bool) -> TimeUnit {
     if microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond }
 }
 
-/// The tags of a tag expression and their hashes; none for all messages.
+/// Parses a tag expression into tags and their hash codes; both are empty if it selects all messages.
 #[pyfunction]
 pub fn parse_tags(expression: &str) -> PyResult<(Vec<String>, Vec<i32>)> {
     let parsed = TagExpression::parse(expression).map_err(to_python)?;
     Ok((parsed.tags().to_vec(), parsed.codes().to_vec()))
 }
 
-/// The names of the properties that an expression of SQL92 asks for.
+/// Returns the property names in a SQL92 expression.
 #[pyfunction]
 pub fn sql_properties(expression: &str) -> PyResult<Vec<String>> {
     Ok(Sql92::parse(expression).map_err(to_python)?.properties().map(str::to_owned).collect())
 }
 
-/// Names of the row's columns.
 pub fn column_names() -> Vec<&'static str> {
     Column::ALL.iter().map(|column| column.name()).collect()
 }
 
-/// A piece as Python holds it.
 pub fn from_piece(piece: &Piece) -> PyPiece {
     let way = match piece.way {
         Way::Log => "log",
@@ -120,12 +115,10 @@ pub fn from_piece(piece: &Piece) -> PyPiece {
     (way.to_owned(), piece.from, piece.end, piece.verify_crc)
 }
 
-/// A piece that Python held.
 pub fn to_piece((way, from, end, verify_crc): PyPiece) -> PyResult<Piece> {
     Ok(Piece { way: to_way(&way)?, from, end, verify_crc })
 }
 
-/// The way of that name.
 pub fn to_way(name: &str) -> PyResult<Way> {
     match name {
         "log" => Ok(Way::Log),

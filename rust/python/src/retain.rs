@@ -1,4 +1,4 @@
-//! Retention: its options and what it did, to and from Python.
+//! Converts retention options and reports.
 use crate::error::to_python;
 use pyo3::prelude::*;
 use rmqfast_store::Result;
@@ -22,7 +22,7 @@ pub type Report = (usize, usize, usize, u64, u64, Option<u8>, bool, i64);
 type PyRemovable = (&'static str, PathBuf, u64);
 
 impl PyRetentionOptions {
-    /// The same for the store crate.
+    /// Converts to the options of the store crate, and checks them.
     pub fn into_options(self) -> Result<RetainOptions> {
         let options = RetainOptions {
             file_reserved_hours: self.file_reserved_hours,
@@ -33,12 +33,11 @@ impl PyRetentionOptions {
             clean_forcibly: self.clean_forcibly,
             ..RetainOptions::default()
         };
-        // here, so that a wrong option is told before anything is opened or removed
+        // checked before anything is opened or removed
         options.check()
     }
 }
 
-/// The report of a run.
 pub fn report(cleaned: &CleanReport) -> Report {
     (
         cleaned.log_files,
@@ -52,7 +51,7 @@ pub fn report(cleaned: &CleanReport) -> Report {
     )
 }
 
-/// The files that a manual run would remove, and where the log would begin then.
+/// Returns the files that a manual run would remove, and the log's new minimum offset.
 #[pyfunction]
 #[pyo3(signature = (path, retention, *, now))]
 pub fn plan_clean(
@@ -63,7 +62,7 @@ pub fn plan_clean(
 ) -> PyResult<(Vec<PyRemovable>, u64)> {
     let options = retention.into_options().map_err(to_python)?;
     let now = now.unwrap_or_else(|| Clock::now().wall_ms);
-    // a preview takes no lock: the broker that owns the store may run
+    // a preview takes no lock, so a broker may run on the store
     let plan = py.detach(|| retain::preview(&path, &options, now)).map_err(to_python)?;
     let row = |kind: &'static str| move |file: Removable| (kind, file.path, file.bytes);
     let log = plan.log.into_iter().map(row("commit log"));
@@ -71,7 +70,7 @@ pub fn plan_clean(
     Ok((log.chain(lists).collect(), plan.min_offset))
 }
 
-/// The percentage that is used of the disk that holds a directory; `None` where it cannot be looked at.
+/// Returns the used percentage of the disk that holds a directory; `None` if it cannot be determined.
 #[pyfunction]
 pub fn used_percent(py: Python<'_>, directory: PathBuf) -> Option<u8> {
     py.detach(|| retain::disk_usage::used_percent(&[&directory]))

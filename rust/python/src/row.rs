@@ -1,4 +1,4 @@
-//! Rows as Python dictionaries: for look-ups, which must work without pyarrow.
+//! Converts rows to Python dictionaries, for lookups that must work without pyarrow.
 use crate::error::to_python;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMillisecondType};
@@ -13,16 +13,15 @@ use rmqfast_store::store::Damage;
 /// `(offset, length, reason, file)`.
 pub type PyDamage = (u64, u64, String, String);
 
-/// Damage as Python holds it.
 pub fn from_damage(damage: &Damage) -> PyDamage {
     (damage.offset, damage.length, damage.reason.clone(), damage.file.to_string_lossy().into_owned())
 }
 
-/// Options of a row, beside its record.
+/// The broker's name for the rows, and the maximum of bytes in a decompressed body.
 #[derive(FromPyObject)]
 pub struct RowOptions(pub Option<String>, pub usize);
 
-/// Records as dictionaries by column name, bodies that do not decompress as damage.
+/// Converts records to dictionaries by column name. Bodies that do not decompress are returned as damage.
 pub fn rows<'py, 'a>(
     py: Python<'py>,
     records: impl IntoIterator<Item = &'a [u8]>,
@@ -57,7 +56,7 @@ fn value<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound
         DataType::Binary => PyBytes::new(py, column.as_binary::<i32>().value(row)).into_any(),
         DataType::Int32 => column.as_primitive::<Int32Type>().value(row).into_pyobject(py)?.into_any(),
         DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any(),
-        // milliseconds, as `ScanRequest::default` asks for: Python's rows have numbers, not times
+        // `ScanRequest::default` selects milliseconds, which Python gets as numbers
         DataType::Timestamp(..) => {
             column.as_primitive::<TimestampMillisecondType>().value(row).into_pyobject(py)?.into_any()
         }

@@ -1,4 +1,4 @@
-//! A scan in progress, as an Arrow stream or batch by batch.
+//! Exposes a running scan as an Arrow stream or batch by batch.
 use crate::arrow::{Batch, schema_capsule, stream_capsule};
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-// Its name in errors.
+// the scan's name in errors
 const NAME: &str = "this scan";
 
-/// Batches of a scan; one consumer takes them.
+/// A scan whose batches one consumer takes.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Scan {
     state: Arc<WorkLock<State>>,
@@ -25,11 +25,11 @@ pub struct Scan {
     process: u32,
 }
 
-/// The store that is read, as far as reading it goes on or ends.
+/// The state that scans share with the store that they read.
 #[derive(Clone)]
 pub struct StoreGuard {
     pub root: PathBuf,
-    /// Whether somebody closed it.
+    /// Whether the store was closed.
     pub is_closed: Arc<AtomicBool>,
 }
 
@@ -41,7 +41,8 @@ impl StoreGuard {
     }
 }
 
-/// A scan, and what looks for Ctrl-C as long as it goes on: a library takes batch after batch without a word of Python.
+/// The scan's state. It keeps its own check for Ctrl-C, since an Arrow library takes all batches without running Python
+/// code.
 struct State {
     scan: scan::Scan,
     interrupt: Box<dyn FnMut() -> Result<()> + Send>,
@@ -50,9 +51,9 @@ struct State {
 }
 
 impl Scan {
-    /// Wraps a scan of `store` that was just started in this thread.
+    /// Wraps a scan of `store` that this thread has just started.
     pub fn new(scan: scan::Scan, schema: SchemaRef, store: StoreGuard, fails_on_damage: bool) -> Self {
-        // made here: `checker` looks for Ctrl-C in the thread that starts the scan
+        // made here because `checker` works only in the thread that creates it
         let state = State { scan, interrupt: Box::new(Signals::here().checker()), store, fails_on_damage };
         Self { state: Arc::new(WorkLock::new(state)), schema, process: std::process::id() }
     }
@@ -68,10 +69,10 @@ impl Scan {
 
 #[pymethods]
 impl Scan {
-    /// The Arrow C stream; `on_end` is called once, when it ends or is released.
+    /// Returns an Arrow C stream. `on_end` is called once if there was damage, when the stream ends or is released.
     fn stream<'py>(&self, py: Python<'py>, on_end: Py<PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         self.check_process()?;
-        // a stream of its own for each call, but all take from one scan
+        // each call returns a new stream, but all streams share one scan
         let reader = Reader { state: self.state.clone(), schema: self.schema.clone(), on_end: Some(on_end) };
         stream_capsule(py, Box::new(reader))
     }
@@ -82,7 +83,7 @@ impl Scan {
 
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.check_process()?;
-        // without the GIL, as the lock is waited for while another thread reads
+        // the GIL is released because the lock may be held by a thread that reads
         let batch = py.detach(|| next(&self.state)).map_err(to_python)?;
         Ok(batch.map(Batch))
     }
@@ -94,7 +95,7 @@ impl Scan {
 
     #[getter]
     fn damage(&self, py: Python<'_>) -> PyResult<(Vec<PyDamage>, u64)> {
-        // without the GIL: the thread that holds the lock may be about to take it, to look for Ctrl-C
+        // the GIL is released because the lock's holder may need it to check for Ctrl-C
         let damage = py.detach(|| Ok(self.state.lock(NAME)?.scan.damage())).map_err(to_python)?;
         Ok((damage.entries().iter().map(from_damage).collect(), damage.more()))
     }
@@ -104,7 +105,7 @@ fn next(state: &WorkLock<State>) -> Result<Option<RecordBatch>> {
     let State { scan, interrupt, store, fails_on_damage } = &mut *state.lock(NAME)?;
     store.check()?;
     let batch = scan.next_batch(interrupt)?;
-    // before the batch is given: what comes behind a loss is not wanted either
+    // checked first, so that no batch behind lost messages is returned
     match scan.damage_error().filter(|_| *fails_on_damage) {
         Some(damage) => Err(damage),
         None => Ok(batch),
@@ -118,16 +119,16 @@ struct Reader {
 }
 
 impl Reader {
-    /// Tells that the stream ends; once.
+    /// Calls `on_end` if there was damage; at most once.
     fn end(&mut self) -> PyResult<()> {
         let Some(on_end) = self.on_end.take().filter(|_| self.has_damage()) else { return Ok(()) };
-        // none where the interpreter ends
+        // `try_attach` returns `None` while the interpreter ends
         Python::try_attach(|py| on_end.call0(py).map(drop)).unwrap_or(Ok(()))
     }
 
-    /// Looked at first, so that the GIL is not waited for where there is nothing to tell.
+    /// Whether there is damage to report. Checked first, so that the GIL is taken only if needed.
     fn has_damage(&self) -> bool {
-        // whoever holds the lock reads on, and may wait for the GIL, which this thread may hold
+        // only tried: the lock's holder may wait for the GIL, which this thread may hold
         self.state.try_lock().is_some_and(|state| !state.fails_on_damage && state.scan.damage_error().is_some())
     }
 }
@@ -135,7 +136,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            // nobody is there to get it
+            // a destructor cannot raise, so Python prints the exception
             let _ = Python::try_attach(|py| error.write_unraisable(py, None));
         }
     }
@@ -147,7 +148,7 @@ impl Iterator for Reader {
     fn next(&mut self) -> Option<Self::Item> {
         let batch = next(&self.state);
         if matches!(batch, Err(Error::Interrupted)) {
-            // here Arrow's C interface gets the error, which carries no Python exception
+            // Arrow's C interface passes on only an error code and text, so the pending exception is left to Python
             leave_ctrl_c_to_python();
         }
         match batch {

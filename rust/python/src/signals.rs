@@ -1,4 +1,4 @@
-//! Ctrl-C, while Rust works without the GIL.
+//! Checks for Ctrl-C while Rust works without the GIL.
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use rmqfast_store::{Error, Result};
@@ -6,11 +6,11 @@ use std::cell::Cell;
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-// Bytes between two calls of a progress callback.
+// bytes between two calls of a progress callback
 const PROGRESS: u64 = 64 << 20;
 
-/// Looks for Ctrl-C, now and then, and only in the thread that this was made in: another may not take the GIL from
-/// whoever waits for it.
+/// Checks for Ctrl-C at intervals, only in the thread that created it. Python handles signals in its main thread, and
+/// checks elsewhere would only contend for the GIL.
 #[derive(Clone, Copy)]
 pub struct Signals {
     thread: ThreadId,
@@ -19,18 +19,17 @@ pub struct Signals {
 impl Signals {
     const INTERVAL: Duration = Duration::from_millis(50);
 
-    /// For work that this thread starts.
     pub fn here() -> Self {
         Self { thread: std::thread::current().id() }
     }
 
-    /// To be called between two reads; an exception that waits to be raised ends the work. Who reads in many short calls
-    /// keeps one for all of them: each looks again only after a while.
+    /// Returns a function to call between two reads. It returns an error once an exception is pending. A caller of many
+    /// short reads keeps one function for all, since it checks only after an interval.
     pub fn checker(self) -> impl FnMut() -> Result<()> + Send + 'static {
-        // a short call never takes the GIL for this
+        // starts now, so that a short call never takes the GIL
         let mut last = Instant::now();
         move || {
-            // looked at first: taking the GIL while others compute may cost 5 ms, Python's switch interval
+            // tested before the GIL is taken, which may take 5 ms, Python's switch interval
             if last.elapsed() < Self::INTERVAL || self.thread != std::thread::current().id() {
                 return Ok(());
             }
@@ -40,14 +39,14 @@ impl Signals {
     }
 }
 
-/// Runs `f` under the GIL; its exception is raised once the work has ended with [`Error::Interrupted`].
+/// Runs `f` with the GIL. Its exception stays pending and is raised when the work returns [`Error::Interrupted`].
 pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
-    // set again, because the error that goes up through Rust has no room for an exception
+    // restored because a Rust error cannot hold the exception
     Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)
 }
 
-/// To be called where a library, not Python, gets the [`Error::Interrupted`]: it raises an error of its own, which it cannot while
-/// an exception is set. So Ctrl-C comes once more, to be raised where Python goes on.
+/// Called when a library and not Python gets [`Error::Interrupted`]. The library raises its own error, which is
+/// impossible while an exception is pending. So Ctrl-C is triggered again, to be raised when Python continues.
 pub fn leave_ctrl_c_to_python() {
     Python::attach(|py| match PyErr::take(py) {
         Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => come_again(py, &e),
@@ -56,7 +55,8 @@ pub fn leave_ctrl_c_to_python() {
     });
 }
 
-/// Has Ctrl-C come once more where this exception is one, and is not raised: as the signal's own handler would.
+/// Triggers Ctrl-C again, like the signal's own handler, if this exception is a `KeyboardInterrupt` that will not be
+/// raised.
 pub fn come_again(py: Python<'_>, exception: &PyErr) {
     if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
         let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
@@ -64,10 +64,10 @@ pub fn come_again(py: Python<'_>, exception: &PyErr) {
     }
 }
 
-/// Looks for Ctrl-C during a wait for a peer; an exception that waits to be raised ends the wait.
+/// Checks for Ctrl-C during a wait for a peer. Returns an error once an exception is pending.
 pub fn check() -> rmqfast_remoting::Result<()> {
     thread_local!(static LAST_LOOK: Cell<Option<Instant>> = const { Cell::new(None) });
-    // each look takes the GIL, and many short waits may follow one another
+    // at intervals only, since each check takes the GIL and many short waits may follow each other
     if LAST_LOOK.get().is_some_and(|last| last.elapsed() < Signals::INTERVAL) {
         return Ok(());
     }
@@ -75,13 +75,13 @@ pub fn check() -> rmqfast_remoting::Result<()> {
     attempt(|py| py.check_signals()).map_err(|_| rmqfast_remoting::Error::Interrupted)
 }
 
-/// Watches long work: looks for Ctrl-C, and calls `progress` with bytes done and bytes in all.
+/// Returns a function for long work: it checks for Ctrl-C, and calls `progress` with the bytes done and the total.
 pub fn watch(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<()> {
     let mut interrupt = Signals::here().checker();
     let mut next_call_at = 0;
     move |done, total| {
         interrupt()?;
-        // each call takes the GIL; the end is reported in any case, so that a bar becomes full
+        // at intervals only, since each call takes the GIL; the end is always reported, so that progress bars fill up
         if let Some(progress) = progress.as_ref().filter(|_| done >= next_call_at || done == total) {
             next_call_at = done + PROGRESS;
             attempt(|py| progress.call1(py, (done, total)).map(drop))?;

@@ -1,4 +1,4 @@
-//! The read request of Spark: options, offsets and filters of Python's data source.
+//! Exposes options, offsets and filters of Spark's read requests to the Python data source.
 use crate::error::spark;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
@@ -7,7 +7,6 @@ use rmqfast_spark::request::options::{Kind, Options, Pairs, Value};
 use rmqfast_spark::request::push_down::{self, Filter, Limits, Literal};
 use rmqfast_spark::request::{cluster, schema, time};
 
-/// Options that were read.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct SparkOptions {
     options: Options,
@@ -54,13 +53,11 @@ impl SparkOptions {
     }
 }
 
-/// Whether options are those of a live cluster.
 #[pyfunction]
 pub fn names_a_cluster(options: &Bound<'_, PyDict>) -> PyResult<bool> {
     Ok(rmqfast_spark::request::options::names_a_cluster(&pairs(options)?))
 }
 
-/// Name and text of each option.
 pub fn pairs(options: &Bound<'_, PyDict>) -> PyResult<Pairs> {
     options.iter().map(|(name, text)| Ok((name.extract()?, text.extract()?))).collect()
 }
@@ -75,32 +72,32 @@ fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// The addresses of name servers in a text.
+/// Splits a list of name server addresses.
 #[pyfunction]
 pub fn parse_name_servers(text: &str) -> PyResult<Vec<String>> {
     cluster::name_servers(text).map_err(spark)
 }
 
-/// The namespace that an endpoint names.
+/// Returns the namespace in an endpoint.
 #[pyfunction]
 pub fn namespace_of_endpoint(text: &str) -> Option<&str> {
     cluster::namespace_of_endpoint(text)
 }
 
-/// Milliseconds since 1970 of a text.
+/// Parses a time into milliseconds since 1970.
 #[pyfunction]
 #[pyo3(signature = (text, name="time"))]
 pub fn milliseconds(text: &str, name: &str) -> PyResult<i64> {
     time::named_milliseconds(name, text).map_err(spark)
 }
 
-/// Refuses first offsets that have expired.
+/// Refuses start offsets that have expired.
 #[pyfunction]
 pub fn check_not_expired(name: &str, bounds: Bounds, queues: Queues) -> PyResult<()> {
     rmqfast_spark::request::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)
 }
 
-/// Name and Spark type of columns; of all, unless some are named.
+/// Returns name and Spark type of columns; of all columns if none are given.
 #[pyfunction]
 pub fn spark_row(columns: Option<Vec<String>>) -> PyResult<Vec<(&'static str, &'static str)>> {
     let columns = match columns.filter(|columns| !columns.is_empty()) {
@@ -110,7 +107,7 @@ pub fn spark_row(columns: Option<Vec<String>>) -> PyResult<Vec<(&'static str, &'
     Ok(columns.into_iter().map(|column| (column.name(), schema::spark_type(column))).collect())
 }
 
-/// The columns of a schema: name, type, whether it may be null, of each field.
+/// Returns the columns of a user's schema. Each field has name, type and whether it is nullable.
 #[pyfunction]
 pub fn columns_of_schema(fields: Vec<(String, String, bool)>) -> PyResult<Vec<&'static str>> {
     let fields: Vec<String> =
@@ -119,20 +116,19 @@ pub fn columns_of_schema(fields: Vec<(String, String, bool)>) -> PyResult<Vec<&'
     Ok(columns.into_iter().map(|column| column.name()).collect())
 }
 
-/// Refuses a schema of other columns than were asked for.
+/// Refuses a schema whose columns differ from the option `columns`.
 #[pyfunction]
 pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResult<()> {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
 }
 
-/// A store read, narrowed by filters.
+/// The filterable part of a store read.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct Selection {
     selection: push_down::Selection,
 }
 
-/// Kind, column and values of a filter.
 pub type PyFilter<'py> = (String, String, Vec<Bound<'py, PyAny>>);
 
 #[pymethods]
@@ -207,7 +203,7 @@ pub fn filters(asked: Vec<PyFilter<'_>>) -> PyResult<Vec<Filter>> {
     asked.into_iter().map(filter).collect()
 }
 
-/// `None`, a text, a whole number, or a time as `(microseconds,)`.
+/// Converts `None`, a string, a whole number, or a time as `(microseconds,)`.
 fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
     if value.is_none() {
         return Ok(None);
@@ -215,10 +211,10 @@ fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
     let literal = if value.is_instance_of::<PyString>() {
         Literal::Text(value.extract()?)
     } else if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
-        // `bool` is an `int` in Python, but no number for a filter
+        // `bool` is a subclass of `int` in Python
         value.extract().map_or(Literal::Other, Literal::Number)
     } else {
-        // a tuple, so that a time is not taken for a number; what is unknown leaves the filter to Spark
+        // a time is a tuple, to distinguish it from a number; an unknown type leaves the filter to Spark
         value.extract().map_or(Literal::Other, |(micros,): (i64,)| Literal::Micros(micros))
     };
     Ok(Some(literal))

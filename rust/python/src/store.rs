@@ -1,4 +1,4 @@
-//! Hands a store directory, opened for reading, to Python.
+//! Exposes a store directory that is opened for reading.
 use crate::error::{spark, to_python};
 use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[pyclass(frozen, weakref, module = "rmqfast._native._rmqfast")]
 pub struct Store {
     store: MessageStore,
-    /// Those of one opening close together.
+    /// Shared with refreshed stores of the same opening, which close together.
     is_closed: Arc<AtomicBool>,
 }
 
@@ -35,7 +35,7 @@ impl Store {
             "mmap" => Io::Mmap,
             other => return Err(to_python(Error::invalid("io", "'pread' or 'mmap'", other))),
         };
-        // opening lists files, and a disk may be slow
+        // opening lists files, which may wait for the disk
         let opened = py.detach(|| {
             let store = MessageStore::open(&path, &OpenOptions { commit_log_dirs, io })?;
             if pinned { store.snapshot() } else { Ok(store) }
@@ -46,7 +46,7 @@ impl Store {
     fn refreshed(&self, py: Python<'_>) -> PyResult<Self> {
         let store = self.store()?;
         let now = py.detach(|| store.as_of_now()?.snapshot()).map_err(to_python)?;
-        // one flag for both: closing a reader ends its scans of before a refresh as well
+        // shared, so that closing a reader also ends scans that began before the refresh
         Ok(Self { store: now, is_closed: self.is_closed.clone() })
     }
 
@@ -100,7 +100,7 @@ impl Store {
         const CUT: u64 = 64 << 20;
         let request = Arc::new(request.into_request()?);
         let way = way.map(to_way).transpose()?;
-        // one thread reads in order, for which pieces are of no use
+        // a single thread reads in order and needs no pieces
         let cut = (threads > 1).then_some((CUT, threads as u64));
         let store = self.store()?;
         let plan = py.detach(|| make_plan(store, &request, way, cut)).map_err(to_python)?;
@@ -112,7 +112,7 @@ impl Store {
     fn scan_pieces(&self, py: Python<'_>, request: PyScanRequest, pieces: Vec<PyPiece>) -> PyResult<Scan> {
         let request = Arc::new(request.into_request()?);
         let pieces = pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()?;
-        // pieces were planned elsewhere; this process opens what they need anew
+        // the pieces were planned in another process, so files are opened anew
         let store = self.store()?;
         let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);

@@ -1,4 +1,4 @@
-//! A stream, as its driver asks it again and again: without the GIL, and until Ctrl-C.
+//! Exposes a Spark stream to its driver. Calls run without the GIL and end on Ctrl-C.
 use crate::error::{spark, to_python};
 use crate::request::{PyPiece, from_piece};
 use crate::signals;
@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 const LOGGER: &str = "rmqfast.spark";
 
-/// A stream of a topic or of a store.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct SparkStream {
     stream: WorkLock<Box<dyn Stream>>,
@@ -36,9 +35,9 @@ impl SparkStream {
             Ok((answer, stream.take_log()))
         });
         let (answer, lines) = result.map_err(to_python)?;
-        // first: an exception that waits to be raised is taken here, and logging is Python code
+        // converted first, since it takes the pending exception, and logging runs Python code
         let answer = answer.map_err(spark);
-        // before an error is raised: they may say why
+        // logged before an error is raised, since the lines may explain it
         log_lines(py, LOGGER, lines)?;
         answer
     }
@@ -96,7 +95,7 @@ impl SparkStream {
     }
 }
 
-/// The piece of a store that bytes are.
+/// Parses a serialized piece of a store.
 #[pyfunction]
 pub fn read_store_piece(piece: &[u8]) -> PyResult<PyPiece> {
     Ok(from_piece(&piece::of_bytes(piece).map_err(spark)?))

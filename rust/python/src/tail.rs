@@ -1,4 +1,4 @@
-//! Hands tails to Python: waits without the GIL for new messages, for Ctrl-C, for another thread to close it.
+//! Exposes tails. They wait without the GIL for messages, for Ctrl-C, or until another thread closes them.
 use crate::arrow::Batch;
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
@@ -15,17 +15,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-// Between two looks for Ctrl-C.
+// interval of checks for Ctrl-C
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// `("end" | "begin" | "position" | "time", number)`.
 pub type PyStart = (String, i64);
 
-/// Messages of a store as they come.
+/// Follows new messages of a store.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Tail {
     state: WorkLock<scan::Tail>,
-    /// That of the tail, for handlers of signals, too: they may want to note where to go on.
+    /// The tail's position, readable without its lock, so that signal handlers can record it.
     position: AtomicU64,
     poll_interval: Duration,
     closed: Mutex<bool>,
@@ -34,21 +34,18 @@ pub struct Tail {
     process: u32,
 }
 
-/// Range of a tail: `last` messages more at the beginning; `stop` is a position, or less than 0 for the present end.
+/// The range of a tail. `stop` is a position; a negative number stands for the current end.
 pub struct Range {
     pub start: PyStart,
-    /// Count of messages before `start`.
+    /// Number of messages before `start` that are read first.
     pub last: usize,
     pub stop: Option<i64>,
-    /// Whether damage ends it with an error.
+    /// Whether damage ends the tail with an error.
     pub fails_on_damage: bool,
 }
 
 impl Tail {
-    /// Starts to follow `store`.
     ///
-    /// # Errors
-    /// As [`scan::Tail::new`].
     pub fn open(
         store: &MessageStore,
         request: &ScanRequest,
@@ -59,10 +56,10 @@ impl Tail {
         let interrupt = &mut Signals::here().checker();
         let start = start_of(&range.start)?;
         let mut tail = scan::Tail::new(store, request, start)?;
-        // the log's end, whatever topic is read
+        // the end of the whole log, not only of the topic
         let end = || scan::Tail::new(store, &ScanRequest { topic: None, ..request.clone() }, Start::End);
         let stop = match range.stop {
-            // fixed once, before anything is read: what comes later does not move it
+            // determined before reading, so that messages that arrive later do not move it
             Some(stop) if stop < 0 => Some(if start == Start::End { tail.position() } else { end()?.position() }),
             stop => stop.map(|stop| stop as u64),
         };
@@ -99,7 +96,7 @@ impl Tail {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next batch; `None` at the end, once closed, and where nothing came if that is not to be waited for.
+    /// Returns the next batch. `None` at the end, after closing, and if `wait` is false and there are no messages.
     fn next(&self, wait: bool, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
             if !*self.lock_closed() {
@@ -107,13 +104,13 @@ impl Tail {
             }
             let (batch, is_over) = {
                 let mut tail = self.tail()?;
-                // `closed` has a lock of its own, so that another thread can close this while it polls
+                // `closed` has its own lock, so that another thread can close the tail during a poll
                 let batch = tail.poll(&mut || if *self.lock_closed() { Err(Error::Interrupted) } else { interrupt() });
                 self.position.store(tail.position(), Ordering::Release);
                 (batch, tail.is_over())
             };
             let batch = match batch {
-                // closed, not Ctrl-C: both end the poll alike
+                // closing interrupts the poll like Ctrl-C, but is no error
                 Err(Error::Interrupted) if *self.lock_closed() => return Ok(None),
                 other => other?,
             };
@@ -124,7 +121,7 @@ impl Tail {
         }
     }
 
-    /// Waits until it is time to look again, or this is closed.
+    /// Waits for the poll interval, or until the tail is closed.
     fn pause(&self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let end = Instant::now() + self.poll_interval;
         let mut closed = self.lock_closed();
@@ -135,7 +132,7 @@ impl Tail {
             }
             closed =
                 self.wake.wait_timeout(closed, remaining.min(ASK_INTERVAL)).unwrap_or_else(PoisonError::into_inner).0;
-            // not held while Ctrl-C is looked for, which waits for the GIL: closing must not wait as long
+            // released during the check for Ctrl-C, which may wait for the GIL, so that `close` does not wait, too
             drop(closed);
             interrupt()?;
             self.store.check()?;

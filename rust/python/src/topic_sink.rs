@@ -1,4 +1,4 @@
-//! The sink of Spark: Arrow's rows to a topic, sent without the GIL, and until Ctrl-C.
+//! Exposes Spark's sink, which sends Arrow rows to a topic without the GIL and stops on Ctrl-C.
 use crate::arrow::OneBatch;
 use crate::error::{ChannelClosedError, spark};
 use crate::process::check_opened_here;
@@ -12,11 +12,11 @@ use rmqfast_spark::{Pairs, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-// Between two looks for Ctrl-C.
+// interval of checks for Ctrl-C
 const LOOK: Duration = Duration::from_millis(100);
 const LOGGER: &str = "rmqfast.spark";
 
-/// A sink, by its options and a schema.
+/// A sink with its options and a schema.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicSink {
     given: (Pairs, Pairs),
@@ -35,7 +35,7 @@ impl TopicSink {
         Ok(Self { given: (texts, fields), options, columns })
     }
 
-    /// Goes to the tasks as what it was made of.
+    /// Pickles the sink by its arguments, for the tasks.
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Pairs)> {
         let (texts, fields) = &self.given;
         let options = PyDict::new(py);
@@ -61,7 +61,7 @@ impl TopicSink {
     fn check(&self, py: Python<'_>, month: Month) -> PyResult<()> {
         let ids = unique_ids(&self.options, month);
         let mut options = self.options.clone();
-        // for this call alone: the lanes of a writer are threads that get no signals, and must not take the GIL
+        // only for this call: threads of a writer get no signals and must not take the GIL
         options.cluster.interrupt = Arc::new(signals::check);
         py.detach(|| check_topic(options, &self.columns, ids)).map_err(spark)
     }
@@ -72,7 +72,6 @@ impl TopicSink {
     }
 }
 
-/// Sends the rows of a partition.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicWriter {
     writer: Mutex<Option<sink::TopicWriter>>,
@@ -104,7 +103,7 @@ impl TopicWriter {
 }
 
 impl TopicWriter {
-    /// Asks until there is an answer.
+    /// Repeats a call until it has a result, with checks for Ctrl-C.
     fn wait<T: Send>(
         &self,
         py: Python<'_>,
@@ -114,12 +113,12 @@ impl TopicWriter {
         loop {
             let result = py.detach(|| self.lock().as_mut().map(|writer| (ask(writer), writer.take_log())));
             let (answer, lines) = result.ok_or_else(|| ChannelClosedError::new_err("the writer is closed"))?;
-            // before an error is raised: they may say why
+            // logged before an error is raised, since the lines may explain it
             log_lines(py, LOGGER, lines)?;
             if let Some(answer) = answer.map_err(spark)? {
                 return Ok(answer);
             }
-            // rows that were not taken are lost, so that none may follow them
+            // the rows that were not handed over are lost, so the writer is closed
             py.check_signals().inspect_err(|_| self.close(py))?;
         }
     }
@@ -131,14 +130,13 @@ impl TopicWriter {
 
 impl Drop for TopicWriter {
     fn drop(&mut self) {
-        // its thread is waited for, which may need the GIL to let go of rows that Python made
+        // closing joins a thread that may need the GIL to free rows that Python made
         let _ = Python::try_attach(|py| self.close(py));
-        // in a fork, or while the interpreter ends, there is nobody to wait for
+        // in a fork, or while the interpreter ends, the thread does not exist, so dropping would wait forever
         std::mem::forget(self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
-/// Counts of a partition.
 #[pyclass(frozen, eq, module = "rmqfast._native._rmqfast")]
 #[derive(PartialEq)]
 pub struct Written {

@@ -1,18 +1,18 @@
-//! A lock for work that looks for Ctrl-C amid it: handlers of signals are Python code, run by the thread that works.
+//! A lock for work that checks for Ctrl-C. Signal handlers are Python code that runs in the working thread, so they may
+//! try to take the lock again.
 use rmqfast_store::{Error, Result};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock that tells its holder's thread that it has it already: to wait for itself would be for ever.
+/// A lock that returns an error instead of a deadlock if its own thread takes it again.
 #[derive(Debug)]
 pub struct WorkLock<T> {
     value: Mutex<T>,
-    /// The thread that has the lock; 0 where none has.
+    /// The thread that holds the lock; 0 while it is free.
     holder: AtomicUsize,
 }
 
-/// The value, until this is dropped.
 pub struct WorkGuard<'a, T> {
     value: MutexGuard<'a, T>,
     holder: &'a AtomicUsize,
@@ -23,13 +23,13 @@ impl<T> WorkLock<T> {
         Self { value: Mutex::new(value), holder: AtomicUsize::new(0) }
     }
 
-    /// The value of `what`; other threads are waited for.
+    /// Takes the lock, and waits for other threads; `what` names the value in errors.
     ///
     /// # Errors
-    /// [`Error::InUse`]: this thread has it, and runs the handler of a signal.
+    /// [`Error::InUse`]: this thread holds the lock and is in a signal handler.
     pub fn lock(&self, what: &'static str) -> Result<WorkGuard<'_, T>> {
         let this = this_thread();
-        // only this thread writes its own number
+        // relaxed is enough, since only this thread writes its own number
         if self.holder.load(Ordering::Relaxed) == this {
             return Err(Error::InUse { what });
         }
@@ -38,7 +38,7 @@ impl<T> WorkLock<T> {
         Ok(WorkGuard { value, holder: &self.holder })
     }
 
-    /// The value, if nobody has it.
+    /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<WorkGuard<'_, T>> {
         let value = self.value.try_lock().ok()?;
         self.holder.store(this_thread(), Ordering::Relaxed);
@@ -62,12 +62,12 @@ impl<T> DerefMut for WorkGuard<'_, T> {
 
 impl<T> Drop for WorkGuard<'_, T> {
     fn drop(&mut self) {
-        // before the lock is free for the next one
+        // cleared before the lock is released to the next thread
         self.holder.store(0, Ordering::Relaxed);
     }
 }
 
-/// A number of this thread, which no other thread that lives has.
+/// Returns a number that is unique among living threads: the address of a thread-local.
 fn this_thread() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| std::ptr::from_ref(place).addr())

@@ -1,11 +1,10 @@
-//! A request that Python has to answer.
+//! A request that Python must answer.
 use super::channel::Channel;
 use super::command::{Fields, dict};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_remoting::{Answer, Header, OwnedCommand, VERSION};
 
-/// A request that waits for its answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Call {
     pub request: OwnedCommand,
@@ -14,7 +13,7 @@ pub struct Call {
 
 #[pymethods]
 impl Call {
-    /// `code, ext_fields, body, channel, remark, version, language, is_oneway`.
+    /// Returns `code, ext_fields, body, channel, remark, version, language, is_oneway`.
     #[allow(clippy::type_complexity, reason = "the fields of a request, in their order")]
     fn fields<'py>(
         &self,
@@ -34,13 +33,13 @@ impl Call {
         ))
     }
 
-    /// Seconds since the request came.
+    /// Seconds since the request arrived.
     #[getter]
     fn age(&self) -> f64 {
         self.answer.asked_at.elapsed().as_secs_f64()
     }
 
-    /// Sends the answer. Returns false where the connection is gone, or nobody waits.
+    /// Sends the answer. Returns false if the connection is closed or the request is oneway.
     #[pyo3(signature = (code, remark, ext_fields, body, version = VERSION))]
     fn reply(&self, code: i32, remark: Option<&str>, ext_fields: Fields, body: &[u8], version: i32) -> bool {
         let fields = ext_fields.values();

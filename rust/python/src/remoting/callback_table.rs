@@ -1,4 +1,4 @@
-//! Keeps the callbacks of asynchronous requests until threads of Python take their completions.
+//! Keeps the callbacks of asynchronous requests until Python threads take their completions.
 use super::command::answer_to_python;
 use crate::error::{object, remoting};
 use pyo3::IntoPyObjectExt;
@@ -9,19 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::IntoIter;
 
-/// A callable, and the value that it is called with.
+/// A callable and its argument.
 pub type Invocation<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// The completion of a request.
 pub trait Callback: Send {
-    /// The Python call that completes the request; `None` where it was sent again.
+    /// Returns the Python call that completes the request; `None` if the request was sent again.
     ///
     /// # Errors
-    /// Those of Python.
+    /// The exceptions of Python.
     fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>>;
 }
 
-/// A callable that takes the answer as it is, or the error.
+/// A callable that gets the answer or the error unchanged.
 pub struct Callable(pub Py<PyAny>);
 
 impl Callback for Callable {
@@ -30,7 +29,7 @@ impl Callback for Callable {
     }
 }
 
-/// The answer as a tuple, or the error.
+/// Converts an outcome to a tuple, or to an exception object.
 pub fn as_it_is(py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Bound<'_, PyAny>> {
     match outcome {
         Ok(answer) => answer_to_python(py, answer)?.into_bound_py_any(py),
@@ -40,7 +39,7 @@ pub fn as_it_is(py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Bound
 
 type ByToken = HashMap<u64, Box<dyn Callback>>;
 
-/// The callbacks of requests in flight, by the number of the request.
+/// Callbacks of requests in flight, by token.
 #[derive(Default)]
 pub struct CallbackTable {
     next: AtomicU64,
@@ -49,25 +48,24 @@ pub struct CallbackTable {
 }
 
 impl CallbackTable {
-    /// A number for a request.
+    /// Adds a callback and returns its token.
     pub fn add(&self, callback: Box<dyn Callback>) -> u64 {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
-        // before the request goes out: its answer may come at once
+        // added before the request is sent, since the answer may arrive at once
         self.lock().insert(token, callback);
         token
     }
 
-    /// Takes a callback out. To be dropped without the lock, as that may run any code of Python.
+    /// Removes a callback. The caller drops it without the lock, since that may run any Python code.
     pub fn remove(&self, token: u64) -> Option<Box<dyn Callback>> {
         self.lock().remove(&token)
     }
 
-    /// There are threads that take completions.
+    /// Called when threads that take completions start.
     pub fn expect_takers(&self) {
         self.has_takers.store(true, Ordering::Release);
     }
 
-    /// Whether there are threads that take completions.
     pub fn has_takers(&self) -> bool {
         self.has_takers.load(Ordering::Acquire)
     }
@@ -77,7 +75,7 @@ impl CallbackTable {
     }
 }
 
-/// Requests that have completed, as `(callable, answer or error)`, each made when its turn comes.
+/// Completed requests as `(callable, answer or error)`. Each item is made when it is iterated.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct CompletedRequests {
     completions: IntoIter<Completion>,
@@ -98,7 +96,7 @@ impl CompletedRequests {
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Invocation<'py>>> {
         for Completion { token, outcome } in &mut self.completions {
-            // a request that could not be sent took its callback back
+            // `None` if the request could not be sent, which removed its callback
             if let Some(callback) = self.callbacks.remove(token)
                 && let Some(invocation) = callback.invocation(py, outcome)?
             {

@@ -1,11 +1,11 @@
-//! Hands an open connection of a server to Python, to send and to ask over.
+//! Exposes an open connection of a server, to send requests to its client.
 use super::command::{Answered, Fields, answer_to_python, interruptible, seconds};
 use crate::error::remoting;
 use pyo3::prelude::*;
 use rmqfast_remoting::Connection;
 use std::sync::Arc;
 
-/// One open connection; two of the same connection are equal.
+/// An open connection. Two objects of the same connection are equal.
 #[pyclass(frozen, eq, hash, module = "rmqfast._native._rmqfast")]
 pub struct Channel(pub Arc<Connection>);
 
@@ -23,7 +23,7 @@ impl std::hash::Hash for Channel {
 
 #[pymethods]
 impl Channel {
-    /// The peer as whoever opened the connection calls it.
+    /// The address by which the connection was opened.
     #[getter]
     fn address(&self) -> &str {
         self.0.address()
@@ -54,7 +54,7 @@ impl Channel {
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
         let ask = interruptible(code, &fields, body, seconds(timeout));
-        // the client answers when it likes; other requests are served meanwhile
+        // the GIL is released while the client takes its time
         let answer = py.detach(|| self.0.ask(ask));
         answer_to_python(py, answer.map_err(remoting)?)
     }

@@ -1,4 +1,4 @@
-//! Hands a single connection of a client to Python.
+//! Exposes a single connection of a client.
 use super::command::{Answered, Fields, answer_to_python, interruptible, seconds};
 use super::tls::PyTlsOptions;
 use crate::error::remoting;
@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use rmqfast_remoting::{Client, OwnedCommand};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A connection that this side opened; one caller at a time, the others wait.
+/// A connection that this side opened. Only one thread uses it at a time; others wait.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct RemotingClient(Mutex<Client>);
 
 #[pymethods]
 impl RemotingClient {
-    /// Connects to `host:port`, with TLS where options for it are given.
+    /// Connects to `host:port`, with TLS if options are given.
     #[staticmethod]
     fn connect(py: Python<'_>, address: &str, timeout: f64, tls: Option<PyTlsOptions>) -> PyResult<Self> {
         let tls = tls.map(PyTlsOptions::into_client).transpose()?;
@@ -32,10 +32,10 @@ impl RemotingClient {
         let fields = ext_fields.values();
         let ask = interruptible(code, &fields, body, seconds(timeout));
         let answer = py.detach(|| {
-            // locked without the GIL: who holds the lock takes the GIL now and then, to look for Ctrl-C
+            // locked without the GIL, since the lock's holder takes the GIL to check for Ctrl-C
             let mut client = self.lock();
             let received = client.ask(ask)?;
-            // copied, because the buffer belongs to the next caller
+            // copied because the next caller reuses the buffer
             let body = client.body(&received).to_vec();
             Ok(OwnedCommand { body, ..received.head })
         });

@@ -6,7 +6,6 @@ use pyo3::types::{PyBytes, PyDict};
 use rmqfast_remoting::{Ask, OwnedCommand, OwnedFields, Value};
 use std::time::Duration;
 
-/// Header fields in their order.
 pub struct Fields(pub Pairs);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Fields {
@@ -26,13 +25,12 @@ impl Fields {
 /// `code, remark, ext_fields, body, version` of an answer.
 pub type Answered<'py> = (i32, Option<String>, Bound<'py, PyDict>, Bound<'py, PyBytes>, i32);
 
-/// An answer as Python gets it.
 pub fn answer_to_python(py: Python<'_>, answer: OwnedCommand) -> PyResult<Answered<'_>> {
     let body = PyBytes::new(py, &answer.body);
     answer_with_body(py, answer, body)
 }
 
-/// An answer whose body is elsewhere.
+/// Converts an answer whose body is passed separately.
 pub fn answer_with_body<'py>(
     py: Python<'py>,
     answer: OwnedCommand,
@@ -41,23 +39,22 @@ pub fn answer_with_body<'py>(
     Ok((answer.code, answer.remark, dict(py, &answer.fields)?, body, answer.version))
 }
 
-/// Header fields as Python gets them.
 pub fn dict<'py>(py: Python<'py>, fields: &OwnedFields) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     fields.iter().try_for_each(|(name, value)| dict.set_item(name, value))?;
     Ok(dict)
 }
 
-/// A timeout of so many seconds.
+/// Converts a timeout in seconds.
 pub fn seconds(timeout: f64) -> Duration {
-    // never nothing: a socket refuses a timeout of zero
+    // at least 1 ms, since sockets refuse a timeout of zero
     Duration::try_from_secs_f64(timeout).unwrap_or_default().clamp(Duration::from_millis(1), LONGEST)
 }
 
-// Longer than anybody waits, and short enough to be added to any time.
+// short enough to be added to any time without overflow
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A request whose wait Ctrl-C ends.
+/// Returns a request whose wait ends on Ctrl-C.
 pub fn interruptible<'a>(code: i32, fields: &'a [(&'a str, Value<'a>)], body: &'a [u8], timeout: Duration) -> Ask<'a> {
     Ask { interrupt: &signals::check, ..Ask::new(code, fields, body, timeout) }
 }

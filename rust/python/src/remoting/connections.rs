@@ -1,4 +1,4 @@
-//! Hands all connections of a client to Python: requests that block, and asynchronous ones.
+//! Exposes all connections of a client, for blocking and asynchronous requests.
 use super::callback_table::{Callable, Callback, CallbackTable, CompletedRequests};
 use super::command::{Answered, Fields, answer_to_python, answer_with_body, interruptible, seconds};
 use super::mailbox::Mailbox;
@@ -11,10 +11,10 @@ use rmqfast_remoting::{Ask, Completions, ConnectionsOptions, OwnedCommand};
 use std::sync::Arc;
 use std::time::Duration;
 
-// A oneway request waits this long for room behind others.
+// longest wait of a oneway request for room in the queued output
 const ONEWAY: Duration = Duration::from_secs(3);
 
-/// All connections of a client, by address; what peers ask by themselves goes to a mailbox.
+/// All connections of a client, by address. Requests from peers go to a mailbox.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Connections {
     inner: rmqfast_remoting::Connections,
@@ -39,7 +39,7 @@ impl Connections {
         Ok(Self { inner, callbacks: Arc::default() })
     }
 
-    /// Asks over a connection that this thread drives.
+    /// Sends a request over a connection that this thread drives itself, and waits.
     fn request<'py>(
         &self,
         py: Python<'py>,
@@ -53,13 +53,13 @@ impl Connections {
         let ask = interruptible(code, &fields, body, seconds(timeout));
         let answer = py.detach(|| self.inner.request_with(address, ask));
         let (client, received) = answer.map_err(remoting)?;
-        // from the connection's buffer into Python's memory: one copy; then the connection is free
+        // copied into Python's memory first, since giving the connection back frees its buffer
         let body = PyBytes::new(py, client.body(&received));
         self.inner.give_back(client).map_err(remoting)?;
         answer_with_body(py, received.head, body)
     }
 
-    /// Asks over the connection that both sides use.
+    /// Sends a request over the shared connection, and waits.
     fn control<'py>(
         &self,
         py: Python<'py>,
@@ -75,7 +75,7 @@ impl Connections {
         answer_to_python(py, answer.map_err(remoting)?)
     }
 
-    /// Asks over the connection that both sides use; `take` gives `on_done` and how it ended.
+    /// Sends a request over the shared connection. `take` returns `on_done` with the outcome.
     #[allow(clippy::too_many_arguments, reason = "those of a request, and who asks")]
     fn submit(
         &self,
@@ -93,12 +93,12 @@ impl Connections {
         self.submit_for(py, address, ask, Box::new(Callable(on_done)), waits)
     }
 
-    /// There are threads that `take`.
+    /// Called when threads that call `take` start.
     fn expect_takers(&self) {
         self.callbacks.expect_takers();
     }
 
-    /// Sends a request that is not answered over the connection that both sides use.
+    /// Sends a oneway request over the shared connection.
     fn send_oneway(
         &self,
         py: Python<'_>,
@@ -113,7 +113,8 @@ impl Connections {
         py.detach(|| self.inner.send_oneway(address, ask, waits)).map_err(remoting)
     }
 
-    /// Requests that have ended, as `(on_done, answer or error)`: none after `timeout` seconds, `None` once all is over.
+    /// Returns completed requests as `(on_done, answer or error)`. Empty after `timeout` seconds, `None` once all
+    /// connections are closed.
     fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
         // first without letting go of the GIL, which is dear to get back while others send
@@ -122,31 +123,32 @@ impl Connections {
             if !py.detach(|| completions.wait(seconds(timeout))) {
                 return None;
             }
-            // those as well that came while this thread waited for the GIL
+            // includes completions that arrived while this thread waited for the GIL
             ended = completions.take_ready(max_count);
         }
         Some(CompletedRequests::new(ended, self.callbacks.clone()))
     }
 
-    /// Requests of `submit` whose end was not taken.
+    /// Number of requests of `submit` whose outcome was not taken.
     #[getter]
     fn in_flight(&self) -> usize {
         self.inner.completions().in_flight()
     }
 
-    /// Takes no further requests, and waits until those are written that nobody waits for, as long as peers take of them.
+    /// Refuses further requests, and waits until oneway requests are written, as long as peers read.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.drain(&signals::check)).map_err(remoting)
     }
 
-    /// Ends all; gives how many requests that are not answered were never written, by address.
+    /// Closes all connections. Returns the number of oneway requests that were never written, by address.
     fn close(&self, py: Python<'_>) -> Vec<(String, u64)> {
         py.detach(|| self.inner.close())
     }
 }
 
 impl Connections {
-    /// Asks over a connection that this thread drives, and waits without the GIL; what comes with the answer's body is passed over.
+    /// Sends a request over a connection that this thread drives, and waits without the GIL. The answer's body is
+    /// dropped.
     pub fn ask(&self, py: Python<'_>, address: &str, ask: Ask<'_>) -> rmqfast_remoting::Result<OwnedCommand> {
         py.detach(|| {
             let (client, received) = self.inner.request_with(address, ask)?;
@@ -155,7 +157,7 @@ impl Connections {
         })
     }
 
-    /// Asks over the connection that both sides use; `callback` is told how it ended, unless this fails.
+    /// Sends a request over the shared connection. `callback` gets the outcome, unless this call fails.
     pub fn submit_for(
         &self,
         py: Python<'_>,
@@ -165,7 +167,7 @@ impl Connections {
         waits: bool,
     ) -> PyResult<()> {
         let token = self.callbacks.add(callback);
-        // who lets go of the GIL here waits for it longer than for the connection
+        // tried with the GIL first: getting it back takes longer than sending
         let submitted = match self.inner.try_submit(address, ask, token) {
             Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits)),
             tried => tried.map(drop),
@@ -176,14 +178,14 @@ impl Connections {
         })
     }
 
-    /// Asks, if that needs no waiting; otherwise nothing was asked, and `callback` is dropped.
+    /// Sends a request if that needs no waiting. Otherwise returns false and drops `callback`.
     pub fn try_submit(&self, address: &str, ask: Ask<'_>, callback: Box<dyn Callback>) -> bool {
-        // without takers the answer would lie there, and its sender would wait
+        // without threads that take completions the sender would wait forever
         if !self.callbacks.has_takers() {
             return false;
         }
         let token = self.callbacks.add(callback);
-        // the caller then asks again and waits, and gets the error
+        // on an error the caller sends again with a wait, and gets the error there
         let is_asked = self.inner.try_submit(address, ask, token).unwrap_or(false);
         if !is_asked {
             self.callbacks.remove(token);

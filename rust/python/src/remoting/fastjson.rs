@@ -1,4 +1,4 @@
-//! RocketMQ's JSON as Python's values.
+//! Converts RocketMQ's JSON to Python values.
 use crate::error::RemotingProtocolError;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -6,10 +6,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use rmqfast_remoting::{Json, Key};
 
-/// The value that bytes of a body say.
+/// Parses a body of fastjson.
 #[pyfunction]
 pub fn read_fastjson<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    // a list of 50,000 topics takes a while; making objects of it needs the GIL again
+    // parsed without the GIL, since a list of 50,000 topics takes a while
     let value = py.detach(|| Json::of_body(body));
     value.map_err(|error| RemotingProtocolError::new_err(error.to_string())).and_then(|value| object(py, value))
 }
@@ -19,7 +19,7 @@ fn object(py: Python<'_>, value: Json) -> PyResult<Bound<'_, PyAny>> {
         Json::Null => Ok(py.None().into_bound(py)),
         Json::Flag(flag) => flag.into_bound_py_any(py),
         Json::Number(number) => number.into_bound_py_any(py),
-        // a whole number of any length, as Python's own parser gives it
+        // a whole number of any length
         Json::BigNumber(digits) => py.get_type::<pyo3::types::PyInt>().call1((digits,)),
         Json::Fraction(fraction) => fraction.into_bound_py_any(py),
         Json::Text(text) => text.into_bound_py_any(py),
@@ -43,7 +43,7 @@ fn key(py: Python<'_>, key: Key) -> PyResult<Bound<'_, PyAny>> {
         Key::Text(text) => text.into_bound_py_any(py),
         Key::Number(number) => number.into_bound_py_any(py),
         Key::Queue { topic, broker_name, queue_id } => {
-            // fastjson writes the `MessageQueue` that is a key as an object
+            // fastjson writes a `MessageQueue` as key as a JSON object
             CLASS.import(py, "rmqfast.message", "MessageQueue")?.call1((topic, broker_name, queue_id))
         }
     }

@@ -1,4 +1,4 @@
-//! Hands the backlog of requests to the threads of Python that answer them.
+//! Passes queued requests to the Python threads that answer them.
 use super::call::Call;
 use super::channel::Channel;
 use pyo3::IntoPyObjectExt;
@@ -8,23 +8,23 @@ use rmqfast_remoting::{Answer, Command, Connection, Error, Event, Handler, Heade
 use std::sync::Arc;
 use std::time::Duration;
 
-// Java's remark with `SYSTEM_BUSY`.
+// the remark that Java sends with `SYSTEM_BUSY`
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
-/// Requests that Python answers, and connections that ended.
+/// Requests for Python, and reports of closed connections.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Mailbox(pub Arc<Post>);
 
-/// The mailbox as a server's handler.
+/// A server's handler that puts requests into the mailbox.
 pub struct Post {
     mailbox: Arc<rmqfast_remoting::Mailbox>,
-    /// Bytes of a body at most, except in requests with the codes of `unlimited`.
+    /// Maximum bytes of a body, except in requests with a code in `unlimited`.
     max_body: usize,
     unlimited: Vec<i32>,
 }
 
 impl Post {
-    /// The mailbox, for who puts requests in itself.
+    /// The inner mailbox, for code that adds requests itself.
     pub fn mailbox(&self) -> Arc<rmqfast_remoting::Mailbox> {
         self.mailbox.clone()
     }
@@ -39,12 +39,13 @@ impl Mailbox {
         Self(Arc::new(Post { mailbox, max_body, unlimited }))
     }
 
-    /// A call, a channel that is gone and why, or a warning; `None` after `timeout` seconds, or once it is closed and empty.
+    /// Returns a call, a closed channel with the reason, or a warning. `None` after `timeout` seconds, or if the
+    /// mailbox is closed and empty.
     #[pyo3(signature = (timeout, *, takes_large = true))]
     fn take<'py>(&self, py: Python<'py>, timeout: f64, takes_large: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
         match py.detach(|| match takes_large {
-            // one of Python's threads takes these: the others answer small requests meanwhile
+            // one Python thread takes large requests, so that the other threads stay free for small ones
             true => self.0.mailbox.take(timeout),
             false => self.0.mailbox.take_small(timeout),
         }) {
@@ -55,7 +56,7 @@ impl Mailbox {
         }
     }
 
-    /// Counts a one-way request that is not done: a warning says how many there were.
+    /// Counts a oneway request that was not handled; a later warning reports the count.
     fn dropped(&self) {
         self.0.mailbox.note_dropped();
     }
@@ -76,7 +77,7 @@ impl Mailbox {
 
 impl Handler for Post {
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
-        // a one-way request has nobody who would hear that it was refused
+        // a oneway request gets no refusal
         if !self.mailbox.request(request, Answer::to(connection, request)) && !request.is_oneway() {
             let header = Header {
                 code: response::SYSTEM_BUSY,
@@ -90,7 +91,7 @@ impl Handler for Post {
 
     fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
         let most = self.max_body;
-        // looked at with the header, before the body is read into memory
+        // checked with the header, before the body is read into memory
         let is_refused = body > most && !self.unlimited.contains(&request.code);
         is_refused.then(|| (response::SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))
     }

@@ -1,4 +1,4 @@
-//! Connections: requests go to Python's threads, which wait without the GIL.
+//! Exposes connections. Requests go to Python threads, which wait without the GIL.
 pub mod call;
 pub mod callback_table;
 pub mod channel;

@@ -1,4 +1,4 @@
-//! Hands a server to Python.
+//! Exposes a server.
 use super::mailbox::Mailbox;
 use super::tls::PyTlsOptions;
 use crate::broker::DataPlane;
@@ -8,7 +8,7 @@ use rmqfast_remoting::{Handler, Limits, Server, ServerOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A listening socket whose requests go to a mailbox, or to a data plane first.
+/// A listening socket. Requests go to a mailbox, or to a data plane, which passes on what it cannot answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct RemotingServer(Server);
 
@@ -26,7 +26,7 @@ pub struct PyServerOptions {
 
 impl PyServerOptions {
     pub fn into_options(self) -> PyResult<ServerOptions> {
-        // what is no duration, as infinity, is no limit
+        // infinity is not a duration, and means no limit
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         Ok(ServerOptions {
             limits: Limits { frame: self.max_frame_size, ..Limits::default() },
@@ -42,7 +42,6 @@ impl PyServerOptions {
     }
 }
 
-/// The receiver of requests.
 #[derive(FromPyObject)]
 enum Service<'py> {
     Mailbox(PyRef<'py, Mailbox>),
@@ -63,7 +62,7 @@ impl RemotingServer {
     #[staticmethod]
     fn bind(py: Python<'_>, address: &str, handler: Service<'_>, options: PyServerOptions) -> PyResult<Self> {
         let (options, handler) = (options.into_options()?, handler.into_handler());
-        // its threads may hand a request to Python before this returns
+        // released because the server's threads may call Python before `bind` returns
         py.detach(|| Server::bind(address, options, handler)).map(Self).map_err(remoting)
     }
 
@@ -78,7 +77,7 @@ impl RemotingServer {
     }
 
     fn close(&self, py: Python<'_>) {
-        // it waits for threads that may wait for the GIL
+        // released because closing waits for threads that may wait for the GIL
         py.detach(|| self.0.close());
     }
 }

@@ -5,7 +5,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_remoting::{Credentials, signature_of as of_fields};
 
-/// The signature of a request; of its fields neither the signature counts nor the one that is named `without`.
+/// Returns the signature of a request. The signature field and the field `without` are not signed.
 #[pyfunction]
 pub fn signature_of<'py>(
     ext_fields: &Bound<'py, PyAny>,
@@ -17,7 +17,7 @@ pub fn signature_of<'py>(
     Ok(PyBytes::new(ext_fields.py(), of_fields(&as_strs(&fields), body, secret_key, without).as_bytes()))
 }
 
-/// The fields that an account adds to a request.
+/// Returns the fields that an account adds to a request.
 #[pyfunction]
 pub fn sign_fields<'py>(
     access_key: &str,
@@ -44,7 +44,7 @@ fn texts(mapping: &Bound<'_, PyAny>) -> PyResult<Pairs> {
     items.collect()
 }
 
-/// Half a surrogate pair is a question mark, as in Java.
+/// Replaces half a surrogate pair with a question mark, like Java.
 fn text(text: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
     text.extract().or_else(|_: PyErr| {
         text.call_method1("encode", ("utf-8", "replace"))?.call_method1("decode", ("utf-8",))?.extract()

@@ -1,4 +1,4 @@
-//! Converts `TlsOptions` of Python.
+//! Converts Python's `TlsOptions`.
 use crate::error::{ArgumentError, remoting};
 use pyo3::prelude::*;
 use rmqfast_remoting::{ClientAuth, ClientTls, KeyPair, ServerTls, TlsMode, Trust};
@@ -29,7 +29,7 @@ impl PyTlsOptions {
             "enforcing" => TlsMode::Enforcing,
             other => return Err(unknown("mode", "disabled, permissive or enforcing", other)),
         };
-        // nobody's certificate is asked for, so no file of authorities is needed
+        // without client certificates no file of authorities is needed
         let trust = if client_auth == ClientAuth::None { Trust::Anybody } else { trust(self.verify, self.trust)? };
         Ok(ServerTls { mode, key_pair: key_pair(self.certificate, self.key), client_auth, trust })
     }
@@ -43,7 +43,7 @@ impl PyTlsOptions {
 fn trust(verify: bool, file: Option<PathBuf>) -> PyResult<Trust> {
     match (verify, file) {
         (true, Some(file)) => Ok(Trust::File(file)),
-        // to trust everybody by accident is worse than an error
+        // trusting everybody must be explicit
         (true, None) => Err(unknown("trust", "a file of authorities, or verify=False", "None")),
         (false, _) => Ok(Trust::Anybody),
     }
@@ -57,7 +57,8 @@ fn unknown(what: &str, expected: &str, got: &str) -> PyErr {
     ArgumentError::new_err(format!("{what}: expected {expected}, got {got}"))
 }
 
-/// PEM texts of an authority, its key, a server's certificate and its key; `begin` and `end` are year, month, day.
+/// Returns the PEM strings of an authority, its key, a server's certificate and its key. `begin` and `end` are year,
+/// month and day.
 #[pyfunction]
 pub fn make_certificates(
     py: Python<'_>,
@@ -65,7 +66,7 @@ pub fn make_certificates(
     begin: (i32, u8, u8),
     end: (i32, u8, u8),
 ) -> PyResult<(String, String, String, String)> {
-    // keys are made of random numbers, which may take a while
+    // released because making keys may take a while
     let certificates = py.detach(|| rmqfast_remoting::make_certificates(&names, begin, end)).map_err(remoting)?;
     Ok((certificates.authority, certificates.authority_key, certificates.server, certificates.server_key))
 }

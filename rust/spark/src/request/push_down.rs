@@ -16,7 +16,7 @@ pub struct Filter {
 pub enum Literal {
     Text(String),
     Number(i64),
-    /// Microseconds since 1970.
+    /// A time in microseconds since 1970.
     Micros(i64),
     /// A value of a type that no filterable column has.
     Other,

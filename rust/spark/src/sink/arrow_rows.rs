@@ -1,4 +1,5 @@
-//! Rows of an Arrow record batch: nothing is copied but keys that are joined, and properties that are no maps.
+//! Rows of an Arrow record batch, mostly without copies. Copied are only lists of keys, which are joined, and
+//! properties that are not maps.
 use super::columns::SinkColumn;
 use super::row::{Keys, Row};
 use crate::error::Result;
@@ -8,7 +9,7 @@ use rmqfast_store::store::append::lists::join_texts;
 use rmqfast_store::store::append::pairs::Pairs;
 use rmqfast_store::store::append::values::{Bytes, integers};
 
-/// The columns of a batch that are sent.
+/// The columns of a batch that the sink sends.
 #[derive(Debug)]
 pub struct ArrowRows {
     count: usize,
@@ -24,13 +25,13 @@ enum Values {
 }
 
 impl ArrowRows {
-    /// The rows of a batch, whose columns are found by their names; those that are missing are null.
+    /// Finds the columns of a batch by name. A missing column counts as null.
     ///
     /// # Errors
-    /// A column of another type than the schema said.
+    /// A column whose type differs from the schema's.
     pub fn new(batch: &RecordBatch, columns: &[SinkColumn]) -> Result<Self> {
         let there = columns.iter().filter_map(|column| Some((*column, batch.column_by_name(column.name())?)));
-        // what is null in all rows may have come without a type
+        // a column of nulls may arrive without a type
         let typed = there.filter(|(_, array)| *array.data_type() != DataType::Null);
         let read: Result<Vec<_>> = typed.map(|(column, array)| Ok((column, Values::new(column, array)?))).collect();
         Ok(Self { count: batch.num_rows(), bytes: batch.get_array_memory_size(), columns: read? })
@@ -40,12 +41,11 @@ impl ArrowRows {
         self.count
     }
 
-    /// Memory that the rows keep, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// One of them; `None` behind the last one.
+    /// Returns a row; `None` behind the last row.
     pub fn row(&self, index: usize) -> Option<Row<'_>> {
         if index >= self.count {
             return None;

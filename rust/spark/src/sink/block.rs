@@ -1,18 +1,17 @@
-//! Rows that came together, as whoever sends them has them.
+//! A block of rows that the JVM or Python handed over together.
 use super::arrow_rows::ArrowRows;
 use super::columns::SinkColumn;
 use super::row::Row;
 
-/// Rows in one piece of memory.
 #[derive(Debug)]
 pub enum Block {
-    /// One behind the other, as Java writes them.
+    /// Rows one behind the other, in the form that the JVM source writes.
     Fields(Vec<u8>),
     Arrow(ArrowRows),
 }
 
 impl Block {
-    /// The row at a place, and the place of the next one; `None` for what is no row of these columns. The first place is 0.
+    /// Returns the row at a place and the next row's place; `None` if there is no row. The first row is at place 0.
     pub fn row(&self, columns: &[SinkColumn], at: usize) -> Option<(Row<'_>, usize)> {
         match self {
             Self::Fields(bytes) => Row::read(columns, bytes.get(at..)?).map(|(row, length)| (row, at + length)),
@@ -20,7 +19,6 @@ impl Block {
         }
     }
 
-    /// The place behind the last row.
     pub fn end(&self) -> usize {
         match self {
             Self::Fields(bytes) => bytes.len(),
@@ -28,7 +26,6 @@ impl Block {
         }
     }
 
-    /// Memory that the rows keep, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Fields(bytes) => bytes.len(),

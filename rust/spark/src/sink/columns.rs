@@ -1,4 +1,4 @@
-//! Which columns of a DataFrame a sink takes, and of which types.
+//! The columns of a DataFrame that the sink accepts, with their types.
 use crate::error::{Error, Result};
 use crate::request::text::{hint, quote};
 use rmqfast_store::scan::Column;
@@ -6,30 +6,28 @@ use rmqfast_store::scan::Column;
 const INTEGERS: &[&str] = &["int", "bigint", "smallint", "tinyint"];
 const TEXT: &[&str] = &["string"];
 
-/// A column that is sent, and how its values stand in a row.
+/// A column of the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SinkColumn {
-    /// The body: bytes, or a text in UTF-8.
+    /// The body, binary or as a string.
     Body,
     Tags,
-    /// Keys as one text.
+    /// Keys as one string.
     Keys,
-    /// Keys as an array of texts.
+    /// Keys as an array of strings.
     KeyList,
-    /// A map of texts.
+    /// A map from string to string.
     Properties,
     Topic,
-    /// The broker that it goes to.
     BrokerName,
-    /// The queue that it goes to.
     QueueId,
-    /// When it is delivered.
+    /// Delay level; 0 or null delivers at once.
     DelayLevel,
-    /// The user's 32 bits.
+    /// Flag of 32 bits for users, which brokers pass on unchanged.
     Flag,
 }
 
-/// By name: the types that are taken, as Spark writes them, and what a column of such a name is.
+/// Name, accepted Spark types and meaning of each column.
 const COLUMNS: [(&str, &[&str], SinkColumn); 9] = [
     ("body", &["binary", "string"], SinkColumn::Body),
     ("tags", TEXT, SinkColumn::Tags),
@@ -43,29 +41,30 @@ const COLUMNS: [(&str, &[&str], SinkColumn); 9] = [
 ];
 
 impl SinkColumn {
-    /// Its name in a schema.
     pub fn name(self) -> &'static str {
         let named = COLUMNS.iter().find(|(.., column)| *column == self);
-        // the one that has two types
+        // only `KeyList` is not in the table; it shares its name with `Keys`
         named.map_or("keys", |(name, ..)| name)
     }
 }
 
-/// The columns that a sink takes: name, and types as Spark writes them.
+/// Returns each column's name and its accepted Spark types.
 pub fn column_types() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     COLUMNS.into_iter().map(|(name, types, _)| (name, types))
 }
 
-/// Positions and meanings of the columns to send, in the schema's order. Columns that a broker sets itself are left
-/// out, so that a topic can be copied; so is `topic` beside the option.
+/// Returns the index in the schema and the meaning of each column to send.
+///
+/// Columns that a broker sets itself are left out, so that a topic's rows can be copied. `topic` is left out if the
+/// option `topic` is given.
 ///
 /// # Errors
-/// A column that messages do not have, of another type, or twice; no body, or no topic.
+/// An unknown column, a wrong type, a column twice, no body, or no topic.
 pub fn sink_columns(fields: &[(String, String)], topic: Option<&str>) -> Result<Vec<(usize, SinkColumn)>> {
     for (name, _) in fields {
         check_name(name)?;
         let count = fields.iter().filter(|(other, _)| other == name).count();
-        // Spark allows it, but nobody could say which of both is meant
+        // Spark allows equal names, but the sink could not choose between them
         if count > 1 {
             let text = format!("schema: column {name}: expected once, got {count} of that name");
             return Err(Error::argument(text));
@@ -95,7 +94,7 @@ pub fn sink_columns(fields: &[(String, String)], topic: Option<&str>) -> Result<
     Ok(columns)
 }
 
-/// A typing mistake must not lose a column in silence.
+/// Refuses unknown columns, so that a typing error does not lose a column silently.
 fn check_name(name: &str) -> Result<()> {
     let names = COLUMNS.map(|(names, ..)| names);
     if names.contains(&name) || Column::ALL.iter().any(|column| column.name() == name) {

@@ -1,9 +1,9 @@
-//! Why rows could not be sent, and what the others are to do then.
+//! The first failure of a task's threads, and the signal that stops the other threads.
 use crate::error::Error;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Why rows could not be sent: the words, and the code of the response that it comes from, or -1.
+/// The reason why rows could not be sent. The code is the broker's response code, or -1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub text: String,
@@ -16,7 +16,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// Says that nothing more is to be done, to threads that wait, and why.
+/// Tells waiting threads to stop, and keeps the first failure.
 #[derive(Debug, Default)]
 pub struct Stop {
     state: Mutex<State>,
@@ -35,10 +35,10 @@ impl Stop {
         self.set.notify_all();
     }
 
-    /// Stops because something failed.
+    /// Stops all threads because one failed.
     pub fn fail(&self, failure: Failure) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // what comes after the first failure, or after the end, mostly follows from it
+        // later failures mostly follow from the first one
         if !state.is_set {
             state.failure = Some(failure);
         }
@@ -46,20 +46,19 @@ impl Stop {
         self.set();
     }
 
-    /// Whether nothing more is to be done.
     pub fn is_set(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_set
     }
 
-    /// The first failure.
+    /// Returns the first failure as an error.
     ///
     /// # Errors
-    /// That.
+    /// A thread has failed.
     pub fn check(&self) -> Result<(), Failure> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Waits so long, or until nothing more is to be done: whether that is so.
+    /// Waits for `pause`, or until the threads are told to stop. Returns whether they are.
     pub fn wait(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

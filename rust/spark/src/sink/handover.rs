@@ -1,9 +1,9 @@
-//! Hands things from one thread to another, a few at a time: rows must not pile up in memory while a broker is slow.
+//! A bounded queue between two threads, so that rows do not pile up in memory while a broker is slow.
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A queue of bounded length.
+/// A queue that holds at most `most` items.
 #[derive(Debug)]
 pub struct Handover<T> {
     state: Mutex<State<T>>,
@@ -17,14 +17,12 @@ struct State<T> {
     is_closed: bool,
 }
 
-/// The result of handing over an item.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HandoverResult<T> {
-    /// It will be taken.
     Done,
-    /// There was no room in time.
+    /// The queue stayed full for the whole wait. Returns the item.
     Full(T),
-    /// The receiver has stopped.
+    /// The receiver has stopped; the item is dropped.
     Closed,
 }
 
@@ -33,7 +31,7 @@ impl<T> Handover<T> {
         Self { state: Mutex::new(State { items: VecDeque::new(), is_closed: false }), changed: Condvar::new(), most }
     }
 
-    /// Hands an item over; waits so long for room.
+    /// Adds an item; waits up to `wait` for room.
     pub fn push(&self, item: T, wait: Duration) -> HandoverResult<T> {
         let until = Instant::now() + wait;
         let mut state = self.lock();
@@ -53,7 +51,7 @@ impl<T> Handover<T> {
         HandoverResult::Done
     }
 
-    /// Takes the next item; waits for it. None once it is closed and empty.
+    /// Returns the next item, and waits for it. `None` once the queue is closed and empty.
     pub fn take(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
@@ -79,7 +77,7 @@ impl<T> Handover<T> {
     }
 }
 
-/// Closes it on every way out, a panic included: whoever hands over must not wait for ever.
+/// Closes the queue when dropped, also after a panic, so that the sending thread does not wait forever.
 pub struct ClosedAtEnd<'a, T>(pub &'a Handover<T>);
 
 impl<T> Drop for ClosedAtEnd<'_, T> {

@@ -1,15 +1,15 @@
-//! Threads that work side by side, each in the order in which it was given its work.
+//! Threads that work in parallel, each in the order of its own queue.
 use super::failure::{Failure, Stop};
 use super::handover::{ClosedAtEnd, Handover, HandoverResult};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Work that waits for a thread.
+/// Maximum of items that wait for a thread.
 const WAITING: usize = 2;
-/// Between two looks whether other work has failed.
+/// Interval at which a waiting thread checks whether another has failed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Lanes without threads yet.
+/// The queues of lanes whose threads are not started yet.
 pub struct Lanes<T> {
     queues: Vec<Handover<T>>,
 }
@@ -19,7 +19,8 @@ impl<T: Send> Lanes<T> {
         Self { queues: (0..count.max(1)).map(|_| Handover::new(WAITING)).collect() }
     }
 
-    /// Lanes that run in a scope: `work` is done with each item; after the first failure nothing more is done.
+    /// Prepares threads in a scope, which call `work` for each item. After the first failure `work` is not called any
+    /// more.
     pub fn run<'scope, 'env, F>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -47,14 +48,14 @@ where
     T: Send + 'env,
     F: Fn(T) -> Result<(), Failure> + Sync,
 {
-    /// Gives a lane work; waits while it has enough.
+    /// Adds an item to a lane; waits while the lane is full.
     ///
     /// # Errors
-    /// What made some work fail.
+    /// The first failure of any lane.
     pub fn put(&mut self, lane: usize, item: T) -> Result<(), Failure> {
         let lane = lane % self.queues.len();
         let (queue, stop, work) = (&self.queues[lane], self.stop, self.work);
-        // a partition with one queue needs one thread
+        // started on first use: a partition with one queue needs one thread only
         if self.threads[lane].is_none() {
             let thread = Builder::new().name("rmqfast-lane".into());
             let thread = thread.spawn_scoped(self.scope, move || drive(queue, stop, work));
@@ -67,16 +68,16 @@ where
             match queue.push(item, SLICE) {
                 HandoverResult::Done => return Ok(()),
                 HandoverResult::Full(back) => item = back,
-                // its thread has ended: by a panic, or as everything does
+                // the thread has ended, by a panic or after a failure
                 HandoverResult::Closed => return stop.check().and(Err(defect())),
             }
         }
     }
 
-    /// Waits until all is done.
+    /// Waits until all items are done.
     ///
     /// # Errors
-    /// What made some work fail.
+    /// The first failure of any lane.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.queues.iter().for_each(Handover::close);
         let mut has_panicked = false;
@@ -90,7 +91,7 @@ where
 
 impl<T, F> Drop for Running<'_, '_, T, F> {
     fn drop(&mut self) {
-        // the scope waits for its threads, which wait for work
+        // the scope joins the threads, which end when their queues are closed
         self.queues.iter().for_each(Handover::close);
     }
 }
@@ -98,7 +99,7 @@ impl<T, F> Drop for Running<'_, '_, T, F> {
 fn drive<T, F: Fn(T) -> Result<(), Failure>>(queue: &Handover<T>, stop: &Stop, work: &F) {
     let _end = ClosedAtEnd(queue);
     while let Some(item) = queue.take() {
-        // what is left is dropped: whoever puts must not wait for ever
+        // items after a failure are dropped, so that `put` does not wait forever
         if !stop.is_set()
             && let Err(failure) = work(item)
         {

@@ -1,12 +1,12 @@
-//! Rows of a DataFrame as messages of a topic: what a task sends, each row at least once.
+//! Sends rows of a DataFrame as messages of a topic, each row at least once.
 //!
 //! ```text
 //! blocks of rows ──► RowBatches ──► parcels ──► lanes ──► brokers
-//!                     by target      │            ▲ again, where one can take it later
+//!                     by target      │            ▲ retries
 //!                                    └─ QueueChoice
 //! ```
 //!
-//! Options, columns, rows, batches and the choice of a queue are values; only [`TopicWriter`] and [`check_topic`] ask a cluster.
+//! Only [`TopicWriter`] and [`check_topic`] call the cluster. The other parts work on values.
 mod arrow_rows;
 mod block;
 mod columns;

@@ -1,4 +1,4 @@
-//! The options of a sink as values.
+//! The parsed options of a sink.
 use crate::error::{Error, Result};
 use crate::request::cluster::{cluster_options, namespace_of_endpoint};
 use crate::request::options::{Kind, Options};
@@ -8,33 +8,33 @@ use std::time::Duration;
 
 /// Options of the sink, with the defaults of the data source `rocketmq`.
 ///
-/// Source: `RocketMQConfig` of rocketmq-spark, whose names are kept; `DefaultMQProducer`.
+/// Source: `RocketMQConfig` of rocketmq-spark for the names, `DefaultMQProducer` for the defaults.
 #[derive(Clone, Debug)]
 pub struct SinkOptions {
     pub cluster: ClusterOptions,
-    /// The topic of all rows; overrides their column `topic`.
+    /// Topic of all rows; `None` if the column `topic` names it.
     pub topic: Option<String>,
-    /// The producer group, with its namespace.
+    /// Producer group, prefixed with the namespace.
     pub group: String,
-    /// Stands before topics; empty for none.
+    /// Prefix of topics; empty without a namespace.
     pub namespace: String,
-    /// Rows of a request at most.
+    /// Maximum of rows in a request.
     pub batch_size: usize,
-    /// Bytes of a request at most; brokers have a limit of their own, 4 MiB unless told otherwise.
+    /// Maximum of bytes in a request. Brokers have their own limit, 4 MiB by default.
     pub max_message_size: usize,
-    /// Timeout of a request.
     pub send_timeout: Duration,
-    /// Longest time of retries while no broker can take a request.
+    /// Longest time of retries while no broker accepts a request.
     pub retry_timeout: Duration,
-    /// Requests of a task on their way at once.
+    /// Requests that a task has in flight at once.
     pub in_flight: usize,
 }
 
 impl SinkOptions {
-    /// Reads options, and checks in the driver what would otherwise fail in every task.
+    /// Parses options, and checks in the driver what would otherwise fail in every task.
     ///
     /// # Errors
-    /// An option that cannot be, no name server, half of an account, a name that is not allowed, TLS without anybody to trust.
+    /// An invalid option, a missing name server, one half of an account, an invalid topic or group, or TLS without
+    /// `tlsTrust`.
     pub fn of(pairs: &[(String, String)]) -> Result<Self> {
         let options = Options::of(Kind::Sink, pairs)?;
         let cluster = cluster_options(&options)?;

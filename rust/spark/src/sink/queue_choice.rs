@@ -1,4 +1,4 @@
-//! Which queue rows go to: the one that they name, or one after the other.
+//! Chooses the queue of a request: the queue that its rows name, or the topic's queues in turn.
 use super::row_batches::Target;
 use rmqfast_client::producer::select_queue;
 use rmqfast_client::puller::Queue;
@@ -13,17 +13,17 @@ pub struct QueueChoice {
 }
 
 impl QueueChoice {
-    /// Begins anywhere: tasks begin at once, and would all begin with the same queue.
+    /// Starts at a given turn. Tasks start at random turns, since otherwise all would send to the same queue first.
     pub fn new(turn: usize) -> Self {
         Self { turn }
     }
 
-    /// The next of `queues`.
+    /// Returns the next of `queues`.
     pub fn next<'a>(&mut self, queues: &'a [Queue]) -> Option<&'a Queue> {
         self.select(queues, None)
     }
 
-    /// Where to try next what could not be sent to `last`; none where all brokers refused it.
+    /// Returns the queue for a retry, preferably of another broker than `last`. `None` if all brokers have refused.
     pub fn again(&mut self, queues: Vec<Queue>, last: &Queue, refused_by: &HashSet<String>) -> Option<Queue> {
         let left: Vec<Queue> = queues.into_iter().filter(|queue| !refused_by.contains(&*queue.broker_name)).collect();
         self.select(&left, Some(&last.broker_name)).cloned()
@@ -38,10 +38,10 @@ impl QueueChoice {
     }
 }
 
-/// Those of a topic's queues that a target leaves to choose from.
+/// Returns the queues of a topic that match a target.
 ///
 /// # Errors
-/// The topic has no such queue, or several brokers have it.
+/// The topic has no matching queue, or several brokers have the queue id.
 pub fn matching(target: &Target, queues: &[Queue]) -> Result<Vec<Queue>, String> {
     let topic = target.topic.as_deref().unwrap_or_default();
     let is_broker = |queue: &Queue| target.broker_name.as_deref().is_none_or(|name| name == &*queue.broker_name);
@@ -53,7 +53,7 @@ pub fn matching(target: &Target, queues: &[Queue]) -> Result<Vec<Queue>, String>
         let listed = listed(queues);
         return Err(format!("topic {topic} has no such queue that may be written to: {asked_for}; {listed}"));
     }
-    // each broker numbers its queues from 0 on
+    // a queue id alone is ambiguous, since each broker numbers its queues from 0
     if target.queue_id.is_some() && matching.len() > 1 {
         let mut brokers: Vec<&str> = matching.iter().map(|queue| &*queue.broker_name).collect();
         brokers.sort_unstable();

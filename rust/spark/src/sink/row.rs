@@ -1,36 +1,33 @@
-//! A row as it comes from Spark: field after field in one piece of memory.
+//! A row that the JVM source passes as bytes, field by field.
 //!
 //! ```text
 //! text or bytes  int32 length, bytes          array  int32 count, texts
-//! number         int32 length = 8, int64      map    int32 count, name and value in turns
+//! number         int32 length = 8, int64      map    int32 count, names and values in turn
 //! ```
 //!
-//! A length or a count of -1 is null. Numbers have the order of this machine's bytes: rows never leave it.
+//! A length or a count of -1 stands for null. Numbers have native byte order, since rows stay in this process.
 use super::columns::SinkColumn;
 use rmqfast_client::send::BatchRow;
 
-/// A name, and its value.
+/// A name and its value.
 pub type Property<'a> = (&'a [u8], Option<&'a [u8]>);
 
 #[derive(Clone, Debug, Default)]
 pub struct Row<'a> {
     pub body: Option<&'a [u8]>,
     pub tags: Option<&'a [u8]>,
-    /// Keys, with spaces between; nulls among them are left out.
+    /// Keys separated by spaces. Null elements are left out.
     pub keys: Option<Keys<'a>>,
     pub properties: Option<Vec<Property<'a>>>,
     pub topic: Option<&'a [u8]>,
-    /// The broker that it goes to.
     pub broker_name: Option<&'a [u8]>,
-    /// The queue that it goes to.
     pub queue_id: Option<i64>,
-    /// When it is delivered.
+    /// Delay level; 0 or null delivers at once.
     pub delay_level: Option<i64>,
-    /// The user's 32 bits.
+    /// Flag of 32 bits for users.
     pub flag: Option<i64>,
 }
 
-/// Keys of a row.
 #[derive(Clone, Debug)]
 pub enum Keys<'a> {
     Text(&'a [u8]),
@@ -38,13 +35,12 @@ pub enum Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// Several as one text; nulls among them are left out.
+    /// Joins keys with spaces. Null elements are left out.
     pub fn joined<'b>(keys: impl IntoIterator<Item = Option<&'b [u8]>>) -> Self {
-        // RocketMQ has one property KEYS, with spaces between
+        // RocketMQ stores all keys in the property KEYS, separated by spaces
         Self::Joined(keys.into_iter().flatten().collect::<Vec<_>>().join(&b' '))
     }
 
-    /// All as one text.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text,
@@ -54,7 +50,7 @@ impl Keys<'_> {
 }
 
 impl<'a> Row<'a> {
-    /// The row at the beginning of `bytes`, and how many of them it has; `None` for what is no row of these columns.
+    /// Parses the row at the beginning of `bytes` and returns it with its length. `None` if the bytes are malformed.
     pub fn read(columns: &[SinkColumn], bytes: &'a [u8]) -> Option<(Self, usize)> {
         let mut fields = Fields { bytes, at: 0 };
         let mut row = Self::default();
@@ -75,7 +71,6 @@ impl<'a> Row<'a> {
         Some((row, fields.at))
     }
 
-    /// The values of a message.
     pub fn message(&self) -> BatchRow<'_> {
         BatchRow {
             body: self.body,
@@ -100,7 +95,7 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// A length or a count; `None` inside for null.
+    /// Reads a length or a count; the inner `None` stands for null.
     fn count(&mut self) -> Option<Option<usize>> {
         let head = i32::from_ne_bytes(*self.take(4)?.first_chunk()?);
         if head == -1 { Some(None) } else { Some(Some(usize::try_from(head).ok()?)) }
@@ -120,7 +115,7 @@ impl<'a> Fields<'a> {
 
     fn list(&mut self) -> Option<Option<Vec<Option<&'a [u8]>>>> {
         let Some(count) = self.count()? else { return Some(None) };
-        // it grows as fields come: the count itself is not believed
+        // no memory is reserved by the count, which may be wrong
         let mut list = Vec::new();
         for _ in 0..count {
             list.push(self.bytes()?);
@@ -132,7 +127,7 @@ impl<'a> Fields<'a> {
         let Some(count) = self.count()? else { return Some(None) };
         let mut pairs = Vec::new();
         for _ in 0..count {
-            // no map of Spark has null for a name
+            // Spark's maps have no null keys
             pairs.push((self.bytes()?.unwrap_or_default(), self.bytes()?));
         }
         Some(Some(pairs))

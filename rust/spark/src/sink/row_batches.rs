@@ -1,4 +1,4 @@
-//! Rows by where they go and when, as requests: each is sent in the order of its rows.
+//! Collects rows by target into requests. The requests keep the order of each target's rows.
 use super::block::Block;
 use super::columns::SinkColumn;
 use super::options::SinkOptions;
@@ -7,62 +7,60 @@ use rmqfast_client::send::{Batch, BatchOptions, Properties, UniqueIds, compresse
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A body of so many bytes or more is compressed where it is sent by itself, as `compressMsgBodyOverHowmuch`.
+/// Size from which on a body that is sent alone is compressed: the default of `compressMsgBodyOverHowmuch`.
 const COMPRESS_OVER: usize = 4096;
 
-/// Destination and delay of rows; the sink chooses what is none.
+/// Destination and delay of rows. The sink chooses the broker and the queue if they are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// The topic, without a namespace.
+    /// Topic without its namespace.
     pub topic: Option<String>,
     pub broker_name: Option<String>,
     pub queue_id: Option<i64>,
-    /// 0 for at once.
+    /// 0 delivers at once.
     pub delay_level: i64,
 }
 
-/// Position of a row.
+/// The place of a row in its block.
 #[derive(Clone, Debug)]
 pub struct RowPlace {
-    /// The rows that came together.
     pub block: Arc<Block>,
-    /// Its place among them.
+    /// Place in the block; see [`Block::row`].
     pub at: usize,
-    /// Its number in the partition, from 0 on.
+    /// Number of the row in its partition, from 0.
     pub number: u64,
 }
 
 impl RowPlace {
-    /// The row, once more.
+    /// Reads the row again.
     pub fn row(&self, columns: &[SinkColumn]) -> Row<'_> {
-        // it was read before
+        // never fails, since the row was read before
         self.block.row(columns, self.at).map(|(row, _)| row).unwrap_or_default()
     }
 }
 
-/// A request, but for its queue.
+/// A request without its queue.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub body: Vec<u8>,
     pub properties: String,
     pub sys_flag: i32,
-    /// The user's 32 bits.
+    /// Flag of 32 bits for users.
     pub flag: i32,
     pub born_timestamp: i64,
-    /// Whether the body is a batch.
+    /// Whether the body holds a batch of messages.
     pub is_batch: bool,
 }
 
-/// Rows of one target, and the request that they are.
+/// Rows of one target and the request that contains them.
 #[derive(Clone, Debug)]
 pub struct Parcel {
     pub target: Arc<Target>,
-    /// The rows, for errors, and for smaller requests of them.
+    /// The rows, for error texts, and to split the request.
     pub rows: Vec<RowPlace>,
     pub request: Request,
 }
 
-/// A row that cannot be sent.
 #[derive(Clone, Debug)]
 pub struct WrongRow {
     pub target: Arc<Target>,
@@ -70,12 +68,12 @@ pub struct WrongRow {
     pub text: String,
 }
 
-/// Makes requests of rows; they may wait until there are enough of a target.
+/// Collects rows of each target until a request is full.
 pub struct RowBatches<'a> {
     options: &'a SinkOptions,
     batch_options: BatchOptions<'a>,
     has_targets: bool,
-    /// By the bytes of a target, a place in `open`.
+    /// Index in `open` by the bytes of a target.
     places: HashMap<Vec<u8>, usize>,
     open: Vec<Open>,
     key: Vec<u8>,
@@ -88,7 +86,7 @@ struct Open {
 }
 
 impl<'a> RowBatches<'a> {
-    /// None yet; at most `batch_size` rows become one request.
+    /// Creates an empty collection. A request has at most `batch_size` rows.
     pub fn new(options: &'a SinkOptions, columns: &[SinkColumn], batch_size: usize, ids: &'a UniqueIds) -> Self {
         let of_target = |column: &SinkColumn| {
             use SinkColumn::{BrokerName, DelayLevel, QueueId, Topic};
@@ -104,17 +102,17 @@ impl<'a> RowBatches<'a> {
         Self { options, batch_options, has_targets, places: HashMap::new(), open: Vec::new(), key: Vec::new() }
     }
 
-    /// Adds a row; gives a request that is full, or that of a row that is sent by itself.
+    /// Adds a row. Returns a request that became full, or the request of a row that is sent alone.
     ///
     /// # Errors
-    /// The row cannot be sent.
+    /// The row is invalid.
     pub fn add(&mut self, row: &Row<'_>, place: RowPlace, now_ms: i64) -> Result<Option<Parcel>, WrongRow> {
         let index = self.index_of(row);
         let (open, batch_options) = (&mut self.open[index], &self.batch_options);
         let target = open.target.clone();
         let wrong = |place, text: String| WrongRow { target: target.clone(), place, text };
         if target.delay_level != 0 {
-            // brokers take what is delivered later singly
+            // brokers do not accept delayed messages in a batch
             let request = delay(row, target.delay_level, batch_options, now_ms);
             let request = request.map_err(|text| wrong(place.clone(), text))?;
             return Ok(Some(Parcel { target, rows: vec![place], request }));
@@ -126,7 +124,7 @@ impl<'a> RowBatches<'a> {
         };
         if add(open)? {
             open.rows.push(place);
-            // at once: the next row may be long in coming
+            // returned at once, since the next row may come much later
             return Ok(if open.batch.rows < batch_options.most_rows { None } else { open.take(now_ms) });
         }
         let full = open.take(now_ms);
@@ -135,14 +133,14 @@ impl<'a> RowBatches<'a> {
         Ok(full)
     }
 
-    /// The requests of all rows that wait, by the first row of each target.
+    /// Returns the requests of all waiting rows, ordered by each target's first row.
     pub fn flush(&mut self, now_ms: i64) -> Vec<Parcel> {
         self.places.clear();
         self.open.drain(..).filter_map(|mut open| open.take(now_ms)).collect()
     }
 
     fn index_of(&mut self, row: &Row<'_>) -> usize {
-        // the usual case: all rows have one target
+        // fast path: all rows have the same target
         if !self.has_targets && !self.open.is_empty() {
             return 0;
         }
@@ -154,7 +152,7 @@ impl<'a> RowBatches<'a> {
             }
             self.key.push(row.queue_id.is_some().into());
             self.key.extend_from_slice(&row.queue_id.unwrap_or(0).to_ne_bytes());
-            // null is "at once", and must not be a target of its own
+            // null means 0, so both must give the same target
             self.key.extend_from_slice(&row.delay_level.unwrap_or(0).to_ne_bytes());
         }
         if let Some(index) = self.places.get(&self.key) {
@@ -174,17 +172,17 @@ impl<'a> RowBatches<'a> {
 }
 
 impl Open {
-    /// The request of the rows so far, if there are any; then it is empty.
+    /// Takes the request of the collected rows; `None` if there are no rows.
     fn take(&mut self, now_ms: i64) -> Option<Parcel> {
         let Batch { body, rows, .. } = std::mem::take(&mut self.batch);
-        // the next one will be of about this size
+        // the next request will have a similar size
         self.batch.body = Vec::with_capacity(body.len());
         (rows > 0).then(|| Parcel {
             target: self.target.clone(),
             rows: std::mem::take(&mut self.rows),
             request: Request {
                 body,
-                // as `MessageBatch` of Java: of a batch's own properties only this one is of use
+                // like Java's `MessageBatch`; a batch has no other properties of its own
                 properties: "WAIT\u{1}true".into(),
                 born_timestamp: now_ms,
                 is_batch: true,
@@ -194,13 +192,13 @@ impl Open {
     }
 }
 
-/// The request of a row that is delivered later.
+/// Builds the request of a delayed row, which is sent alone.
 fn delay(row: &Row<'_>, level: i64, options: &BatchOptions<'_>, now_ms: i64) -> Result<Request, String> {
     let text = |what: &str, bytes| std::str::from_utf8(bytes).map_err(|_| format!("expected UTF-8 in {what}"));
     let delay_level = i32::try_from(level).ok().filter(|level| *level > 0);
     let delay_level =
         delay_level.ok_or_else(|| format!("expected a delay_level of 1 or more, 0 or null for none, got {level}"))?;
-    // these are the words of `Validators.checkMessage`
+    // the texts of Java's `Validators.checkMessage`
     let body = row.body.ok_or("the message body is null")?;
     if body.is_empty() {
         return Err("the message body length is zero".into());

@@ -1,14 +1,13 @@
-//! A row for an error: its number, and its columns, shortened, as Python shows them.
+//! Formats a row for an error: its number, and its columns in Python's notation, shortened.
 use super::row::{Keys, Property, Row};
 use super::row_batches::Target;
 use crate::request::text::{quote, quote_bytes};
 
 const SHOWN: usize = 48;
 
-/// A row that goes to a target.
 pub fn row_text(target: &Target, row: &Row<'_>, number: u64) -> String {
     let mut parts = Vec::new();
-    // what is none, or 0, is not said
+    // empty values and 0 are the defaults, so they are left out
     parts.extend(target.topic.as_deref().filter(|text| !text.is_empty()).map(|text| format!("topic: {}", short(text))));
     parts.extend(
         target

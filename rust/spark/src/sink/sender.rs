@@ -1,6 +1,7 @@
-//! Sends requests until they are stored: what fails is tried again, elsewhere or in parts, or tells which row it was.
+//! Sends requests until brokers have stored them. A failed request is sent again, to another broker or in smaller
+//! parts.
 //!
-//! Source: `DefaultMQProducerImpl.sendDefaultImpl`, for its tries.
+//! Source: `DefaultMQProducerImpl.sendDefaultImpl`, for the retries.
 use super::columns::SinkColumn;
 use super::failure::{Failure, Stop};
 use super::local_address::local_address;
@@ -29,12 +30,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// As often as `pollNameServerInterval` of Java's clients.
+/// The default of `pollNameServerInterval` in Java's clients.
 const ROUTE_AGE: Duration = Duration::from_secs(30);
 const NAME_SERVER_STEP: &str =
     "see that a name server runs there and that name_server is its address; what runs goes on by itself";
 
-/// Sends the requests of a partition.
 pub struct Sender {
     pub options: SinkOptions,
     pub columns: Vec<SinkColumn>,
@@ -50,23 +50,23 @@ pub struct Sender {
     log: Mutex<Log>,
 }
 
-/// The queues of a topic, and since when they are known.
+/// The queues of a topic, and when they were fetched.
 struct KnownQueues {
     queues: Arc<PublishQueues>,
     since: Instant,
 }
 
-/// Asks a name server whether the option `topic` is there, before any task does.
+/// Checks in the driver that messages of the option `topic` can be sent.
 ///
 /// # Errors
-/// Nobody has the topic and no broker would make it, or no name server answers; or several brokers have the queues that a column
-/// `queue_id` names, and there is no `broker_name`.
+/// The topic does not exist and no broker would create it, or no name server answers. Also if there is a column
+/// `queue_id` but no `broker_name`, and several brokers have that queue.
 pub fn check_topic(options: SinkOptions, columns: &[SinkColumn], ids: &'static UniqueIds) -> Result<()> {
     let Some(topic) = options.topic.clone() else { return Ok(()) };
     let sender = Sender::new(options, columns.to_vec(), 0, ids)?;
     let target = Target { topic: Some(topic), ..Target::default() };
     let failed = |error: ClientError| match error {
-        // whoever interrupts says why
+        // the interrupt has a reason of its own, so it is passed on unchanged
         ClientError::Remoting(RemotingError::Interrupted) => Error::Client(error),
         error => Failure { text: error_text(&error), code: code_of(&error) }.into(),
     };
@@ -79,7 +79,7 @@ pub fn check_topic(options: SinkOptions, columns: &[SinkColumn], ids: &'static U
 }
 
 impl Sender {
-    /// Nobody is asked yet; `partition` is for errors.
+    /// Creates a sender without a request; `partition` is for error texts.
     ///
     /// # Errors
     /// There is no name server.
@@ -91,7 +91,7 @@ impl Sender {
     ) -> Result<Self> {
         let (stop, interrupt) = (Arc::new(Stop::default()), options.cluster.interrupt.clone());
         let stopped = stop.clone();
-        // the task's other lanes may have failed while this one waits for an answer
+        // ends waits for answers when another lane of the task has failed
         let interrupt = Arc::new(move || if stopped.is_set() { Err(RemotingError::Interrupted) } else { interrupt() });
         let cluster = Cluster::new(ClusterOptions { interrupt, ..options.cluster.clone() })?;
         let heartbeats = Heartbeats::of_producer(&client_id(&options.cluster.name_servers), &options.group);
@@ -101,22 +101,22 @@ impl Sender {
         Ok(Self { options, columns, ids, stop, partition, cluster, heartbeats, routes, topics, choice, written, log })
     }
 
-    /// What is stored so far.
+    /// Returns the counts of rows that are stored so far.
     pub fn written(&self) -> Written {
         *lock(&self.written)
     }
 
-    /// What happened since the last call.
+    /// Returns log lines since the last call.
     pub fn take_log(&self) -> Vec<(Level, String)> {
         let mut log = lock(&self.log);
         log.warn(self.cluster.take_warnings());
         log.take()
     }
 
-    /// The queue to try first; waits for a name server that does not answer.
+    /// Returns the queue to try first. Waits for name servers that do not answer.
     ///
     /// # Errors
-    /// The topic or the queue is not there, or not in time.
+    /// The topic or the queue does not exist, or no name server answers in time.
     pub fn first_queue(&self, target: &Target, rows: &[RowPlace]) -> Result<Queue, Failure> {
         let (end, mut pause) = (Instant::now() + self.options.retry_timeout, FIRST_PAUSE);
         let mut has_waited = false;
@@ -128,8 +128,8 @@ impl Sender {
                 Ok(None) => refused("expected a queue, got none"),
                 Err(error) => error,
             };
-            // a topic that is not there at first is the user's mistake; a name server that comes back knows no topic before
-            // brokers have registered with it
+            // an unknown topic is an error at the first try; after a wait it is not, since a restarted name server
+            // knows no topics until brokers register
             let code = code_of(&error);
             if code != NO_ANSWER && !(has_waited && code == NO_ROUTE) {
                 return Err(self.failed(target, rows, &error_text(&error), &error));
@@ -140,10 +140,10 @@ impl Sender {
         }
     }
 
-    /// Sends a request until it is stored.
+    /// Sends a request until a broker has stored it.
     ///
     /// # Errors
-    /// It cannot be, or not in time.
+    /// Brokers refuse the request, or do not store it in time.
     pub fn send(&self, parcel: &Parcel, queue: &Queue) -> Result<(), Failure> {
         let (end, mut pause) = (Instant::now() + self.options.retry_timeout, FIRST_PAUSE);
         let (mut queue, mut refused_by) = (queue.clone(), HashSet::new());
@@ -155,24 +155,24 @@ impl Sender {
                 }
                 Err(error) => error,
             };
-            // the broker's limit may be less than the option, and it does not say what it is
+            // the broker's limit may be lower than the option, and its answer does not tell the limit
             if is_too_large(&error) && parcel.rows.len() > 1 {
                 return self.send_halves(parcel, &queue);
             }
-            // the request may be stored though its answer was lost: it goes again with the same ids
+            // the request may be stored although the answer was lost; the retry has the same message ids
             if passes(&error) {
                 self.wait(&parcel.target, &parcel.rows, &error, pause, end)?;
                 lock(&self.written).retries += 1;
                 pause = LONGEST_PAUSE.min(2 * pause);
             } else {
-                // a broker that refuses is not asked again; another one may have the permission
+                // a broker that refused is not tried again, but another broker may accept
                 refused_by.insert(queue.broker_name.to_string());
             }
             queue = self.choose_again(parcel, queue, &refused_by, &error)?;
         }
     }
 
-    /// The failure of rows.
+    /// Builds the failure of rows from an error.
     pub fn failed(&self, target: &Target, rows: &[RowPlace], text: &str, error: &ClientError) -> Failure {
         let rest = if rows.len() > 1 { format!(" and {} more with it", rows.len() - 1) } else { String::new() };
         let row = rows.first().map(|place| row_text(target, &place.row(&self.columns), place.number));
@@ -180,7 +180,7 @@ impl Sender {
         Failure { text: format!("partition {partition}, {row}{rest}: {text}"), code: code_of(error) }
     }
 
-    /// Waits before the next try, unless the time is over.
+    /// Waits before the next try, or fails if the time is over.
     fn wait(
         &self,
         target: &Target,
@@ -197,7 +197,7 @@ impl Sender {
         let (partition, topic) = (self.partition, target.topic.as_deref().unwrap_or_default());
         let seconds = pause.as_secs_f64();
         lock(&self.log).info(format!("partition {partition}, topic {topic}: tries again in {seconds:.2} s: {text}"));
-        // the pause ends at once where something else has failed
+        // the pause ends early when another lane fails
         if self.stop.wait(pause) {
             return Err(self.failed(target, rows, &format!("the task ends: {text}"), error));
         }
@@ -213,7 +213,7 @@ impl Sender {
     ) -> Result<Queue, Failure> {
         let chosen = match self.queues(&parcel.target, true) {
             Ok(queues) => lock(&self.choice).again(queues, &last, refused_by),
-            // no name server, or the broker is in no route while it is down
+            // either no name server answers, or the route lacks the broker while it is down
             Err(_) if refused_by.contains(&*last.broker_name) => None,
             Err(_) => Some(last.clone()),
         };
@@ -224,9 +224,9 @@ impl Sender {
         })
     }
 
-    /// Sends in smaller parts what a broker refuses whole, down to the row that is too large.
+    /// Splits a request that is too large into halves, down to the single row that is too large.
     fn send_halves(&self, parcel: &Parcel, queue: &Queue) -> Result<(), Failure> {
-        // rounded up, so that there are two parts and no third of one row
+        // rounded up, so that there are two parts and not a third part of one row
         let half = parcel.rows.len().div_ceil(2);
         let mut batches = RowBatches::new(&self.options, &self.columns, half, self.ids);
         let mut parts = Vec::new();
@@ -240,7 +240,7 @@ impl Sender {
         parts.iter().try_for_each(|part| self.send(part, queue))
     }
 
-    /// The queues that a target leaves to choose from; with `is_new` a name server is asked.
+    /// Returns the queues that match a target. If `is_new`, a name server is asked again.
     fn queues(&self, target: &Target, is_new: bool) -> Result<Vec<Queue>, ClientError> {
         let topic = target.topic.as_deref().filter(|topic| !topic.is_empty());
         let topic = topic.ok_or_else(|| refused("expected a topic, got null"))?;
@@ -258,7 +258,7 @@ impl Sender {
         let known = known.map(|(queues, _)| queues);
         let queues = match self.newest_queues(topic, known.is_some()) {
             Ok(queues) => Arc::new(queues),
-            // what was known stays while nobody knows better; who asks because it failed must hear of it
+            // old queues stay in use while no name server answers; but a retry after a failure gets the error
             Err(error) => match known {
                 Some(queues) if !is_new || code_of(&error) == NO_ROUTE => queues,
                 _ => return Err(error),
@@ -280,7 +280,7 @@ impl Sender {
         };
         let route = route.map_err(|error| match error {
             ClientError::Response { code, remark, .. } => no_route(&wrapped, Some((code, remark))),
-            // which name servers do not answer, and why
+            // the remark names the name servers that did not answer, and the reason
             ClientError::Client { remark, code: NO_ANSWER, .. } => ClientError::Client {
                 text: remark,
                 remark: String::new(),
@@ -298,15 +298,15 @@ impl Sender {
         if queues.queues.is_empty() { Err(no_route(&wrapped, None)) } else { Ok(queues) }
     }
 
-    /// The route of a topic that is not there: its brokers make it with the first message.
+    /// Returns the route of a topic that does not exist yet. Brokers create the topic with its first message.
     fn new_route(&self) -> Result<RouteData, ClientError> {
         Ok(self.cluster.route_data(DEFAULT_TOPIC, self.cluster.interrupt())?.for_new_topic(DEFAULT_QUEUES))
     }
 
-    /// Sends a request once: whether it is stored as safely as the broker is told to.
+    /// Sends a request once. Returns whether the broker stored it with its full durability.
     fn ask(&self, request: &Request, queue: &Queue) -> Result<bool, ClientError> {
         let address = self.address_of(queue)?;
-        // where it fails the send does, too, and says why
+        // a failed heartbeat is ignored: the send fails, too, and reports the reason
         let _ = self.heartbeats.beat(&self.cluster, &address);
         let header = SendHeader {
             producer_group: &self.options.group,
@@ -330,14 +330,14 @@ impl Sender {
         Ok(StoredMessage::of_broker(&answer, &address)?.status == SendStatus::SendOk)
     }
 
-    /// The master of a queue's broker.
+    /// Returns the address of a broker's master.
     fn address_of(&self, queue: &Queue) -> Result<Arc<str>, ClientError> {
         let address = self.routes.publish_address(&queue.broker_name);
         address.ok_or_else(|| broker_not_exist(&queue.broker_name))
     }
 }
 
-/// Who sends, as one of perhaps several tasks of a process.
+/// Builds a client id that is unique among the tasks of a process.
 ///
 /// Source: `ClientConfig.buildMQClientId`.
 fn client_id(name_servers: &[String]) -> String {
@@ -346,7 +346,7 @@ fn client_id(name_servers: &[String]) -> String {
     format!("{}@{process}#{number}", local_address(name_servers))
 }
 
-/// Whether it may be taken a little later: nobody answered, or whoever did has too much to do.
+/// Whether a retry may succeed: no answer came, or the broker is overloaded.
 fn passes(error: &ClientError) -> bool {
     match error {
         ClientError::Response { code, .. } => [response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE].contains(code),
@@ -377,7 +377,7 @@ fn refused(text: impl Into<String>) -> ClientError {
     ClientError::Client { text: text.into(), remark: String::new(), code: -1, next_step: "" }
 }
 
-/// An error with what to do next.
+/// Formats an error with its advice.
 fn error_text(error: &ClientError) -> String {
     let (text, next_step) = match error {
         ClientError::Client { text, remark, next_step, .. } => {
@@ -392,7 +392,6 @@ fn error_text(error: &ClientError) -> String {
     if next_step.is_empty() { text } else { format!("{text}\n{next_step}") }
 }
 
-/// Milliseconds since 1970.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

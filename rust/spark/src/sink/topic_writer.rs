@@ -1,4 +1,4 @@
-//! Sends the rows of a partition: whoever has them hands over blocks, and never waits for long.
+//! Sends the rows of a partition in the background. The caller hands over blocks of rows and never waits long.
 use super::block::Block;
 use super::columns::SinkColumn;
 use super::failure::Failure;
@@ -21,15 +21,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Blocks that wait to be looked at.
+/// Blocks that may wait for the sending thread.
 const WAITING: usize = 2;
-/// Rows of rare targets wait for others of theirs until so many bytes have come: they keep their blocks in memory.
+/// Bytes after which rows of rare targets are sent although their request is not full. Until then they keep their
+/// blocks in memory.
 const FLUSHED_AT: usize = 4 << 20;
 
-/// When a month began where this process is, and when the next one does; milliseconds.
+/// Start of the current month and of the next in local time, in milliseconds. Message ids count from the start of a
+/// month.
 pub type Month = (i64, i64);
 
-/// Sends the rows of a partition; dropped, it sends no more.
+/// Sends the rows of a partition. Dropping the writer stops it.
 pub struct TopicWriter {
     sender: Arc<Sender>,
     inbox: Arc<Handover<Block>>,
@@ -40,8 +42,9 @@ pub struct TopicWriter {
 }
 
 impl TopicWriter {
-    /// Begins; nobody is asked yet. `columns` are those of each row, `partition` is for errors. Rows of a block wait for others
-    /// of their target in the next one, unless they are `prompt`.
+    /// Starts the sending thread, without a request. `partition` is for error texts.
+    ///
+    /// If `prompt`, the rows of a block are sent at once, without waiting for more rows of the same target.
     ///
     /// # Errors
     /// There is no name server.
@@ -63,19 +66,20 @@ impl TopicWriter {
         Ok(Self { sender, inbox, thread: Some(thread), end, waiting: None })
     }
 
-    /// Hands rows over; waits so long. `false`: they wait for [`push_waiting`](Self::push_waiting).
+    /// Hands a block over; waits for room up to `wait`. Returns `false` if there was no room: then call
+    /// [`push_waiting`](Self::push_waiting).
     ///
     /// # Errors
-    /// A row that cannot be sent, of this block or one before.
+    /// A row of this block or of an earlier block cannot be sent.
     pub fn push(&mut self, block: impl Into<Block>, wait: Duration) -> Result<bool> {
         self.waiting = Some(block.into());
         self.push_waiting(wait)
     }
 
-    /// Hands over what found no room before: whether there is some now.
+    /// Hands over the block that found no room before. Returns whether there was room now.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// See [`push`](Self::push).
     pub fn push_waiting(&mut self, wait: Duration) -> Result<bool> {
         let Some(block) = self.waiting.take() else { return Ok(true) };
         match self.inbox.push(block, wait) {
@@ -84,7 +88,7 @@ impl TopicWriter {
                 self.waiting = Some(block);
                 Ok(false)
             }
-            // its thread has ended, which it does by itself where something failed
+            // the sending thread ends early only after a failure
             HandoverResult::Closed => match self.end.recv() {
                 Ok(Err(failure)) => Err(failure.into()),
                 _ => Err(defect()),
@@ -92,10 +96,10 @@ impl TopicWriter {
         }
     }
 
-    /// Waits so long until all is stored; `None` where it is not yet. Nothing may be pushed any more.
+    /// Waits up to `wait` until all rows are stored; `None` if they are not yet. `push` must not be called afterwards.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// See [`push`](Self::push).
     pub fn finish(&mut self, wait: Duration) -> Result<Option<Written>> {
         self.inbox.close();
         match self.end.recv_timeout(wait) {
@@ -105,12 +109,11 @@ impl TopicWriter {
         }
     }
 
-    /// The columns of each row.
     pub fn columns(&self) -> &[SinkColumn] {
         &self.sender.columns
     }
 
-    /// Log lines since the last call: retried requests, name servers that do not answer.
+    /// Returns log lines since the last call: retries, and name servers that do not answer.
     pub fn take_log(&self) -> Vec<(Level, String)> {
         self.sender.take_log()
     }
@@ -120,22 +123,22 @@ impl Drop for TopicWriter {
     fn drop(&mut self) {
         self.sender.stop.set();
         self.inbox.close();
-        // soon: what waits for a broker looks ten times a second whether to go on
+        // does not block for long, since waiting requests check ten times a second whether to stop
         if let Some(thread) = self.thread.take() {
-            // a panic was told as a failure already
+            // the end of the channel has reported a panic already
             let _ = thread.join();
         }
     }
 }
 
-/// Makes the ids of this process; they count from the begin of a month.
+/// Returns the generator of message ids for this process. The ids count from the start of the month.
 pub fn unique_ids(options: &SinkOptions, (start, next): Month) -> &'static UniqueIds {
     static OF_PROCESS: Mutex<Option<(u32, &UniqueIds)>> = Mutex::new(None);
     let process = rmqfast_remoting::process::id();
     let mut of_process = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
-    // PySpark forks its workers: each counts by itself, so what a fork took along is not its own
+    // PySpark forks its workers, so a generator that a fork inherited must not be used
     let (_, ids) = of_process.filter(|(of, _)| *of == process).unwrap_or_else(|| {
-        // Java has the hash of a class loader here, which tells processes apart as well
+        // Java uses a class loader's hash here; a random number distinguishes processes just as well
         let hash = RandomState::new().build_hasher().finish() as i32;
         let ids = UniqueIds::new(local_address(&options.cluster.name_servers), process, hash);
         *of_process.insert((process, Box::leak(Box::new(ids))))
@@ -154,17 +157,17 @@ fn send_blocks(sender: &Sender, blocks: &Handover<Block>, at_end: &SyncSender<Re
         let running = lanes.run(scope, &sender.stop, &work);
         let mut feed = Feed { sender, lanes: running, lane_of: HashMap::new(), prompt };
         let sent = feed.send_all(blocks);
-        // before the lanes are waited for: what they still have is of no use
+        // stops the lanes at once, since their queued requests are not needed after a failure
         if let Err(failure) = &sent {
             sender.stop.fail(failure.clone());
         }
         sent.and_then(|()| feed.lanes.finish())
     });
-    // nobody listens where the task was killed
+    // the receiver is gone if the task was killed
     let _ = at_end.send(sent.map(|()| sender.written()));
 }
 
-/// Gives the lanes what they send.
+/// Distributes requests to lanes.
 struct Feed<'scope, 'env, F> {
     sender: &'env Sender,
     lanes: Running<'scope, 'env, (Parcel, Queue), F>,
@@ -186,7 +189,7 @@ impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, 
                 let place = RowPlace { block: block.clone(), at, number };
                 let full = batches.add(&row, place, now_ms).map_err(|wrong| self.wrong(&wrong))?;
                 full.map_or(Ok(()), |parcel| self.put(parcel))?;
-                // no columns, no bytes: there always is a body
+                // `next` always moves on because every row has a body
                 at = next;
                 number += 1;
             }
@@ -201,7 +204,7 @@ impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, 
 
     fn put(&mut self, parcel: Parcel) -> Result<(), Failure> {
         let queue = self.sender.first_queue(&parcel.target, &parcel.rows)?;
-        // a queue keeps its lane, so that its rows go in their order
+        // a queue keeps its lane, so that its requests are sent in order
         let next = self.lane_of.len();
         let lane = *self.lane_of.entry(queue.clone()).or_insert(next);
         self.lanes.put(lane, (parcel, queue))
@@ -210,7 +213,7 @@ impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, 
     fn wrong(&self, wrong: &WrongRow) -> Failure {
         let WrongRow { target, place, text } = wrong;
         let rows = std::slice::from_ref(place);
-        // what is wrong with topic and queue comes before what is wrong with rows
+        // an unknown topic or queue is reported before an invalid row
         let first = self.sender.first_queue(target, rows).err();
         let error = ClientError::Argument(text.clone());
         first.unwrap_or_else(|| self.sender.failed(target, rows, text, &error))

@@ -2,17 +2,17 @@
 use std::fmt;
 use std::iter::Sum;
 
-/// Counts of a task, or of all tasks.
+/// Counts of a task, or of all tasks of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Rows that brokers have stored.
     pub rows: u64,
-    /// Bytes of the bodies of the requests, in which messages stand with their properties.
+    /// Bytes of request bodies, including the messages' properties.
     pub bytes: u64,
     pub batches: u64,
-    /// Requests that were sent once more, as no broker took them: some of their rows may be stored twice.
+    /// Requests that were sent again after a failure. Some of their rows may be stored twice.
     pub retries: u64,
-    /// Requests that are stored, but not as safely as the broker is told to: the disk or a slave was late.
+    /// Requests whose flush to disk or copy to a slave was not confirmed in time.
     pub less_safe: u64,
 }
 
@@ -22,12 +22,11 @@ impl Written {
         [self.rows, self.bytes, self.batches, self.retries, self.less_safe]
     }
 
-    /// Of counts in their order.
     pub fn of_counts([rows, bytes, batches, retries, less_safe]: [u64; 5]) -> Self {
         Self { rows, bytes, batches, retries, less_safe }
     }
 
-    /// Counts a request that is stored.
+    /// Counts a stored request.
     pub fn add(&mut self, rows: usize, bytes: usize, is_safe: bool) {
         self.rows += rows as u64;
         self.bytes += bytes as u64;

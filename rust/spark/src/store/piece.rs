@@ -1,63 +1,64 @@
-//! A task's share of a read of a store, as bytes.
+//! A task's share of a read of a store, and its serialized form.
 use crate::error::{Error, Result};
 use rmqfast_store::scan::{Piece, Way};
 use serde_json::Value;
 
-/// The piece as bytes, which driver and tasks carry unread.
+/// Serializes the piece; driver and tasks pass the bytes on without reading them.
 pub fn to_bytes(piece: &Piece) -> Vec<u8> {
     encode(&to_json(piece))
 }
 
-/// The piece that bytes are.
+/// Parses a serialized piece.
 ///
 /// # Errors
-/// Bytes of another release, or none of a piece of a store.
+/// Bytes of another release, or bytes that are not a piece of a store.
 pub fn of_bytes(bytes: &[u8]) -> Result<Piece> {
     of_json(decode(bytes)?).map_err(malformed_piece)
 }
 
-/// The piece as a part of another one.
+/// Formats the piece as JSON, for a piece of topics that contains it.
 pub fn to_json(piece: &Piece) -> Value {
     let Piece { way, from, end, verify_crc } = piece;
     serde_json::json!([*way == Way::Queue, from, end, verify_crc])
 }
 
-/// The inverse of [`to_json`].
+/// Parses the JSON of [`to_json`].
 ///
 /// # Errors
-/// Another value.
+/// The value is not a piece of a store.
 pub fn of_json(json: Value) -> serde_json::Result<Piece> {
     let (is_by_queue, from, end, verify_crc) = serde_json::from_value(json)?;
     Ok(Piece { way: if is_by_queue { Way::Queue } else { Way::Log }, from, end, verify_crc })
 }
 
-/// Bytes of the log that a piece reads, about, unless the read says otherwise.
+/// Approximate bytes of the commit log in a piece, unless the option `partitionBytes` is given.
 pub const PIECE_BYTES: u64 = 256 << 20;
-/// A Python worker takes long to begin: with more tasks than this for each core, pieces are larger.
+/// Starting a Python worker takes long. If there are more tasks for each core than this, pieces grow, up to `LARGEST`
+/// times.
 const TASKS_PER_CORE: u64 = 4;
 const LARGEST: u64 = 4;
 
-/// Limits for cutting a read into pieces.
+/// Limits for cutting a read into pieces. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cut {
-    /// Pieces at least, where the log can be cut so often.
+    /// Minimum of pieces, as far as the log can be cut.
     pub least: Option<u64>,
-    /// Bytes of a piece, about.
+    /// Approximate bytes of a piece.
     pub bytes: Option<u64>,
-    /// Cores of Python workers; `None` where tasks begin at once, or nobody knows.
+    /// Cores that run Python workers; `None` if tasks start without a worker, or the number is unknown.
     pub worker_cores: Option<u64>,
 }
 
 impl Cut {
-    /// The pieces of a read; `plan` gives those of so many bytes.
+    /// Cuts a read into pieces. `plan` returns the pieces for a number of bytes each.
     ///
     /// # Errors
-    /// As `plan`.
+    /// See `plan`.
     pub fn pieces(self, plan: impl Fn(u64) -> Result<Vec<Piece>>) -> Result<Vec<Piece>> {
         let plan = |bytes| plan(bytes).map(|pieces| pieces.into_iter().filter(|p| p.from < p.end).collect::<Vec<_>>());
         let mut bytes = self.bytes.unwrap_or(PIECE_BYTES);
         let mut pieces = plan(bytes)?;
-        // a size that somebody asked for is kept
+        // a size that the user asked for is kept
         if let (Some(cores), None) = (self.worker_cores, self.bytes) {
             let times = (pieces.len() as u64).div_ceil(TASKS_PER_CORE * cores.max(1)).min(LARGEST);
             if times > 1 {
@@ -65,10 +66,10 @@ impl Cut {
             }
         }
         let least = self.least.unwrap_or(1);
-        // a small store would be halved many times in vain before its first cut
+        // starting from the bytes that are read saves many halvings of a small store
         bytes = bytes.min(pieces.iter().map(|piece| piece.end - piece.from).sum());
         while (pieces.len() as u64) < least && bytes > 1 {
-            // pieces end at files and records, so one step may not be enough; each step halves at least
+            // pieces end at files and records, so scaling once may not give enough pieces; each step halves at least
             let scaled = u128::from(bytes) * pieces.len() as u128 / u128::from(least);
             bytes = (bytes / 2).min(scaled as u64).max(1);
             pieces = plan(bytes)?;
@@ -77,22 +78,22 @@ impl Cut {
     }
 }
 
-/// The first byte of a piece: a worker of another release says so, instead of reading something else.
+/// First byte of a serialized piece. A worker of another release refuses the piece instead of misreading it.
 const VERSION: u8 = 4;
 
-/// The bytes of a piece.
+/// Serializes the JSON of a piece.
 pub fn encode(piece: &Value) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     bytes.extend_from_slice(piece.to_string().as_bytes());
     bytes
 }
 
-/// Decodes a piece.
+/// Parses a serialized piece into JSON.
 ///
 /// # Errors
-/// Bytes of another release, or none of a piece.
+/// Bytes of another release, or bytes that are not a piece.
 pub fn decode(bytes: &[u8]) -> Result<Value> {
-    // driver and executors may have different wheels installed
+    // driver and executors may have different releases installed
     match bytes.split_first() {
         Some((&VERSION, text)) => serde_json::from_slice(text).map_err(malformed_piece),
         Some((version, _)) => {
@@ -104,7 +105,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value> {
     }
 }
 
-/// The error for bytes that are not what the reader's pieces are.
+/// The error for bytes that are not a piece of the expected kind.
 pub fn malformed_piece(error: serde_json::Error) -> Error {
     Error::argument(format!("piece: {error}"))
 }

@@ -14,31 +14,30 @@ use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The place of the store and the messages to read, shared by all tasks.
+/// The store's directory and the selected messages, shared by all tasks.
 #[derive(Debug)]
 pub struct StoreRead {
-    /// The store's directory, as every executor sees it.
+    /// The store's directory, which must be at the same path on every executor.
     pub path: PathBuf,
-    /// Which messages, which columns.
+    /// Selects messages and columns.
     pub request: ScanRequest,
-    /// Whether damage ends the task that finds it; else it is told.
+    /// Whether damage fails the task; otherwise it is logged.
     pub fail_on_damage: bool,
-    /// Only this topic's rows of a request for all topics.
+    /// Topic that a filter selected in a read of all topics.
     pub only_topic: Option<String>,
-    /// No message can pass the filters.
+    /// Whether no message can match the filters.
     pub is_empty: bool,
     commit_log_dirs: Vec<PathBuf>,
     cut: Cut,
-    /// Bounds of the log when the read was requested; the maximum if unknown.
+    /// First and last position in the log when the read was resolved; `u64::MAX` if unknown.
     log_range: (u64, u64),
 }
 
 impl StoreRead {
-    /// The read that resolved options ask for, of columns by name, narrowed by filters that were taken; [`resolve`] makes
-    /// options so.
+    /// Builds the read of the given columns from options of [`resolve`] and from the filters that Spark pushed down.
     ///
     /// # Errors
-    /// As [`Options::of`]; an expression that does not parse, a path that is none.
+    /// See [`Options::of`]. Also an expression that does not parse, or a path that is not a local directory's.
     pub fn of(pairs: &[(String, String)], columns: &[String], filters: &[Filter]) -> Result<Self> {
         let columns = columns_of(columns.iter().map(String::as_str))?;
         let mut read = Self::new(&Options::of(Kind::Columnar, pairs)?, columns)?;
@@ -51,10 +50,10 @@ impl StoreRead {
         Ok(Self::without_bounds(options, columns)?.within(&StoreOffsets::of(options)?))
     }
 
-    /// The read that options ask for, of all offsets: that of a stream, whose pieces are stretches of the log.
+    /// Builds a read of all offsets. Streams use it, since their pieces are parts of the log.
     ///
     /// # Errors
-    /// An expression that does not parse, a path that is none.
+    /// An expression that does not parse, or a path that is not a local directory's.
     pub fn without_bounds(options: &Options, columns: Vec<Column>) -> Result<Self> {
         let log_edge = |name| options.number(name).map_or(u64::MAX, i64::cast_unsigned);
         let count = |name| options.number(name).map(i64::cast_unsigned);
@@ -66,28 +65,28 @@ impl StoreRead {
             only_topic: None,
             is_empty: false,
             commit_log_dirs: directories.collect::<Result<_>>()?,
-            // tasks inside the JVM begin at once, so no core of a worker counts
+            // tasks inside the JVM start at once, without a Python worker
             cut: Cut { least: count("minPartitions"), bytes: count("partitionBytes"), worker_cores: None },
             log_range: (log_edge("logStart"), log_edge("logEnd")),
         })
     }
 
-    /// Bytes of the log that a piece reads, about.
+    /// Approximate bytes of the commit log in a piece.
     pub fn piece_bytes(&self) -> u64 {
         self.cut.bytes.unwrap_or(PIECE_BYTES)
     }
 
-    /// Bounds that need no look at the store: those that [`resolve`] wrote.
+    /// Applies the offset bounds that [`resolve`] wrote, without opening the store.
     fn within(mut self, offsets: &StoreOffsets) -> Self {
         let bound = |(known, offsets): (bool, _)| known.then_some(OffsetBound::ByQueue(offsets));
-        // after `resolve` these are numbers; a scan without a bound reads to the edge
+        // after `resolve` the bounds are numbers; a queue without a bound is read to its end
         let (start, end) = offsets.by_number();
         self.request.start_offset = bound((!start.is_empty(), start));
         self.request.end_offset = bound((!end.is_empty(), end));
         self
     }
 
-    /// Narrows the read; tells which filters were taken.
+    /// Narrows the read by filters. Returns for each filter whether the read applies it.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut selection = self.selection();
         let is_taken = selection.take(filters);
@@ -97,7 +96,7 @@ impl StoreRead {
         if let Some(tags) = tags {
             request.tags = TagExpression::of(tags.iter().map(String::as_str));
         }
-        // otherwise the bounds of each queue stay, and no filter on offsets was taken
+        // otherwise the options bound each queue, and filters on offsets were refused
         if !has_offsets_by_queue {
             request.start_offset = offsets.0.map(OffsetBound::Every);
             request.end_offset = offsets.1.map(OffsetBound::Every);
@@ -128,21 +127,21 @@ impl StoreRead {
         }
     }
 
-    /// Opens the store: in the driver to plan, in each task to read, so that new files are seen.
+    /// Opens the store anew, so that new files are seen. The driver does it to plan, each task to read.
     ///
     /// # Errors
-    /// No store there, or none of a kind that is read.
+    /// The directory is not a store, or not one of a supported kind.
     pub fn open(&self) -> Result<MessageStore> {
-        // a file that is cut off while it is mapped ends the JVM
+        // never mapped: the JVM dies if someone truncates a mapped file
         let options = OpenOptions { commit_log_dirs: self.commit_log_dirs.clone(), io: Io::Pread };
         Ok(MessageStore::open(&self.path, &options)?)
     }
 
-    /// Cuts the read into pieces, a task each, for so many `cores`: together they give each message once. In the order of
-    /// the log.
+    /// Cuts the read into pieces in the order of the log, for `cores` cores. Each piece is one task, and together they
+    /// give each message once.
     ///
     /// # Errors
-    /// A topic that the store does not have, a store that cannot be read.
+    /// The store does not have the topic, or cannot be read.
     pub fn partitions(&self, cores: u64) -> Result<Vec<Piece>> {
         if self.is_empty {
             return Ok(Vec::new());
@@ -151,19 +150,19 @@ impl StoreRead {
         self.cut.pieces(|bytes| self.plan(&store, bytes, cores))
     }
 
-    /// Counts known from the consume queues alone; `None` if messages must be read.
+    /// Counts messages from the consume queues alone. `None` if messages must be read.
     ///
     /// # Errors
-    /// As [`partitions`](Self::partitions).
+    /// See [`partitions`](Self::partitions).
     pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         if self.is_empty {
             return Ok(Some(QueueCounts::default()));
         }
         let store = self.open()?;
         let (start, end) = self.log_range;
-        // queues do not tell of what is gone, and a count must not pass over a loss
+        // consume queues do not show lost messages, which a count must not hide
         let is_whole = (start == u64::MAX || start >= store.log().min_offset()) && self.lost_from(&store) == u64::MAX;
-        // rows of all records are more than those that the queues of a topic list
+        // a filter by topic also selects records that no consume queue lists
         if self.only_topic.is_some() || !is_whole {
             return Ok(None);
         }
@@ -174,33 +173,33 @@ impl StoreRead {
         let mut plan = Plan::new(store, &self.request, None)?;
         plan.cut(cut, cores)?;
         let (start, end) = self.log_range;
-        // what came after the read was asked for is not of this read
+        // messages that came after the read was resolved are left out
         let pieces = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
-        // What was there and is not: a task that finds nothing of its piece says so.
+        // removed parts become pieces, too, so that their tasks report the loss
         let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
             .map(|(from, end)| Piece { way: Way::Log, from, end, verify_crc: false });
         Ok([before].into_iter().chain(pieces).chain([behind]).collect())
     }
 
-    /// The end of the log if it moved back since the read was requested, else the maximum.
+    /// Returns the end of the log if the log shrank since the read was resolved, else `u64::MAX`.
     fn lost_from(&self, store: &MessageStore) -> u64 {
         let (end, asked) = (store.log().segments().end(), self.log_range.1);
         if asked != u64::MAX && end < asked { end } else { u64::MAX }
     }
 }
 
-/// Options with everything in them that depends on the store as it now is: offsets as numbers. Also checks what would
-/// otherwise fail at the first action: that the store, the topic and the columns are there.
+/// Replaces offsets in the options by the store's current numbers. Also checks store, topic and columns, so that errors
+/// appear here instead of at Spark's first action.
 ///
 /// # Errors
-/// As [`StoreRead::of`] and [`Plan::new`]; a starting offset that has expired.
+/// See [`StoreRead::of`] and [`Plan::new`]. Also a start offset that has expired.
 pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs> {
     let options = Options::of(Kind::Columnar, pairs)?;
     let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
     check_agreed(options.texts("columns"), &names)?;
     let read = StoreRead::new(&options, columns)?;
     let store = read.open()?;
-    // only to see that it can be planned: topic, tags and the condition
+    // planned only to check the topic and the filters
     Plan::new(&store, &read.request, None)?;
     let offsets = StoreOffsets::of(&options)?;
     let Some(topic) = options.text("topic").filter(|_| !offsets.are_whole()) else { return Ok(pairs.to_vec()) };
@@ -212,12 +211,12 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs
     ))
 }
 
-/// Refuses what would end a JVM.
+/// Refuses the option `io=mmap`, which can crash a JVM.
 ///
 /// # Errors
-/// Files shall be mapped.
+/// The option `io` is `mmap`.
 pub fn check_io(options: &Options) -> Result<()> {
-    // a handler of SIGBUS would fight the JVM's own
+    // truncated mapped files raise SIGBUS, and a handler here would conflict with the JVM's own
     if options.text("io") == Some("mmap") {
         let text = "option io: expected pread (a mapped file that somebody truncates would end the JVM), got 'mmap'";
         return Err(Error::argument(text));
@@ -225,23 +224,24 @@ pub fn check_io(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A directory that every executor sees; executors have other working directories, links stay as they are.
+/// Makes a directory absolute, since executors have other working directories. Links are kept.
 pub(crate) fn local(option: &str, text: &str) -> Result<PathBuf> {
     let path = local_path(OsStr::new(text)).map_err(|expected| {
         let got = quote(text);
         Error::argument(format!("option {option}: expected {expected}, seen by every executor, got {got}"))
     })?;
-    // not `canonicalize`: the link may lead elsewhere on an executor
+    // not `canonicalize`: a link may lead elsewhere on an executor
     std::path::absolute(&path).map_err(|e| rmqfast_store::Error::io(&path, e).into())
 }
 
 const MOST_LISTED: usize = 20;
 
-/// The part of a piece that the log still holds, and what it lost: a broker deletes its oldest files while a job waits.
+/// Returns the part of a piece that the log still has, and the parts that it lost. A broker may delete its oldest files
+/// while a job waits.
 pub fn present_part(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) {
     let segments = store.log().segments();
     let (first, last) = (segments.start(), segments.end());
-    // clamped, so that a piece that is wholly gone is empty and not backwards
+    // clamped, so that a piece that is wholly lost is empty and not reversed
     let from = piece.from.max(first).min(piece.end);
     let end = piece.end.min(last).max(from);
     let reason = format!("the log held this when the read was planned, it now is {first} to {last}");
@@ -251,7 +251,7 @@ pub fn present_part(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) 
     (Piece { from, end, ..piece }, damage.collect())
 }
 
-/// Text about the lost and damaged places of `piece`; `None` if there are none.
+/// Describes the lost and damaged places of a piece; `None` if there is no damage.
 pub fn damage_text(path: &Path, piece: Piece, lost: &[Damage], found: &DamageLog) -> Option<String> {
     let damage: Vec<&Damage> = lost.iter().chain(found.entries()).collect();
     if damage.is_empty() {
@@ -266,7 +266,7 @@ pub fn damage_text(path: &Path, piece: Piece, lost: &[Damage], found: &DamageLog
     Some(format!("{at}: {all} damaged places: {}", places.join("; ")))
 }
 
-/// The same as an error.
+/// Returns the error text of a read that refuses damage.
 pub fn refusal_text(words: &str) -> String {
     format!("{words}; on_damage=\"warn\" (failOnDataLoss=false) reads what is left")
 }

@@ -1,4 +1,4 @@
-//! A store directory as a stream: the log of a live broker, followed.
+//! The stream of a store directory. It follows the log of a live broker.
 use crate::error::{Error, Result};
 use crate::request::offsets::{checkpoint_json, foreign};
 use crate::request::options::Options;
@@ -15,27 +15,27 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Messages between two places at which a batch may end.
+/// Number of messages after which a batch may end.
 const STEP: usize = 256;
-/// The form of a stream's offset in a checkpoint.
+/// The form of a stream's offset, shown in errors.
 const POSITION: &str = r#"{"log": 123}"#;
-/// Bytes that are read of a record at first.
+/// Bytes that are read first of a record.
 const HEAD: usize = 4096;
-/// Between two looks at a message of which a queue does not tell yet.
+/// Pause before the log's end is read again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A stream of a store. Its offsets are `{"log": 123456}`, positions in the log: between two of them there are the same rows for
-/// everybody who reads them.
+/// A stream of a store. Its offsets are `{"log": 123456}`, byte positions in the commit log. Between two positions
+/// every reader gets the same rows.
 ///
-/// Source: `ReputMessageService.doReput`, which follows the log within a broker.
+/// Source: `ReputMessageService.doReput`, which follows the log inside a broker.
 pub struct StoreStream {
     read: StoreRead,
     begin: Start,
     max_bytes: Option<u64>,
     target: Option<u64>,
-    /// The last known end of the log.
+    /// The end of the log that was seen last.
     last: Option<u64>,
-    /// Bounds of the last batch whose place in the log was verified or reported.
+    /// Start and end of the last batch. Both are known to be the beginning of a record.
     known: Option<(u64, u64)>,
     is_strict: bool,
     log: Log,
@@ -43,12 +43,12 @@ pub struct StoreStream {
 }
 
 impl StoreStream {
-    /// The stream that options ask for; the store is opened for each question, so that new files are seen.
+    /// Creates the stream. The store is opened again for each call, so that new files are seen.
     ///
     /// # Errors
-    /// A path that is none; an expression that does not parse.
+    /// A path that is not a local directory's, or an expression that does not parse.
     pub fn of(options: &Options, interrupt: Arc<CheckInterrupt>) -> Result<Self> {
-        // no columns: it is tasks that ask for messages
+        // no columns, since only tasks read messages
         let read = StoreRead::without_bounds(options, Vec::new())?;
         let begin = match options.number("startingTimestamp") {
             Some(when) => Start::Time(when),
@@ -64,10 +64,10 @@ impl StoreStream {
         position(&self.read.open()?, start)
     }
 
-    /// Looks whether a message begins where the stream goes on: else the position is one of another log, whose messages of anywhere
-    /// would be read.
+    /// Checks that a record begins at the stream's position. If not, the position belongs to another log, and arbitrary
+    /// messages would be read.
     fn check_place(&mut self, store: &MessageStore, place: u64) -> Result<()> {
-        // what retention has removed is told by the task that misses it
+        // messages that retention removed are reported by the task that misses them
         if self.known.is_some_and(|(start, end)| place == start || place == end)
             || place < store.log().min_offset()
             || begins_record(store, place)?
@@ -81,7 +81,7 @@ impl StoreStream {
         self.lose(&text)
     }
 
-    /// A place behind a message, so many bytes from `start` on; one step further where messages are larger.
+    /// Returns a position about `most` bytes behind `start`, at the end of a message.
     fn behind(&self, store: &MessageStore, start: u64, most: u64, end: u64) -> Result<u64> {
         let mut interrupt = || (self.interrupt)().map_err(|_| rmqfast_store::Error::Interrupted);
         let request = ScanRequest { columns: vec![Column::QueueOffset], batch_rows: STEP, ..ScanRequest::default() };
@@ -92,11 +92,11 @@ impl StoreStream {
                 if tail.is_over() {
                     return Ok(end);
                 }
-                // it was whole when the end was looked for, so that soon it is again
+                // the record was complete when the end was determined, so it will soon be readable
                 std::thread::sleep(LOOK);
                 continue;
             }
-            // a batch has one step at least, however little is allowed: the stream would stand still
+            // a batch has at least one step of messages, since the stream would stop if `most` is too small for it
             if place > start && tail.position() - start > most {
                 return Ok(place);
             }
@@ -145,7 +145,7 @@ impl Stream for StoreStream {
         let end = self.target.map_or_else(|| position(&store, Start::End), Ok)?;
         self.last = Some(end);
         let Some(start) = start else { return Ok(store_text(end)) };
-        // positions of another log would give rows of anywhere
+        // the position may belong to another log
         if end < start {
             return Err(Error::argument(format!(
                 "the log of {} ends at {end}, before the checkpoint's offset {start}: it is another store, or one that was \
@@ -177,15 +177,15 @@ impl Stream for StoreStream {
             return Ok(Vec::new());
         }
         let store = self.read.open()?;
-        // Spark plans an old batch without a look at the end
+        // Spark plans the last batch of an earlier run without calling `latest` first
         self.check_place(&store, from)?;
-        // no consume queue may list these records yet: only their CRC says that they are whole
+        // consume queues may not list these records yet, so their CRC is checked to see that they are complete
         let whole = Piece { way: Way::Log, from, end, verify_crc: true };
         let bytes = self.read.piece_bytes();
         if end - from <= bytes {
             return Ok(vec![piece::to_bytes(&whole)]);
         }
-        // of this stretch alone: the same offsets are the same pieces, however long the log is by now
+        // the plan has this part only, so that equal offsets give equal pieces, however long the log has grown
         let mut plan = Plan::new(&store, &ScanRequest::default(), None)?;
         plan.pieces = vec![whole];
         plan.cut(bytes, 1)?;
@@ -209,10 +209,10 @@ impl Stream for StoreStream {
     fn close(&mut self) {}
 }
 
-/// Whether a message begins at a place, or the blank end of a file.
+/// Whether a record, or the blank end of a file, begins at a position.
 fn begins_record(store: &MessageStore, place: u64) -> Result<bool> {
     let head = match store.log().record_head(place, HEAD) {
-        // behind the last file, or in a gap
+        // behind the last file, or in a gap between files
         Err(rmqfast_store::Error::Invalid { .. }) => return Ok(false),
         head => head?,
     };
@@ -234,15 +234,15 @@ fn position(store: &MessageStore, start: Start) -> Result<u64> {
     Ok(Tail::new(store, &ScanRequest::default(), start)?.position())
 }
 
-/// The text of a position in the log of a store.
+/// Formats a position as JSON.
 fn store_text(position: u64) -> String {
     format!("{{\"log\": {position}}}")
 }
 
-/// The position that a text says.
+/// Parses the JSON of a position.
 ///
 /// # Errors
-/// It is the offset of another source.
+/// The JSON is the offset of another source.
 fn store_position(text: &str) -> Result<u64> {
     let value = checkpoint_json(text, POSITION)?;
     let only = value.as_object().filter(|members| members.len() == 1);

@@ -9,7 +9,7 @@ use rmqfast_client::puller::Queue;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Offsets by queue.
+/// The next offset of each queue.
 pub type StreamOffsets = BTreeMap<Queue, i64>;
 
 /// The position of a stream of topics.

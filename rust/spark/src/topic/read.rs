@@ -119,7 +119,6 @@ pub struct ReadPlan {
     pub log: Log,
 }
 
-/// Offsets by queue.
 pub type QueueOffsets = Vec<(Queue, i64)>;
 
 impl TopicRead {
