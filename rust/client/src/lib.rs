@@ -1,9 +1,10 @@
-//! The data path of a client.
+//! The data path of a client: connections, pulls, sends, and columns of messages.
 //!
-//! Read in this order: a [`pull_body`] is what a broker answers to a pull, a [`Message`] one record of it with the values
-//! of the row. A [`puller`] has many pulls in flight; [`fetched`] makes columns of what came; [`ranges`] reads fixed ranges of
-//! queues, and [`cluster`] asks name servers and brokers what a job must know of a topic; [`send`] encodes messages, [`producer`]
-//! decides where each goes and when it is sent again, and [`remark`] makes a peer's remarks readable.
+//! Read in this order. [`pull_body`] parses the body of a broker's answer to a pull; a [`Message`] is one record of it.
+//! [`puller`] keeps many pulls in flight, and [`fetched`] makes columns of their answers. [`ranges`] reads fixed ranges
+//! of queues. [`cluster`] asks name servers and brokers for routes and offsets of topics. [`send`] encodes messages,
+//! [`producer`] chooses their queues and retries, and [`remark`] shortens remarks of brokers for logs.
+//! logs.
 #![allow(missing_docs, reason = "the crate is not published")]
 
 pub mod cluster;

@@ -1,7 +1,7 @@
-//! The body of a pull's answer: records of the commit log, one behind the other.
+//! Parses the body of an answer to a pull: records of the commit log, one after the other.
 //!
-//! Java hands out what stands before a record that it cannot read and drops the rest in silence, though it goes on behind
-//! all of them; here that is an error, as messages would be lost.
+//! Java's client returns the records before one that it cannot read and silently drops the rest. Here an unreadable
+//! record is an error, as messages would be lost.
 //!
 //! Source: `MessageDecoder.decodes`, `PullAPIWrapper.processPullResult`.
 use crate::error::{Error, Result};
@@ -10,21 +10,21 @@ use rmqfast_store::scan::row::Row;
 use rmqfast_store::scan::text::lossy;
 use std::collections::HashSet;
 
-/// The whole tags that a client wants; a message without a tag has none of them.
+/// Tags that a client subscribes to, in full. A message without a tag matches no tag.
 pub type Tags = HashSet<Vec<u8>>;
 
-// Bytes of a body at most: a row counts in 32 bits.
+// Maximum bytes of a body. Rows store positions in 32 bits.
 const MAX_LEN: usize = u32::MAX as usize;
 
-/// Places of the body's messages, without their properties.
+/// Returns the positions of all messages of the body. Their properties are not parsed.
 ///
 /// # Errors
-/// [`Error::Body`] for the first record that is none.
+/// [`Error::Body`] for the first record that cannot be parsed.
 pub fn rows(body: &[u8]) -> Result<Vec<Row>> {
     each_row(body, |_| true)
 }
 
-/// The messages whose stored body does not match its CRC.
+/// Returns the messages whose stored body does not match its CRC.
 ///
 /// # Errors
 /// As [`rows`].
@@ -34,7 +34,8 @@ pub fn rows_with_wrong_crc(body: &[u8]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// [`rows`] that `look` accepts; it sees each row while that is in the processor's cache.
+/// Returns the rows that `look` accepts. `look` is called right after a row is parsed, while its bytes are in the CPU
+/// cache.
 fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<Row>> {
     if body.len() > MAX_LEN {
         return Err(Error::body(0, format!("expected at most {MAX_LEN} bytes, got {}", body.len())));
@@ -49,7 +50,7 @@ fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<R
             continue;
         }
         if rows.is_empty() {
-            // messages of a topic are of about one size
+            // messages of a topic have similar sizes, so the first record predicts the count
             rows.reserve(body.len() / at + 1);
         }
         rows.push(row);
@@ -57,7 +58,9 @@ fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<R
     Ok(rows)
 }
 
-/// [`rows`] with properties; with `tags` only messages that have one of these, as a broker compares no more than their hashes.
+/// Returns the messages with their properties. With `tags`, messages without a matching tag are left out, since brokers
+/// only
+/// compare the hashes of tags.
 ///
 /// # Errors
 /// As [`rows`].
@@ -68,17 +71,17 @@ pub fn messages(body: &[u8], tags: Option<&Tags>) -> Result<Vec<Row>> {
     })
 }
 
-/// Whether a row has one of `tags`; without tags every row does.
+/// Returns whether the message has one of `tags`, or `tags` is `None`.
 pub fn has_tag(body: &[u8], row: &Row, tags: Option<&Tags>) -> bool {
     let Some(tags) = tags else { return true };
-    // compared as texts, as Java does: what is no UTF-8 was replaced on both sides
+    // compared as strings, as in Java: invalid UTF-8 was replaced on both sides
     row.tags.of(body).is_some_and(|tag| tags.contains(lossy(tag).as_ref()))
 }
 
 fn layout_at(body: &[u8], at: usize) -> Result<Layout> {
     match Layout::decode(&body[at..]) {
         Ok(Item::Message(layout)) => Ok(layout),
-        // brokers send what queues list, and none lists the rest of a file
+        // brokers only send indexed records, and the filler at the end of a file is not indexed
         Ok(Item::Blank(_)) => Err(Error::body(at, "expected a message, got the end of a file")),
         Ok(Item::Unwritten) => Err(Error::body(at, "expected a message, got zeroes")),
         Ok(Item::Partial(total)) => {

@@ -11,42 +11,43 @@ use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::HashMap;
 
-/// A broker counts all its queues for the statistics of a topic, so that answer takes longer.
+/// Factor for the timeout of topic statistics: the broker goes through all queues for them.
 const SLOW: u32 = 5;
 
-/// Offsets end before this: an entry of a consume queue has 20 bytes, and a queue's size is a number of 63 bits.
+/// Upper limit of queue offsets: a unit of a consume queue has 20 bytes, and the size of a queue is a signed 64-bit
+/// number.
 ///
 /// Source: `ConsumeQueue.CQ_STORE_UNIT_SIZE`.
 const MOST_OFFSETS: i64 = i64::MAX / 20;
 
-/// A queue's first offset, and the one behind its last.
+/// First offset of a queue, and its end (exclusive).
 pub type Bounds = (i64, i64);
 
-/// A queue as its broker describes it.
+/// State of a queue, from its broker's topic statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
     pub bounds: Bounds,
-    /// When the last message was stored, in milliseconds; `None` of a queue without messages, or where the broker does not say.
+    /// Store time of the last message in milliseconds; `None` for an empty queue, or if the broker does not report it.
     pub last_stored: Option<i64>,
-    /// Whether a master answered: a slave may not have the last messages yet.
+    /// Whether a master answered. A slave may lack the last messages.
     pub is_of_master: bool,
 }
 
-/// The parts of a message that a plan needs.
+/// A message that was looked up by its queue offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundMessage {
-    /// When the broker stored it, in milliseconds.
+    /// Store time in milliseconds.
     pub store_timestamp: i64,
-    /// Position of its record in the broker's log.
+    /// Position of the record in the broker's commit log.
     pub physical_offset: i64,
-    /// Bytes of its record.
+    /// Bytes of the record.
     pub len: u32,
     pub body_crc: i32,
-    /// Whether its record says the queue and the offset that it was asked for by, and is one message.
+    /// Whether the record carries the requested queue and offset, and is not an inner batch.
     pub is_own: bool,
 }
 
-/// Asks one broker, until its interrupt ends the wait.
+/// Sends requests to one broker. The interrupt ends the wait for an answer.
 #[derive(Clone, Copy)]
 pub struct BrokerCall<'a> {
     pub cluster: &'a Cluster,
@@ -55,7 +56,7 @@ pub struct BrokerCall<'a> {
 }
 
 impl BrokerCall<'_> {
-    /// The states of queues of a topic, in their order.
+    /// Returns the states of the queues of a topic.
     pub fn states(&self, topic: &str, queues: &[&Queue], is_of_master: bool) -> Result<Vec<(Queue, QueueState)>> {
         let fields = [("topic", Value::Text(topic))];
         let usual = self.cluster.usual(request::GET_TOPIC_STATS_INFO, &fields);
@@ -63,7 +64,7 @@ impl BrokerCall<'_> {
         let stats = self.json(&answer.body)?;
         let by_queue = listed_queues(&stats).map_err(|problem| self.malformed(problem))?;
         let listed = |queue: &Queue| by_queue.get(&(&*queue.broker_name, i64::from(queue.queue_id))).copied();
-        // brokers list the queues that are written to, and of a topic that shrinks more may be read
+        // statistics list only writable queues, but a topic that shrinks has more readable queues
         let unlisted: Vec<&Queue> = queues.iter().copied().filter(|queue| listed(queue).is_none()).collect();
         let bounds =
             all(&unlisted, self.interrupt, |queue, interrupt| BrokerCall { interrupt, ..*self }.bounds(queue))?;
@@ -81,15 +82,15 @@ impl BrokerCall<'_> {
         Ok((first, self.offset(request::GET_MAX_OFFSET, &queue_fields(queue))?))
     }
 
-    /// The first offset of a queue whose message was stored at `when` or later.
+    /// Returns the first offset whose message was stored at `when` (milliseconds) or later, else the queue's end.
     pub fn offset_at(&self, queue: &Queue, when: i64, bounds: Bounds, group: &str) -> Result<i64> {
-        // an empty queue has no message to look at; the next one will stand at its end
+        // an empty queue: its next message gets the offset of its end
         if bounds.0 >= bounds.1 {
             return Ok(bounds.1);
         }
         let fields = [&queue_fields(queue)[..], &[("timestamp", Value::Number(when))]].concat();
         let hint = match self.offset(request::SEARCH_OFFSET_BY_TIMESTAMP, &fields) {
-            // without the broker's hint the search takes longer, and comes to the same
+            // the hint only shortens the search, so an error is no failure
             Err(Error::Response { .. }) => bounds.0,
             hint => hint?,
         };
@@ -98,14 +99,14 @@ impl BrokerCall<'_> {
         })
     }
 
-    /// The message at an offset of a queue; `None` for one that has expired.
+    /// Returns the message at an offset of a queue, or `None` if it has expired.
     pub fn message(&self, queue: &Queue, offset: i64, consumer_group: &str) -> Result<Option<FoundMessage>> {
         let header = PullHeader {
             consumer_group,
             queue,
             offset,
             max_messages: 1,
-            // no heartbeat told the broker what this group wants, so the pull says it
+            // the broker has no subscription of this group from a heartbeat, so the pull carries one
             sys_flag: PullerOptions::SUBSCRIPTION,
             commit_offset: 0,
             suspend_millis: 0,
@@ -119,7 +120,7 @@ impl BrokerCall<'_> {
         if answer.status == PullStatus::Failed {
             return Err(self.refused(answer.code, answer.remark));
         }
-        // an answer without a message says that the offset has expired
+        // no message in the answer: the offset has expired
         let Some((row, message)) = answer.rows.first().and_then(|row| Some((row, row.message(&answer.body)?))) else {
             return Ok(None);
         };
@@ -133,16 +134,16 @@ impl BrokerCall<'_> {
         }))
     }
 
-    /// The broker's configuration.
+    /// Returns all options of the broker's configuration.
     pub fn config(&self) -> Result<HashMap<String, String>> {
         let answer = self.ask(self.cluster.usual(request::GET_BROKER_CONFIG, &[]))?;
-        // as `MixAll.properties2String` writes it
+        // the format of `MixAll.properties2String`
         let text = String::from_utf8_lossy(&answer.body);
         let pairs = text.lines().filter_map(|line| line.split_once('='));
         Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// The end of the broker's log.
+    /// Returns the end of the broker's commit log.
     pub fn log_end(&self) -> Result<i64> {
         let answer = self.ask(self.cluster.usual(request::GET_BROKER_RUNTIME_INFO, &[]))?;
         let info = self.json(&answer.body)?;
@@ -151,7 +152,7 @@ impl BrokerCall<'_> {
         end.ok_or_else(|| self.malformed("table: expected a commitLogMaxOffset".to_owned()))
     }
 
-    /// Whether the queues of a topic hold other messages than the log lists: see `TopicCluster::are_listed_otherwise`.
+    /// See `TopicCluster::are_listed_otherwise`.
     pub fn is_listed_otherwise(&self, topic: &str) -> Result<bool> {
         let answer = self.answer(request::GET_TOPIC_CONFIG, &[("topic", Value::Text(topic))])?;
         match answer.code {
@@ -168,7 +169,7 @@ impl BrokerCall<'_> {
         Ok(is_mapped || has("cleanup.policy", "COMPACTION") || has("queue.type", "BatchCQ"))
     }
 
-    /// The answer to a request, if it is a success.
+    /// Sends a request. Returns its answer, or an error if the response code is not SUCCESS.
     pub fn ask(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
         self.cluster.ask(self.address, Ask { interrupt: self.interrupt, ..ask })
     }
@@ -198,41 +199,41 @@ impl BrokerCall<'_> {
     }
 }
 
-/// The error for an answer that cannot be read; 1 is `SYSTEM_ERROR`.
+/// Returns the error for an answer that cannot be parsed.
 pub fn malformed(address: &str, remark: String) -> Error {
     Error::Response { code: response::SYSTEM_ERROR, remark, address: address.to_owned() }
 }
 
-/// The fields that name a queue in a request's header.
+/// Returns the header fields that identify a queue.
 pub fn queue_fields(queue: &Queue) -> [(&str, Value<'_>); 2] {
     [("topic", Value::Text(&queue.topic)), ("queueId", Value::Number(queue.queue_id.into()))]
 }
 
-/// A queue's bounds, and when its last message was stored.
+/// Bounds of a queue, and the store time of its last message.
 type Listed = (Bounds, Option<i64>);
 
-/// Bounds by broker name and queue, and when the last message was stored, as `TopicStatsTable` has them.
+/// Parses a `TopicStatsTable`, by broker name and queue id.
 fn listed_queues(stats: &Json) -> Result<HashMap<(&str, i64), Listed>, String> {
     let Some(Json::Object(table)) = stats.member("offsetTable") else { return Ok(HashMap::new()) };
     let mut queues = HashMap::new();
     for (key, offsets) in table {
-        // fastjson writes a key that is a `MessageQueue` as an object, which is no JSON
+        // fastjson writes a `MessageQueue` key as an object, which is not valid JSON
         let Key::Queue { broker_name, queue_id, .. } = key else { continue };
         let number = |name: &str| match offsets.member(name) {
-            // fastjson, too, leaves a field that is missing at 0
+            // a missing field is 0, as with fastjson
             None => Ok(0),
             Some(value) => {
                 value.number().ok_or_else(|| format!("{name}: expected a whole number of 64 bits, got {value:?}"))
             }
         };
-        // 0 or -1 of a queue without messages
+        // 0 or -1 for a queue without messages
         let last_stored = Some(number("lastUpdateTimestamp")?).filter(|when| *when > 0);
         queues.insert((broker_name.as_str(), *queue_id), ((number("minOffset")?, number("maxOffset")?), last_stored));
     }
     Ok(queues)
 }
 
-/// Refuses bounds that no queue has: plans count with them.
+/// Refuses impossible bounds, since plans of reads compute with them.
 fn check_bounds(queue: &Queue, (first, last): Bounds) -> Result<(), String> {
     if 0 <= first && first <= last && last <= MOST_OFFSETS {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Heartbeats of a producer to its brokers; `mqadmin producerConnection` lists who sends them.
+//! Heartbeats of a producer. Brokers list their senders in `mqadmin producerConnection`.
 //!
 //! Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`, `HeartbeatData`.
 use super::requests::Cluster;
@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Java's `heartbeatBrokerInterval`.
+/// Same as Java's default `heartbeatBrokerInterval`.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// The heartbeats of a producer to its brokers.
+/// Heartbeats of a producer, with the time of the last heartbeat per broker address.
 #[derive(Debug)]
 pub struct Heartbeats {
     body: Vec<u8>,
@@ -20,14 +20,14 @@ pub struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Of a client, by its id, that is in a producer group.
+    /// Creates the heartbeat of a client with one producer group.
     pub fn of_producer(client_id: &str, group: &str) -> Self {
         let groups = [serde_json::json!({ "groupName": group })];
         let data = serde_json::json!({ "clientID": client_id, "consumerDataSet": [], "producerDataSet": groups });
         Self { body: data.to_string().into_bytes(), sent: Mutex::default() }
     }
 
-    /// Sends one to a broker, if it is time to.
+    /// Sends a heartbeat to a broker unless the last was sent less than 30 s ago.
     ///
     /// # Errors
     /// As [`Cluster::ask`].
@@ -39,7 +39,8 @@ impl Heartbeats {
         Ok(())
     }
 
-    /// Whether it is time to; from now on it is not. One that fails is not sent again before the next one is due.
+    /// Returns whether a heartbeat is due, and records it as sent. A failed heartbeat is not repeated before the next
+    /// is due.
     fn is_due(&self, address: &str) -> bool {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = sent.get(address).is_none_or(|at| at.elapsed() >= INTERVAL);

@@ -1,6 +1,7 @@
-//! Name servers, routes, and the begin and end of queues.
+//! Requests to name servers and brokers: routes, and the bounds of queues.
 //!
-//! `Cluster` asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
+//! [`Cluster`] sends requests to name servers and brokers. A [`TopicCluster`] knows the brokers of topics and asks them
+//! in parallel.
 mod broker;
 mod heartbeat;
 mod name_servers;

@@ -1,31 +1,31 @@
-//! The name servers of a client: one is asked, until it does not answer; then the next one.
+//! Name servers of a client. One is used until it does not answer, then the next.
 //!
 //! Source: `NettyRemotingClient.getAndCreateNameserverChannel`, `ClientErrorCode`.
 use crate::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`.
+/// Same as `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`.
 const NO_NAME_SERVER: i32 = 10004;
 
-/// The addresses of name servers, of which one is chosen.
+/// Addresses of name servers, and the index of the chosen server.
 #[derive(Debug)]
 pub struct NameServers {
     addresses: Vec<String>,
     chosen: AtomicUsize,
 }
 
-/// Why there is no answer of a name server.
+/// Failure of a request to a name server.
 #[derive(Debug)]
 pub enum AskError<E> {
-    /// The connection failed, with these words: the next one is asked.
+    /// The connection failed with this reason. The next name server is asked.
     NoAnswer(String),
-    /// Another error, of which no name server is to blame.
+    /// An error that another name server would not solve.
     Other(E),
 }
 
 impl NameServers {
-    /// Shuffles the addresses: clients spread over the name servers.
+    /// Shuffles the addresses, so that clients spread over the name servers.
     pub fn new(mut addresses: Vec<String>) -> Self {
         let chance = RandomState::new();
         addresses.sort_by_cached_key(|address| chance.hash_one(address));
@@ -36,13 +36,13 @@ impl NameServers {
         &self.addresses
     }
 
-    /// The address that gets the next request.
+    /// Returns the address for the next request.
     pub fn chosen(&self) -> Option<&str> {
         self.addresses.get(self.chosen.load(Ordering::Relaxed)).map(String::as_str)
     }
 
     /// # Errors
-    /// [`Error::Client`]: there is no name server.
+    /// [`Error::Client`] if there is no name server.
     pub fn check(&self) -> Result<(), Error> {
         if !self.addresses.is_empty() {
             return Ok(());
@@ -55,10 +55,10 @@ impl NameServers {
         })
     }
 
-    /// Asks one name server after the other until one answers; `warn` hears of those that do not.
+    /// Asks the name servers in turn until one answers. `warn` gets a message for each that does not.
     ///
     /// # Errors
-    /// The inner one: each failure, as no name server answers. The outer one: that of [`AskError::Other`].
+    /// The outer error is that of [`AskError::Other`]. The inner error lists all failures, if no name server answers.
     pub fn ask<T, E>(
         &self,
         mut ask: impl FnMut(&str) -> Result<T, AskError<E>>,
@@ -71,7 +71,7 @@ impl NameServers {
             match ask(address) {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(AskError::Other(error)) => return Err(error),
-                // as in Java, only one that does not answer makes the client choose another
+                // as in Java, an error code in an answer does not change the name server
                 Err(AskError::NoAnswer(text)) => {
                     failures.push(failure(address, text));
                     if let Some(text) = self.choose_after(chosen) {
@@ -83,7 +83,7 @@ impl NameServers {
         Ok(Err(failures))
     }
 
-    /// Chooses the name server behind one that did not answer, unless another thread did; the text of the warning.
+    /// Chooses the name server after the failed one, unless another thread did. Returns the text of the warning.
     fn choose_after(&self, failed: usize) -> Option<String> {
         let servers = &self.addresses;
         let next = (failed + 1) % servers.len();
@@ -93,7 +93,7 @@ impl NameServers {
     }
 }
 
-/// A failure with its address, which the error of a refused connection names already.
+/// Adds the address to a failure, unless its text already begins with it.
 fn failure(address: &str, text: String) -> String {
     let is_named = text.starts_with(&format!("connect to <{address}>"));
     if is_named { text } else { format!("connect to <{address}> failed: {text}") }

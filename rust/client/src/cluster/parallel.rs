@@ -1,25 +1,26 @@
-//! Asks many at once, while one thread looks whether to stop.
+//! Parallel requests with one thread that checks for interrupts.
 use crate::error::{Error, Result};
 use rmqfast_remoting::{self as remoting, Interrupt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Requests at a time, at most.
+/// Maximum parallel requests.
 const THREADS: usize = 16;
-/// Between two looks whether to stop.
+/// Interval between two checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The answers of `ask` for each item, in their order. `interrupt` is called by this thread alone: it may belong to an interpreter.
+/// Calls `ask` for each item in parallel. Returns the answers in the order of `items`. `interrupt` is called by this
+/// thread only, as it may need the lock of a Python interpreter.
 ///
 /// # Errors
-/// What `interrupt` says; what `ask` says is an item of the result.
+/// The error of `interrupt`. Errors of `ask` are items of the result.
 pub fn each<I: Sync, T: Send>(
     items: &[I],
     interrupt: Interrupt<'_>,
     ask: impl Fn(&I, Interrupt<'_>) -> Result<T> + Sync,
 ) -> Result<Vec<Result<T>>> {
-    // one question is asked by this thread itself, which may interrupt at once
+    // a single item needs no further thread, so `ask` can check the interrupt itself
     if let [item] = items {
         return match ask(item, interrupt) {
             Err(Error::Remoting(remoting::Error::Interrupted)) => Err(remoting::Error::Interrupted.into()),
@@ -34,7 +35,7 @@ pub fn each<I: Sync, T: Send>(
         while let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some(item) = items.get(at)
         {
-            // nobody listens any more once it is stopped
+            // the receiver is gone after an interrupt
             let _ = answers.send((at, ask(item, &stop)));
         }
     };
@@ -44,7 +45,7 @@ pub fn each<I: Sync, T: Send>(
             let answers = answers.clone();
             scope.spawn(move || work(answers));
         }
-        // only the threads have one now: a panic of theirs ends the wait, and is one of this thread's
+        // only the threads hold senders now, so that the receiver disconnects even if they all panic
         drop(answers);
         let mut last_look = Instant::now();
         loop {
@@ -53,10 +54,10 @@ pub fn each<I: Sync, T: Send>(
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // also while answers come without a pause
+            // also if answers arrive without a pause
             if last_look.elapsed() >= LOOK {
                 last_look = Instant::now();
-                // the scope waits for its threads, so they have to be stopped before this one leaves
+                // the scope waits for its threads, so stop them before returning
                 interrupt().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
             }
         }
@@ -64,11 +65,11 @@ pub fn each<I: Sync, T: Send>(
     Ok(by_place.into_iter().flatten().collect())
 }
 
-/// The answers of `ask` for each item, in their order. The first error ends it: whoever was not asked yet is not asked any more, so that a
-/// peer that keeps silent costs one wait, however many items it has.
+/// Calls `ask` for each item in parallel, and stops at the first error. No further items are asked then, so a broker
+/// that does not answer costs only one timeout.
 ///
 /// # Errors
-/// What `interrupt` or `ask` says.
+/// The error of `interrupt`, or the first error of `ask`.
 pub fn all<I: Sync, T: Send>(
     items: &[I],
     interrupt: Interrupt<'_>,
@@ -84,7 +85,7 @@ pub fn all<I: Sync, T: Send>(
     for answer in answers {
         match answer {
             Ok(answer) => all.push(answer),
-            // of one that was stopped: the error that stopped it stands elsewhere
+            // stopped because of another item, whose error is in the list
             Err(Error::Remoting(remoting::Error::Interrupted)) => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Asks name servers and brokers, and waits for their answers.
+//! Blocking requests to name servers and brokers.
 //!
 //! Source: `MQClientAPIImpl`, `ClientErrorCode`.
 use super::name_servers::{AskError, NameServers};
@@ -14,13 +14,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Maps a broker's address in a route to the one that is reachable from here.
+/// Maps a broker's address in a route to an address that this machine can reach.
 pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
 
-/// Ends waits for answers, as by Ctrl-C: checked now and then, an error ends the wait.
+/// Checked while waiting for answers. An error ends the wait, for example after Ctrl-C.
 pub type CheckInterrupt = dyn Fn() -> rmqfast_remoting::Result<()> + Send + Sync;
 
-/// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
+/// Same as `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
 pub const NO_ANSWER: i32 = 10001;
 
 /// Addresses, TLS, accounts and timeouts of a cluster.
@@ -28,14 +28,12 @@ pub const NO_ANSWER: i32 = 10001;
 pub struct ClusterOptions {
     /// `host:port` of each name server.
     pub name_servers: Vec<String>,
-    /// TLS; without, connections are plain.
+    /// `None` for connections without TLS.
     pub tls: Option<ClientTls>,
     pub sign: Option<Arc<Sign>>,
-    /// Maps addresses of routes.
     pub translate: Option<Arc<Translate>>,
     pub connect_timeout: Duration,
     pub timeout: Duration,
-    /// Ends the waits of all calls.
     pub interrupt: Arc<CheckInterrupt>,
 }
 
@@ -45,7 +43,7 @@ impl fmt::Debug for ClusterOptions {
     }
 }
 
-/// Connections to a cluster, for requests whose answers are waited for.
+/// Connections to the name servers and brokers of a cluster.
 pub struct Cluster {
     options: ClusterOptions,
     connections: Connections,
@@ -54,10 +52,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Asks nobody yet.
+    /// Creates the cluster without any connection.
     ///
     /// # Errors
-    /// [`Error::Client`]: there is no name server.
+    /// [`Error::Client`] if there is no name server.
     pub fn new(options: ClusterOptions) -> Result<Self> {
         let name_servers = NameServers::new(options.name_servers.clone());
         name_servers.check()?;
@@ -72,20 +70,20 @@ impl Cluster {
         &self.options
     }
 
-    /// Ends the waits of calls that have no interrupt of their own.
+    /// Returns the interrupt of the options.
     pub fn interrupt(&self) -> Interrupt<'_> {
         &*self.options.interrupt
     }
 
-    /// A request without a body, with the timeout and the interrupt of the options.
+    /// Creates a request without a body, with the timeout and the interrupt of the options.
     pub fn usual<'a>(&'a self, code: i32, fields: &'a [(&'a str, Value<'a>)]) -> Ask<'a> {
         Ask { interrupt: self.interrupt(), ..Ask::new(code, fields, b"", self.options.timeout) }
     }
 
-    /// Asks a broker.
+    /// Sends a request to a broker and returns its answer if that is a success.
     ///
     /// # Errors
-    /// [`Error::Response`]: it answers with an error. [`Error::Remoting`]: it does not answer.
+    /// [`Error::Response`] for an error code; [`Error::Remoting`] if there is no answer.
     pub fn ask(&self, address: &str, ask: Ask<'_>) -> Result<OwnedCommand> {
         let answer = self.answer(address, ask)?;
         if answer.code == response::SUCCESS {
@@ -95,10 +93,10 @@ impl Cluster {
         Err(Error::Response { code, remark, address })
     }
 
-    /// Asks a broker; an error code is an answer, too.
+    /// Sends a request to a broker and returns its answer, whatever the response code.
     ///
     /// # Errors
-    /// [`Error::Remoting`]: there is no answer.
+    /// [`Error::Remoting`] if there is no answer.
     pub fn answer(&self, address: &str, ask: Ask<'_>) -> Result<OwnedCommand> {
         let signature = match &self.options.sign {
             // a signature covers all other fields and the body, so it comes last
@@ -114,13 +112,13 @@ impl Cluster {
         Ok(self.connections.request(address, Ask { fields: &fields, ..ask }, take)?)
     }
 
-    /// Asks one name server after the other until one answers.
+    /// Asks the name servers in turn until one answers.
     ///
     /// # Errors
-    /// [`Error::Response`]: it answers with an error. [`Error::Client`]: none answers; the text has each failure.
+    /// [`Error::Response`] for an error code; [`Error::Client`] if no name server answers, with each failure.
     pub fn ask_name_server(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
         let no_answer = |error| match error {
-            // whoever gave up has no use for another name server, and this one is not to blame
+            // an interrupt or a fork is not the name server's fault, so no other is asked
             Error::Remoting(rmqfast_remoting::Error::Interrupted | rmqfast_remoting::Error::Forked) => {
                 AskError::Other(error)
             }
@@ -141,7 +139,7 @@ impl Cluster {
         })
     }
 
-    /// The warnings since the last call.
+    /// Returns the warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -150,15 +148,15 @@ impl Cluster {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
-    /// Ends the connections, and whoever waits for an answer.
+    /// Closes the connections. Pending requests fail.
     pub fn close(&self) {
         self.connections.close();
     }
 
-    /// The route of a topic.
+    /// Fetches the route of a topic.
     ///
     /// # Errors
-    /// [`Error::Response`]: the name server has none. [`Error::Client`]: no name server answers.
+    /// [`Error::Response`] if the name server has no route; [`Error::Client`] if no name server answers.
     pub fn route_data(&self, topic: &str, interrupt: Interrupt<'_>) -> Result<RouteData> {
         let fields = [("topic", Value::Text(topic))];
         let answer = self.ask_name_server(Ask { interrupt, ..self.usual(request::GET_ROUTEINFO_BY_TOPIC, &fields) })?;
@@ -175,7 +173,7 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// Brokers ask nothing over a connection that sent no heartbeat.
+/// Ignores requests of brokers, which they only send after a heartbeat.
 struct NoHandler;
 
 impl Handler for NoHandler {

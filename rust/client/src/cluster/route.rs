@@ -10,11 +10,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicRoute {
     pub queues: Vec<Queue>,
-    /// By broker name, the address to read from: the master's, or else a slave's.
+    /// Address to read from, by broker name: the master's, or else a slave's.
     pub addresses: BTreeMap<String, String>,
-    /// The brokers whose address is that of their master.
+    /// Names of brokers whose address is the master's.
     pub masters: BTreeSet<String>,
-    /// By broker name, where its slaves are, in the order of their ids.
+    /// Addresses of the slaves by broker name, sorted by their ids.
     pub slaves: BTreeMap<String, Vec<String>>,
 }
 
@@ -24,15 +24,16 @@ impl TopicRoute {
         let read_only: BTreeSet<_> =
             route.queues.iter().filter(|data| !data.is_writable()).map(|data| &data.broker_name).collect();
         let mut this = Self { queues, ..Self::default() };
-        // a broker without a readable queue must not be asked whether it takes an expression
+        // brokers without a readable queue are left out, so that they are not asked about filter expressions
         let is_read: BTreeSet<Arc<str>> = this.queues.iter().map(|queue| queue.broker_name.clone()).collect();
         for broker in route.brokers.iter().filter(|broker| is_read.contains(&broker.broker_name)) {
             let (name, master) = (broker.broker_name.to_string(), broker.master());
-            // `RouteInfoManager.pickupTopicRouteData` of 5.x gives a slave the id of a master that is away, to read only
+            // `RouteInfoManager.pickupTopicRouteData` of 5.x gives a slave the master's id while the master is away,
+            // for reads only
             if master.is_some() && !(broker.may_act_as_master && read_only.contains(&broker.broker_name)) {
                 this.masters.insert(name.clone());
             }
-            // a slave answers pulls as well, so that a topic can be read while its master is away
+            // slaves answer pulls, so a topic can be read while its master is away
             let any = || broker.addresses.first().map(|(_, address)| address);
             if let Some(address) = master.or_else(any) {
                 this.addresses.insert(name.clone(), address.to_string());
@@ -45,7 +46,8 @@ impl TopicRoute {
     }
 }
 
-/// The queues that consumers may read, sorted; as Java's, they need no master and no permission to write.
+/// Returns the queues that consumers may read, sorted. As in Java, they need neither a master nor the permission to
+/// write.
 ///
 /// Source: `MQClientInstance.topicRouteData2TopicSubscribeInfo`.
 pub fn readable_queues(topic: &str, route: &RouteData) -> Vec<Queue> {

@@ -1,27 +1,26 @@
-//! The route of a topic as a name server tells it: queues by broker, and addresses of brokers.
+//! The route of a topic from a name server: queues per broker, and addresses of brokers.
 //!
 //! Source: `TopicRouteData`, `QueueData`, `BrokerData`.
 use rmqfast_remoting::code::perm;
 use rmqfast_remoting::{Json, Key};
 use std::sync::Arc;
 
-/// Queues that a broker may have of a topic; a route that says more is not believed.
+/// Maximum queues of a topic per broker. A route with more is refused.
 const MAX_QUEUES: i64 = 65_536;
-/// Queues that a topic may have on all its brokers together.
+/// Maximum queues of a topic over all brokers.
 const MAX_QUEUES_IN_ALL: i64 = 1 << 18;
-/// The id of a master; all others are slaves.
+/// Id of a master; other ids are slaves.
 pub const MASTER_ID: i64 = 0;
 
-/// The route of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteData {
     pub queues: Vec<QueueData>,
     pub brokers: Vec<BrokerData>,
-    /// The queues of an ordered topic, as `broker-a:4;broker-b:2`; empty for other topics.
+    /// Queues of an ordered topic, for example `broker-a:4;broker-b:2`; empty for other topics.
     pub order_topic_conf: String,
 }
 
-/// The queues that one broker has of a topic.
+/// Queues of a topic on one broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueData {
     pub broker_name: Arc<str>,
@@ -31,14 +30,14 @@ pub struct QueueData {
     pub topic_sys_flag: i64,
 }
 
-/// A broker: a master and its slaves.
+/// A master and its slaves, which share a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerData {
     pub cluster: String,
     pub broker_name: Arc<str>,
     /// Addresses by id, in the order of the answer.
     pub addresses: Vec<(i64, Arc<str>)>,
-    /// Whether a slave may have the id of a master that is away, to read only.
+    /// Whether a slave may act under the master's id while the master is away, for reads only.
     pub may_act_as_master: bool,
 }
 
@@ -59,10 +58,10 @@ impl BrokerData {
 }
 
 impl RouteData {
-    /// Reads the body of a name server's answer.
+    /// Parses the body of a name server's answer.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect of the body.
     pub fn of_body(body: &[u8]) -> Result<Self, String> {
         let route = Json::of_body(body).map_err(|error| error.to_string()).and_then(|route| Self::read(&route));
         route.map_err(|problem| format!("body: {problem}"))
@@ -73,7 +72,7 @@ impl RouteData {
         let (mut queues, mut readable, mut writable) = (Vec::new(), 0, 0);
         for data in objects("queueDatas") {
             let broker_name = name_of(data, "queueDatas")?;
-            // fastjson, too, leaves a field that is missing at 0
+            // a missing field is 0, as with fastjson
             let number = |name| data.member(name).and_then(Json::number).unwrap_or(0);
             readable += count(number("readQueueNums"), "readQueueNums")?;
             writable += count(number("writeQueueNums"), "writeQueueNums")?;
@@ -108,7 +107,7 @@ impl RouteData {
         Ok(route)
     }
 
-    /// The number of queues by broker that the name server lists of an ordered topic; `None` for other topics.
+    /// Returns the queue count per broker of an ordered topic, or `None` for other topics.
     pub fn ordered_queues(&self) -> Option<Vec<(Arc<str>, i32)>> {
         if self.order_topic_conf.is_empty() {
             return None;
@@ -119,7 +118,7 @@ impl RouteData {
         Some(known.map(|(broker, count)| (broker, count as i32)).collect())
     }
 
-    /// Whether another route says the same, in whatever order.
+    /// Returns whether two routes are equal, in any order.
     ///
     /// Source: `MQClientInstance.topicRouteDataIsChange`.
     pub fn says_as(&self, other: &Self) -> bool {
@@ -134,8 +133,8 @@ impl RouteData {
         sorted
     }
 
-    /// The route that a missing topic gets after this one, of the default topic: its broker makes so many queues with the first
-    /// message.
+    /// Turns the route of the default topic into the route of a topic that does not exist yet. Its broker creates at
+    /// most `queues` queues with the first message.
     ///
     /// Source: `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault`.
     #[must_use]
@@ -158,7 +157,7 @@ fn count(number: i64, name: &str) -> Result<i64, String> {
     if is_believed { Ok(number) } else { Err(format!("{name}: expected 0 to {MAX_QUEUES}, got {number}")) }
 }
 
-/// Refuses more queues of all brokers than a topic may have.
+/// Refuses a topic with too many queues over all brokers.
 fn check_in_all(what: &str, total: i64) -> Result<(), String> {
     if total > MAX_QUEUES_IN_ALL {
         return Err(format!("{what}: expected {MAX_QUEUES_IN_ALL} queues of all brokers at most, got {total} or more"));
@@ -169,7 +168,7 @@ fn check_in_all(what: &str, total: i64) -> Result<(), String> {
 fn id_of(key: &Key) -> Option<i64> {
     match key {
         Key::Number(id) => i64::try_from(*id).ok(),
-        // name servers write ids as texts for clients from 4.9.4 on, and as bare numbers for older ones
+        // name servers write ids as strings for clients since 4.9.4, and as numbers for older clients
         Key::Text(id) => id.parse().ok(),
         Key::Queue { .. } => None,
     }

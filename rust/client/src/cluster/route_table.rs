@@ -1,4 +1,4 @@
-//! The routes of topics and the addresses of brokers, as far as a client has asked for them.
+//! Routes of topics and addresses of brokers, as last fetched by a client.
 //!
 //! Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTable`, `findBrokerAddressIn*`.
 use super::route_data::{MASTER_ID, RouteData};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Addresses of a broker by id, in the order of its route.
 pub type Addresses = Vec<(i64, Arc<str>)>;
 
-/// The routes of topics and the addresses of brokers; each call is atomic.
+/// Routes of topics and addresses of brokers. Each call is atomic.
 #[derive(Debug, Default)]
 pub struct RouteTable {
     tables: Mutex<Tables>,
@@ -23,34 +23,34 @@ struct Tables {
     releases: HashMap<(Arc<str>, Arc<str>), i32>,
 }
 
-/// A route, and the addresses of its brokers as they are reached from here.
+/// A route, and the addresses of its brokers after translation.
 #[derive(Debug)]
 struct Route {
     data: Arc<RouteData>,
     addresses: HashSet<Arc<str>>,
 }
 
-/// A broker that may be read from.
+/// A broker to read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundBroker {
     pub address: Arc<str>,
     pub is_slave: bool,
-    /// The ordinal of its release; 0 until a heartbeat was answered.
+    /// Ordinal of the broker's release; 0 until it answered a heartbeat.
     pub release: i32,
 }
 
 impl RouteTable {
-    /// Takes the route of a topic; `translate` maps an address of a route to the one that is reachable from here.
+    /// Stores the route of a topic. `translate` maps the brokers' addresses to addresses that this machine can reach.
     ///
     /// # Errors
-    /// Those of `translate`; the old route stays.
+    /// The error of `translate`; the old route stays.
     pub fn put<E>(
         &self,
         topic: &str,
         route: RouteData,
         mut translate: impl FnMut(&Arc<str>) -> Result<Arc<str>, E>,
     ) -> Result<(), E> {
-        // before the lock: it may be the application that translates
+        // called before locking, as `translate` may be code of the application
         let mut brokers = Vec::with_capacity(route.brokers.len());
         for broker in &route.brokers {
             let mut addresses = Addresses::with_capacity(broker.addresses.len());
@@ -67,37 +67,38 @@ impl RouteTable {
         Ok(())
     }
 
-    /// Grows with each route that is put.
+    /// Returns a number that grows with each [`put`](Self::put).
     #[inline]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The latest route of a topic.
+    /// Returns the last route of a topic.
     pub fn get(&self, topic: &str) -> Option<Arc<RouteData>> {
         self.lock().routes.get(topic).map(|route| route.data.clone())
     }
 
-    /// The addresses of all brokers, by name.
+    /// Returns the addresses of all brokers by name.
     pub fn brokers(&self) -> Vec<(Arc<str>, Addresses)> {
         self.lock().brokers.iter().map(|(name, addresses)| (name.clone(), addresses.clone())).collect()
     }
 
-    /// The address of a broker's master.
+    /// Returns the address of a broker's master.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInPublish`.
     pub fn publish_address(&self, broker_name: &str) -> Option<Arc<str>> {
         address_of(self.lock().brokers.get(broker_name)?, MASTER_ID)
     }
 
-    /// The address that a consumer reads from: that of an id, or with `only_this` no other one.
+    /// Returns the address with `broker_id` to read from, or else another of the broker. With `only_this` only the next
+    /// id is tried instead.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInSubscribe`.
     pub fn subscribe_address(&self, broker_name: &str, broker_id: i64, only_this: bool) -> Option<FoundBroker> {
         let tables = self.lock();
         let addresses = tables.brokers.get(broker_name)?;
         let at = |id: i64| address_of(addresses, id).map(|address| (id, address));
-        // Java's order: this id, the next one, any of that name
+        // Java's order: this id, the next id, any id of the broker
         let next = || if broker_id == MASTER_ID { None } else { at(broker_id.wrapping_add(1)) };
         let any = || addresses.first().filter(|_| !only_this).cloned();
         let (id, address) = at(broker_id).or_else(next).or_else(any)?;
@@ -105,7 +106,8 @@ impl RouteTable {
         Some(FoundBroker { address, is_slave: id != MASTER_ID, release })
     }
 
-    /// The address of one of a topic's brokers: its master, or else any of its slaves; `choose` gets how many there are.
+    /// Returns an address of one of a topic's brokers: its master, or else any slave. `choose` gets a count and returns
+    /// an index.
     ///
     /// Source: `MQClientInstance.findBrokerAddrByTopic`, `TopicRouteData.BrokerData.selectBrokerAddr`.
     pub fn any_address(&self, topic: &str, mut choose: impl FnMut(usize) -> usize) -> Option<Arc<str>> {
@@ -119,19 +121,19 @@ impl RouteTable {
         address_of(addresses, MASTER_ID).or_else(any)
     }
 
-    /// Notes the release of a broker, from its answer to a heartbeat.
+    /// Stores the release of a broker, from its answer to a heartbeat.
     pub fn set_release(&self, broker_name: &str, address: &str, release: i32) {
         self.lock().releases.insert((broker_name.into(), address.into()), release);
     }
 
-    /// The ordinal of a broker's release; 0 where it is not known.
+    /// Returns the ordinal of a broker's release, or 0 if it is not known.
     ///
     /// Source: `MQClientInstance.findBrokerVersion`.
     pub fn release(&self, broker_name: &str, address: &str) -> i32 {
         self.lock().release(broker_name, address)
     }
 
-    /// Removes and returns the addresses that no route has any more.
+    /// Removes and returns the addresses that are no longer in any route.
     ///
     /// Source: `MQClientInstance.cleanOfflineBroker`.
     pub fn clean_offline_brokers(&self) -> Vec<Arc<str>> {

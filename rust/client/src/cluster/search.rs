@@ -1,44 +1,44 @@
-//! Finds where a time begins in a queue.
+//! Searches the first offset of a queue that was stored at a time or later.
 //!
-//! Brokers of 4.9 give the message that is nearest to a time, any one of those of the same millisecond, and of a queue with
-//! several files the wrong file where these were copied. So their answer is only where the search begins.
+//! Brokers of 4.9 return the message nearest to the time, any of several of the same millisecond, and possibly an
+//! offset in the wrong file if files were copied. So their answer is only a hint where the search begins.
 //!
 //! Source: `ConsumeQueue.getOffsetInQueueByTime`, `MappedFileQueue.getMappedFileByTime`.
 
-/// The first offset of a queue whose message was stored at `when` or later; else the queue's end.
+/// Returns the first offset whose message was stored at `when` or later, else the queue's end.
 ///
 /// # Arguments
-/// * `bounds` - the queue's first offset, and the one behind its last.
-/// * `hint` - where the search begins.
-/// * `store_time` - gets the store time of an offset's message; `None` if it has expired.
+/// * `bounds` - first offset of the queue, and its end (exclusive).
+/// * `hint` - offset at which the search begins.
+/// * `store_time` - returns the store time of the message at an offset, or `None` if it has expired.
 ///
 /// # Errors
-/// Those of `store_time`.
+/// The error of `store_time`.
 pub fn first_offset_at<E>(
     when: i64,
     bounds: (i64, i64),
     hint: i64,
     mut store_time: impl FnMut(i64) -> Result<Option<i64>, E>,
 ) -> Result<i64, E> {
-    // what is before `low` is older, what is from `high` on is not
+    // invariant: messages before `low` are older than `when`, messages from `high` on are not
     let (mut low, mut high) = bounds;
     let mut probe = hint.max(low).min((high - 1).max(low));
     let (mut step, mut turns, mut was_older) = (1, 0, None);
     while low < high {
-        // what has expired was older than all that is there
+        // expired messages are older than all others
         let is_older = store_time(probe)?.is_none_or(|stored| stored < when);
         if is_older {
             low = probe + 1;
         } else {
             high = probe;
         }
-        // once the answer turned, the place lies between two probes
+        // after a change of direction the offset lies between two probes
         turns += i32::from(was_older == Some(!is_older));
         was_older = Some(is_older);
-        // from the hint on in steps that double
+        // first in doubling steps from the hint
         probe = if is_older { low + step - 1 } else { high - step };
         step *= 2;
-        // then by halves
+        // then by bisection
         if turns > 0 || !(low..high).contains(&probe) {
             (turns, probe) = (1, low + (high - low) / 2);
         }

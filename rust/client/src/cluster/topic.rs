@@ -1,4 +1,4 @@
-//! The brokers of topics: all of them are asked at once, and each about all queues of a topic in one request.
+//! Requests about topics. All brokers are asked in parallel, each for all queues of a topic in one request.
 //!
 //! Source: `DefaultMQAdminExtImpl.examineTopicStats`, `MQAdminImpl`, `MQClientInstance.checkClientInBroker`.
 use super::broker::{Bounds, BrokerCall, FoundMessage, QueueState, malformed, queue_fields};
@@ -14,21 +14,21 @@ use rmqfast_remoting::{self as remoting, Ask, Interrupt, Json, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The codes of a broker that starts, stops, or has too much to do.
+/// Response codes of a broker that starts, stops, or is overloaded.
 const BUSY: [i32; 3] = [response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE, response::TOPIC_NOT_EXIST];
-/// What follows a cluster's name in that of the topic for its replies.
+/// Suffix of the topic for replies, after the cluster's name.
 const REPLIES: &str = "_REPLY_TOPIC";
 const CLIENT_ID: &str = "rmqfast-spark";
-/// The brokers of topics, as whoever plans a read of them sees them.
+/// Brokers of topics, for planning reads.
 #[derive(Debug)]
 pub struct TopicCluster {
     cluster: Cluster,
-    /// Those that were looked up last, by topic.
+    /// Last fetched routes by topic.
     routes: Mutex<BTreeMap<String, TopicRoute>>,
 }
 
 impl TopicCluster {
-    /// Nobody is asked yet.
+    /// Creates the cluster without any connection.
     ///
     /// # Errors
     /// As [`Cluster::new`].
@@ -36,13 +36,13 @@ impl TopicCluster {
         Ok(Self { cluster: Cluster::new(options)?, routes: Mutex::default() })
     }
 
-    /// The topics that name servers know, sorted, without those that are RocketMQ's own. Those of retries and dead letters,
-    /// `%RETRY%group` and `%DLQ%group`, are among them.
+    /// Returns all topics sorted, without RocketMQ's own topics, but with retry and dead-letter topics (`%RETRY%group`,
+    /// `%DLQ%group`).
     ///
     /// # Errors
-    /// [`Error::Client`]: no name server answers. [`Error::Response`]: it refuses.
+    /// [`Error::Client`] if no name server answers; [`Error::Response`] if it refuses.
     pub fn topics(&self) -> Result<Vec<String>> {
-        // each cluster and each broker has a topic of its name
+        // each cluster and each broker has a topic with its own name
         let own = self.topic_list(request::GET_SYSTEM_TOPIC_LIST_FROM_NS, self.interrupt())?;
         let is_reply = |topic: &str| topic.strip_suffix(REPLIES).is_some_and(|name| own.contains(name));
         let mut topics = self.topic_list(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, self.interrupt())?;
@@ -50,11 +50,11 @@ impl TopicCluster {
         Ok(topics.into_iter().collect())
     }
 
-    /// Where a topic is now.
+    /// Fetches the route of a topic.
     ///
     /// # Errors
-    /// [`Error::UnknownTopic`]: the name servers do not know it. [`Error::Client`]: no name server answers, or the topic has no
-    /// queue that may be read.
+    /// [`Error::UnknownTopic`] if the name servers do not know the topic; [`Error::Client`] if no name server answers,
+    /// or the topic has no readable queue.
     pub fn route(&self, topic: &str) -> Result<TopicRoute> {
         self.look_up(topic, self.interrupt())
     }
@@ -72,7 +72,7 @@ impl TopicCluster {
                 *address = translate(address)?;
             }
         }
-        // a plan without queues would look like a topic without messages
+        // without this error, a topic without readable queues would look like an empty topic
         if route.queues.is_empty() {
             return Err(Error::Client {
                 text: format!("topic {topic} has no queue that may be read"),
@@ -85,24 +85,25 @@ impl TopicCluster {
         Ok(route)
     }
 
-    /// Where topics are now, in their order.
+    /// Fetches the routes of topics, in order.
     ///
     /// # Errors
-    /// An interrupt; those of [`route`](Self::route) are items of the result.
+    /// An interrupt. Errors of [`route`](Self::route) are items of the result.
     pub fn routes(&self, topics: &[String]) -> Result<Vec<Result<TopicRoute>>> {
         each(topics, self.interrupt(), |topic, interrupt| self.look_up(topic, interrupt))
     }
 
-    /// Where queues begin and end. With `is_patient` those of a broker that does not answer now are left out, with a warning.
+    /// Returns the bounds of queues. With `is_patient`, queues of a broker that does not answer are left out with a
+    /// warning.
     ///
     /// # Errors
-    /// [`Error::Client`]: a broker does not answer, or refuses.
+    /// [`Error::Client`] if a broker does not answer or refuses.
     pub fn bounds(&self, queues: &[Queue], is_patient: bool) -> Result<Vec<(Queue, Bounds)>> {
         let states = self.states(queues, is_patient)?;
         Ok(states.into_iter().map(|(queue, state)| (queue, state.bounds)).collect())
     }
 
-    /// Queues as their brokers describe them. With `is_patient` those of a broker that does not answer now are left out, with a
+    /// Returns the states of queues. With `is_patient`, queues of a broker that does not answer are left out with a
     /// warning.
     ///
     /// # Errors
@@ -127,11 +128,11 @@ impl TopicCluster {
         Ok(queues.iter().filter_map(|queue| Some((queue.clone(), *states.get(queue)?))).collect())
     }
 
-    /// The messages at offsets of queues; `None` for one that has expired. Those of a broker that does not answer now are left out,
-    /// with a warning.
+    /// Looks up messages by queue and offset; `None` for expired messages. Queues of a broker that does not answer are
+    /// left out with a warning.
     ///
     /// # Errors
-    /// [`Error::Client`]: a broker refuses.
+    /// [`Error::Client`] if a broker refuses.
     pub fn messages_of_present(
         &self,
         places: &[(Queue, i64)],
@@ -151,19 +152,20 @@ impl TopicCluster {
         Ok(found)
     }
 
-    /// Whether the last route of a queue's topic has its broker.
+    /// Returns whether the last route of the queue's topic contains its broker.
     pub fn has_broker(&self, queue: &Queue) -> bool {
         self.lock().get(&queue.topic).is_some_and(|route| route.addresses.contains_key(&*queue.broker_name))
     }
 
-    /// Warns once of a broker, however many topics and queues it has.
+    /// Adds one warning per broker that does not answer, whatever the number of its queues.
     fn warn_of_silence<'a>(&self, silent: &mut BTreeSet<&'a str>, broker: &'a str, error: &Error) {
         if silent.insert(broker) {
             self.cluster.warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
         }
     }
 
-    /// The first offset of each queue whose message was stored at `when` or later, in their order; `group` looks at messages.
+    /// Returns, for each queue, the first offset stored at `when` (milliseconds) or later. Messages are pulled in the
+    /// name of `group`.
     ///
     /// # Errors
     /// As [`bounds`](Self::bounds).
@@ -175,8 +177,8 @@ impl TopicCluster {
         )
     }
 
-    /// The first offset of each queue whose message stands at `place` of its broker's log or behind it, in their order; each is
-    /// looked for from an offset on.
+    /// Returns, for each queue, the first offset whose record is at position `place` of the commit log or later. The
+    /// third part of an item is the offset at which the search begins.
     ///
     /// # Errors
     /// As [`bounds`](Self::bounds).
@@ -192,7 +194,7 @@ impl TopicCluster {
         )
     }
 
-    /// The messages at offsets of queues, in their order; `None` for one that has expired.
+    /// Looks up messages by queue and offset, in order; `None` for expired messages.
     ///
     /// # Errors
     /// As [`bounds`](Self::bounds).
@@ -200,17 +202,18 @@ impl TopicCluster {
         self.of_queues(places, |(queue, _)| queue, |broker, (queue, offset)| broker.message(queue, *offset, group))
     }
 
-    /// The configuration of a broker of a topic, and its address.
+    /// Returns the address and the configuration of the queue's broker.
     ///
     /// # Errors
-    /// [`Error::Response`]: it refuses. [`Error::Remoting`]: it does not answer. [`Error::Client`]: it is not in the route.
+    /// [`Error::Response`] if the broker refuses; [`Error::Remoting`] if it does not answer; [`Error::Client`] if it is
+    /// not in the route.
     pub fn broker_config(&self, queue: &Queue) -> Result<(String, HashMap<String, String>)> {
         let routes = self.last_routes([queue])?;
         let address = address_of(&routes, &queue.topic, &queue.broker_name)?;
         Ok((address.to_owned(), self.broker(address).config()?))
     }
 
-    /// Where the slaves of the broker of a queue are, in the order of their ids.
+    /// Returns the addresses of the slaves of the queue's broker, sorted by their ids.
     ///
     /// # Errors
     /// As [`route`](Self::route).
@@ -226,9 +229,9 @@ impl TopicCluster {
         Ok(slaves)
     }
 
-    /// Whether a broker of 5.x gives other messages of the topic of each queue than its log lists, or counts them otherwise: it
-    /// compacts the topic, its records are batches, or its queues are parts of others. One that does not know the question has no
-    /// such topics.
+    /// Returns, for each queue, whether its messages cannot be read from the commit log by queue offset. In 5.x that
+    /// holds for compacted topics, batch consume queues and static topics. Older brokers do not know the request and
+    /// have no such topics.
     ///
     /// # Errors
     /// As [`bounds`](Self::bounds).
@@ -236,7 +239,7 @@ impl TopicCluster {
         self.of_queues(queues, |queue| queue, |broker, queue| broker.is_listed_otherwise(&queue.topic))
     }
 
-    /// What `ask` says of each item at the broker of its queue, in their order.
+    /// Calls `ask` for each item at its queue's broker, in parallel. Returns the answers in order.
     fn of_queues<I: Sync, T: Send>(
         &self,
         items: &[I],
@@ -252,11 +255,11 @@ impl TopicCluster {
         })
     }
 
-    /// Has each broker of `queues` compile an SQL92 expression: one that a broker does not understand it takes for all
-    /// messages. With `is_patient` a broker that does not answer now is passed over.
+    /// Lets each broker of `queues` compile an SQL92 expression. A broker treats an expression that it cannot compile
+    /// as "all messages". With `is_patient`, brokers that do not answer are skipped.
     ///
     /// # Errors
-    /// [`Error::Client`]: a broker does not take it.
+    /// [`Error::Client`] if a broker refuses the expression.
     pub fn check_expression(
         &self,
         subscription: &Subscription,
@@ -264,11 +267,11 @@ impl TopicCluster {
         queues: &[Queue],
         is_patient: bool,
     ) -> Result<()> {
-        // as Java's clients, which have every other type of expression checked
+        // as in Java's clients, which let brokers check every other type of expression
         if subscription.expression_type == "TAG" {
             return Ok(());
         }
-        // a broker compiles it whatever the topic is, so one of its topics will do
+        // the topic does not matter for the compilation, so any topic of the broker will do
         let topics: BTreeMap<&str, &str> = queues.iter().map(|queue| (&*queue.broker_name, &*queue.topic)).collect();
         let brokers: Vec<(&str, &str)> = topics.into_iter().collect();
         let routes = self.last_routes(queues)?;
@@ -290,7 +293,7 @@ impl TopicCluster {
         })?;
         for ((broker, topic), answer) in brokers.into_iter().zip(answers) {
             match answer {
-                // this broker is there and will not change its mind, so patience does not help
+                // the broker answered, so a retry would not help
                 Err(error @ Error::Response { code, .. }) => {
                     return Err(Error::Client {
                         text: format!("broker {broker} does not filter by sql: "),
@@ -307,10 +310,10 @@ impl TopicCluster {
         Ok(())
     }
 
-    /// Stores offsets of a group at the brokers, so that tools see how far it is; what fails is a warning.
+    /// Stores offsets of a group at the brokers, so that tools show the group's progress. Failures are warnings.
     ///
     /// # Errors
-    /// An interrupt; no name server answers.
+    /// An interrupt, or no name server answers.
     pub fn commit(&self, group: &str, offsets: &[(Queue, i64)]) -> Result<()> {
         let mut routes = self.lock().clone();
         let topics: BTreeSet<&str> = offsets.iter().map(|(queue, _)| queue.topic.as_str()).collect();
@@ -318,14 +321,14 @@ impl TopicCluster {
             if !routes.contains_key(topic) {
                 match self.route(topic) {
                     Ok(route) => drop(routes.insert(topic.to_owned(), route)),
-                    // of one that is gone no broker stores offsets, which is a warning for each
+                    // a deleted topic: each of its offsets gets a warning below
                     Err(Error::UnknownTopic(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
         let answers = self.each_heard(&routes, offsets, |broker, (queue, offset)| {
-            // the broker stores any offset that it is told, also one that is less than before
+            // the broker also stores an offset that is lower than the last
             let fields = [("consumerGroup", Value::Text(group)), ("commitOffset", Value::Number(*offset))];
             let fields = [&fields[..], &queue_fields(queue)].concat();
             broker.ask(self.cluster.usual(request::UPDATE_CONSUMER_OFFSET, &fields))
@@ -340,26 +343,27 @@ impl TopicCluster {
         Ok(())
     }
 
-    /// Where a broker of a topic is read now, as a range reader asks while it does not answer.
+    /// Fetches the route and returns the address to read a broker at. Called by a range reader while its broker does
+    /// not answer.
     ///
     /// # Errors
-    /// As [`route`](Self::route); [`Error::Client`] where the broker is not in it.
+    /// As [`route`](Self::route); [`Error::Client`] if the broker is not in the route.
     pub fn locate(&self, topic: &str, broker_name: &str) -> Result<String> {
         let routes = BTreeMap::from([(topic.to_owned(), self.route(topic)?)]);
         address_of(&routes, topic, broker_name).map(str::to_owned)
     }
 
-    /// What is worth a warning since the last call.
+    /// Returns the warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         self.cluster.take_warnings()
     }
 
-    /// Ends the connections.
+    /// Closes the connections. Pending requests fail.
     pub fn close(&self) {
         self.cluster.close();
     }
 
-    /// The routes of the last look-ups of the topics of queues; looked up where there was none.
+    /// Returns the last routes of the queues' topics, and fetches those that are missing.
     fn last_routes<'a>(&self, queues: impl IntoIterator<Item = &'a Queue>) -> Result<BTreeMap<String, TopicRoute>> {
         let topics: BTreeSet<&str> = queues.into_iter().map(|queue| queue.topic.as_str()).collect();
         let mut routes = self.lock().clone();
@@ -375,8 +379,8 @@ impl TopicCluster {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calls' answers for queues, in their order. A broker that did not answer in time is not asked for further queues: the
-    /// wait would be one for each.
+    /// Calls `ask` for each item in parallel. Returns the answers in order. After a timeout a broker is not asked
+    /// again, since each further queue would wait for the timeout too.
     fn each_heard<I: Sync, T: Send>(
         &self,
         routes: &BTreeMap<String, TopicRoute>,
@@ -400,7 +404,7 @@ impl TopicCluster {
         })
     }
 
-    /// Calls to the broker at an address.
+    /// Returns a caller for the broker at an address.
     pub fn broker<'a>(&'a self, address: &'a str) -> BrokerCall<'a> {
         self.call(address, self.interrupt())
     }
@@ -422,7 +426,7 @@ impl TopicCluster {
 
     fn unknown(&self, topic: &str, interrupt: Interrupt<'_>) -> Error {
         let topics = self.topic_list(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, interrupt).unwrap_or_default();
-        // nobody means a retry or dead-letter topic, `%RETRY%group` and `%DLQ%group`
+        // retry and dead-letter topics are no useful suggestions
         let names = topics.iter().map(String::as_str).filter(|name| !name.starts_with('%'));
         let hint = match rmqfast_store::Error::unknown("topic", topic, names) {
             rmqfast_store::Error::Unknown { near, .. } if !near.is_empty() => {
@@ -441,11 +445,11 @@ fn address_of<'a>(routes: &'a BTreeMap<String, TopicRoute>, topic: &str, broker_
     })
 }
 
-/// Whether the failure may be over in a while.
+/// Returns whether the failure may be temporary.
 fn is_passing(error: &Error) -> bool {
     match error {
         Error::Response { code, .. } => BUSY.contains(code),
-        // `Client`: the broker is not in the route, as while it starts anew
+        // `Client`: the broker is not in the route, for example while it restarts
         Error::Remoting(_) | Error::Client { .. } => true,
         _ => false,
     }
@@ -454,7 +458,7 @@ fn is_passing(error: &Error) -> bool {
 fn unasked(routes: &BTreeMap<String, TopicRoute>, topic: &str, broker_name: &str, error: Error) -> Error {
     let code = match &error {
         Error::Response { code, .. } => *code,
-        // nobody is to blame
+        // an interrupt is not the broker's fault
         Error::Remoting(remoting::Error::Interrupted) => return error,
         Error::Remoting(_) => -1,
         _ => return error,

@@ -1,4 +1,4 @@
-//! The answer to a pull, read and checked.
+//! Parses and checks the answer to a pull.
 //!
 //! Source: `MQClientAPIImpl.processPullResponse`, `PullMessageResponseHeader`.
 use super::body::Body;
@@ -21,14 +21,14 @@ pub enum PullStatus {
     NoNewMsg,
     /// No message matches the filter.
     NoMatchedMsg,
-    /// The queue does not have that offset; nothing more comes before a seek.
+    /// The queue does not have the offset. The puller sends no further pulls of the queue before a seek.
     OffsetIllegal,
-    /// The broker refused, did not answer in time, or sent what is no answer; it will be asked again.
+    /// The broker refused, did not answer in time, or sent an invalid answer. The pull is retried.
     Failed,
 }
 
 impl PullStatus {
-    /// The status of a response code of `PULL_MESSAGE`.
+    /// Returns the status for a response code of `PULL_MESSAGE`.
     pub fn of_code(code: i32) -> Self {
         match code {
             // `ResponseCode`: SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED
@@ -51,15 +51,16 @@ impl PullStatus {
     }
 }
 
-// Position of a record's queue offset.
+// Position of the queue offset within a record, in bytes.
 const QUEUE_OFFSET_AT: usize = 20;
 
-// Field of a static topic's answers, whose messages are numbered otherwise.
+// Header field of answers for static topics, whose queue offsets differ from those in the records.
 //
 // Source: `PullMessageProcessor.rewriteResponseForStaticTopic`.
 const OFFSET_DELTA: &str = "offsetDelta";
 
-/// Queue offset of the row `index` of a body: what its record says, or counted from that of the first row.
+/// Returns the queue offset of the row `index`: `counted_from + index` if that is given, otherwise the offset in the
+/// record.
 pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index: usize) -> Option<i64> {
     match counted_from {
         Some(first) => Some(first + index as i64),
@@ -67,7 +68,7 @@ pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index:
     }
 }
 
-/// Whether a message is listed in a further queue, of this name.
+/// Returns whether the message is also indexed in the light message queue `name`.
 ///
 /// Source: `MultiDispatch`.
 fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
@@ -79,37 +80,37 @@ fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
 #[derive(Debug)]
 pub struct Answer {
     pub status: PullStatus,
-    /// The response code; -1 where there was none.
+    /// The response code, or -1 if no usable answer came.
     pub code: i32,
     pub remark: String,
-    /// The offset to go on at.
+    /// Offset of the next pull.
     pub next: i64,
-    /// First offset of the queue, and the one behind its last.
+    /// First offset of the queue, and its end (exclusive).
     pub bounds: (i64, i64),
-    /// Id of the broker to ask next.
+    /// Broker id that the broker suggests for the next pull: 0 is the master, others are slaves.
     pub suggested_broker_id: i64,
     pub body: Body,
-    /// Places of the records, with their properties if these are requested.
+    /// Positions of the records in `body`, with their properties if these are requested.
     pub rows: Vec<Row>,
-    /// First offset, where the records do not hold their offsets: a multi-dispatch queue lists records of others.
+    /// Queue offset of the first row, for multi-dispatch queues. Their records hold the offset in another queue.
     pub counted_from: Option<i64>,
 }
 
 impl Answer {
-    /// Stands for an answer that did not come or cannot be used.
+    /// Returns the answer that represents a failure: none came, or it cannot be used.
     pub fn failure(code: i32, remark: impl Into<String>) -> Self {
         let (status, remark) = (PullStatus::Failed, remark.into());
         let (body, rows) = (Body::default(), Vec::new());
         Self { status, code, remark, next: 0, bounds: (0, 0), suggested_broker_id: 0, body, rows, counted_from: None }
     }
 
-    /// Reads the answer to a pull of `queue` from `asked` on; `body` is the command's.
+    /// Parses the answer to a pull of `queue` from the offset `asked`. `body` is the command's body.
     pub fn of(command: &Command<'_>, body: Body, queue: &Queue, asked: i64, with_properties: bool) -> Self {
         let remark = command.remark.as_deref().unwrap_or_default();
         Self::read(command.code, remark, |name| command.field(name), body, queue, asked, with_properties)
     }
 
-    /// Reads an answer by the parts of its header.
+    /// Parses an answer from the fields of its header.
     pub fn read<'a>(
         code: i32,
         remark: &str,
@@ -135,7 +136,7 @@ impl Answer {
                 status,
                 code,
                 remark: remark.to_owned(),
-                // these four come with every answer, also where nothing was found: Java's client fails without them
+                // every answer has these four fields, even if nothing was found; Java's client fails without them
                 next: number("nextBeginOffset")?,
                 bounds: (number("minOffset")?, number("maxOffset")?),
                 suggested_broker_id: number("suggestWhichBrokerId")?,
@@ -148,8 +149,9 @@ impl Answer {
         read().unwrap_or_else(|reason: String| Self::failure(-1, reason))
     }
 
-    /// The answer, if its messages are what was asked for: of the queue, in their order, between the offsets. A queue of a static
-    /// topic has messages of another queue of the topic.
+    /// Checks that the messages belong to the queue, are ordered, and lie between the offsets. In a static topic they
+    /// may carry
+    /// another queue id.
     fn check(mut self, queue: &Queue, asked: i64, is_static: bool) -> Result<Self, String> {
         if self.status != PullStatus::Found {
             return Ok(self);
@@ -164,20 +166,20 @@ impl Answer {
                 let expected = format!("expected messages of topic {}, queue {}", queue.topic, queue.queue_id);
                 return Err(format!("answer to a pull: {expected}, got one of topic {topic}, queue {number}"));
             }
-            // a record that several queues list says the topic and the offset of the one that it was sent to
+            // a record that several queues index carries the topic and the offset of the queue that it was sent to
             self.counted_from = Some(asked);
         }
         let mut least = asked;
         for index in 0..self.rows.len() {
             let offset = self.offset(index);
-            // a message out of this order would be handed out twice, or never
+            // out of this order, a message would be delivered twice or never
             if offset < least || offset >= self.next {
                 let expected = format!("expected an offset from {least} on and before {}", self.next);
                 return Err(format!("answer to a pull: {expected}, got {offset}"));
             }
             least = offset + 1;
         }
-        // otherwise the same messages would be asked for again and again
+        // without progress the same messages would be pulled for ever
         if self.next <= asked {
             return Err(format!("answer to a pull: expected to go on behind {asked}, got {}", self.next));
         }
@@ -187,20 +189,20 @@ impl Answer {
         Ok(self)
     }
 
-    /// Queue offset of a message.
+    /// Returns the queue offset of the row `index`.
     #[inline]
     pub fn offset(&self, index: usize) -> i64 {
         queue_offset(&self.body, &self.rows, self.counted_from, index).unwrap_or_default()
     }
 
-    /// Leaves out what stands at `end` or behind it.
+    /// Removes the messages at offset `end` and later.
     pub fn cut(&mut self, end: i64) {
         if self.next <= end {
             return;
         }
         let count = (0..self.rows.len()).find(|index| self.offset(*index) >= end).unwrap_or(self.rows.len());
         if let Some(first) = self.rows.get(count) {
-            // flow control counts the bytes of the body
+            // flow control counts the bytes of the body, so these must shrink too
             self.body.truncate(first.at as usize);
         }
         self.rows.truncate(count);

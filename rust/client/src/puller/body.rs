@@ -1,18 +1,18 @@
-//! The memory of bodies, used again once nobody looks at them: fresh memory costs more than what is copied into it.
+//! Bodies of answers and the pool that reuses their buffers. Allocating fresh memory costs more than copying into it.
 use std::collections::VecDeque;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-// Buffers kept at most.
+// Maximum number of free buffers in the pool.
 const BUFFERS: usize = 32;
-// Bytes kept at most.
+// Maximum bytes of free buffers in the pool.
 const BYTES: usize = 32 << 20;
-// Smaller ones are not worth keeping.
+// Smaller buffers are freed: the allocator serves them quickly.
 const SMALLEST: usize = 16 << 10;
-// Buffers are multiples of this: an answer that is a few bytes larger than the last one fits.
+// Buffer sizes are multiples of this, so that a slightly larger answer fits into the last buffer.
 const STEP: usize = 64 << 10;
 
-/// The bytes of an answer: a part of a buffer.
+/// The body of an answer: a range of a buffer. The buffer returns to the pool on drop.
 #[derive(Debug, Default)]
 pub struct Body {
     buffer: Vec<u8>,
@@ -20,18 +20,18 @@ pub struct Body {
     pool: Option<Arc<Pool>>,
 }
 
-/// Buffers that nobody uses.
+/// Free buffers, shared by the connections of a puller.
 #[derive(Debug, Default)]
 pub struct Pool {
-    /// Buffers without a user, oldest first.
+    /// Sorted by the time of their return, oldest first.
     free: Mutex<VecDeque<Vec<u8>>>,
 }
 
 impl Body {
-    /// A copy of `bytes`, in memory of the pool where that has any of the size.
+    /// Copies `bytes` into a buffer of the pool if one fits, else into fresh memory.
     pub fn copy(bytes: &[u8], pool: Option<&Arc<Pool>>) -> Self {
         let range = 0..bytes.len();
-        // not more than four times as large: a few small answers would hold all the memory otherwise
+        // at most four times as large: otherwise a few small answers would occupy all the memory
         let buffer = match pool.and_then(|pool| pool.take(bytes.len(), bytes.len().saturating_mul(4))) {
             Some(mut buffer) => {
                 buffer[range.clone()].copy_from_slice(bytes);
@@ -42,12 +42,12 @@ impl Body {
         Self { buffer, range, pool: pool.cloned() }
     }
 
-    /// The body in a buffer, which goes back to the pool afterwards.
+    /// Returns a body within `buffer`, without a copy. The buffer returns to the pool on drop.
     pub fn within(buffer: Vec<u8>, range: Range<usize>, pool: &Arc<Pool>) -> Self {
         Self { buffer, range, pool: Some(pool.clone()) }
     }
 
-    /// Leaves out what stands at `len` or behind it.
+    /// Keeps only the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.range.end = self.range.end.min(self.range.start.saturating_add(len));
     }
@@ -71,7 +71,7 @@ impl Drop for Body {
 }
 
 impl Pool {
-    /// A buffer of `len` bytes, or of some more, with anything in it.
+    /// Returns a buffer of at least `len` bytes with arbitrary contents.
     pub fn buffer(&self, len: usize) -> Vec<u8> {
         let len = len.next_multiple_of(STEP);
         self.take(len, len.saturating_add(len / 4)).unwrap_or_else(|| vec![0; len])
@@ -79,12 +79,12 @@ impl Pool {
 
     fn take(&self, len: usize, most: usize) -> Option<Vec<u8>> {
         let mut free = self.free();
-        // the newest is the likeliest to be in a cache
+        // the newest buffer is most likely still in the CPU cache
         let place = free.iter().rposition(|buffer| (len..=most).contains(&buffer.len()))?;
         free.remove(place)
     }
 
-    /// Takes a buffer that nobody uses any more. The oldest ones make room: their size may be one that nobody asks for now.
+    /// Adds a free buffer. The oldest buffers are dropped for it, as their size may no longer be in use.
     pub fn give_back(&self, buffer: Vec<u8>) {
         if !(SMALLEST..=BYTES).contains(&buffer.len()) {
             return;
@@ -98,7 +98,7 @@ impl Pool {
             bytes -= oldest.len();
             gone.push(oldest);
         }
-        // memory goes back to the operating system while others find theirs
+        // unlock before `gone` is freed, so that other threads need not wait for that
         drop(free);
     }
 

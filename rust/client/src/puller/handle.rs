@@ -1,4 +1,4 @@
-//! The handle of a puller.
+//! The handle of a puller, for any thread.
 use super::options::Queue;
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
 use super::pull_queue::Volume;
@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Pulls many queues of many brokers, over one connection to each, which has a thread; any thread may take what came.
+/// Pulls many queues of many brokers. Each broker has one connection and one thread; any thread may take the answers.
 pub struct Puller {
     shared: Arc<Shared>,
-    /// By the broker's number.
+    /// Indexed by the broker's number.
     threads: Mutex<Vec<BrokerThread>>,
 }
 
@@ -26,35 +26,35 @@ struct BrokerThread {
 }
 
 impl Puller {
-    /// No queue is pulled yet.
+    /// Creates a puller without queues.
     ///
     /// # Arguments
-    /// * `on_ready` - is called whenever something can be taken and before could not, and at the end, by any thread; must
-    ///   not wait, nor call the puller. For an event loop, which cannot wait in [`take`](Self::take).
+    /// * `on_ready` - called by any thread when the first item becomes ready, and at the end. It must not block or call
+    ///   the puller.
+    ///   Meant for event loops, which cannot wait in [`take`](Self::take).
     pub fn new(options: PullerOptions, on_ready: Option<Arc<OnReady>>) -> Self {
         Self { shared: Shared::new(options, on_ready).into(), threads: Mutex::default() }
     }
 
-    /// Options of its pulls and its limits.
     pub fn options(&self) -> &PullerOptions {
         &self.shared.options
     }
 
-    /// Starts pulling a queue; the broker's thread connects to it.
+    /// Starts pulling a queue and returns its epoch. The broker's thread connects to the broker.
     ///
     /// # Errors
-    /// [`Error::Remoting`] if the operating system gives no thread; [`Error::Closed`].
+    /// [`Error::Remoting`] if a thread cannot be started; [`Error::Closed`].
     pub fn assign(&self, broker: Broker, queue: Queue, assignment: Assignment) -> Result<u64> {
         let (threads, broker) = self.thread_of(broker)?;
         let epoch = self.shared.lock().assign(broker, queue, assignment);
         threads[broker].bell.ring();
         drop(threads);
-        // an empty range is at its end already
+        // an empty range is at its end at once, so there is an item to take
         self.shared.notify();
         Ok(epoch)
     }
 
-    /// Pulls a queue from another broker address: see [`State::move_to`].
+    /// Pulls the queue from another broker. See [`State::move_to`].
     ///
     /// # Errors
     /// As [`assign`](Self::assign).
@@ -65,7 +65,7 @@ impl Puller {
         Ok(was_pulled)
     }
 
-    /// Continues a queue where it was left: see [`State::resume`].
+    /// Continues a queue with messages that were read ahead. See [`State::resume`].
     ///
     /// # Errors
     /// As [`assign`](Self::assign).
@@ -86,7 +86,7 @@ impl Puller {
         self.shared.lock().has_queues()
     }
 
-    /// Whether a connection was lost, or a thread panicked.
+    /// Returns whether a connection was lost, or a thread panicked.
     pub fn was_lost(&self) -> bool {
         self.shared.lock().was_lost() || self.has_ended()
     }
@@ -95,7 +95,7 @@ impl Puller {
         self.change(|state| state.retain(is_kept));
     }
 
-    /// Stops pulling a queue; whether it was pulled.
+    /// Stops pulling the queue. Returns false if it was not pulled.
     pub fn remove(&self, queue: &Queue) -> bool {
         self.change(|state| state.remove(queue)).is_some()
     }
@@ -126,10 +126,10 @@ impl Puller {
         self.shared.notify();
     }
 
-    /// Takes at most `max` items; waits for the first until `until`, then for as much as `gather` asks for.
+    /// Takes at most `max` items. Waits for the first item until `until`, then for the volume that `gather` sets.
     ///
     /// # Errors
-    /// [`Error::Closed`] once it was closed.
+    /// [`Error::Closed`] after [`close`](Self::close).
     pub fn take(&self, until: Instant, max: usize) -> Result<Vec<Item>> {
         let mut state = self.shared.lock();
         let mut until = until;
@@ -144,21 +144,21 @@ impl Puller {
             let now = Instant::now();
             if state.is_ready() && !was_ready {
                 was_ready = true;
-                // something is there: from here on the pause to gather more is the limit
+                // the first item is ready: from now on `gather.pause` limits the wait
                 until = until.min(now + self.shared.options.gather.pause);
             }
             let remaining = until.saturating_duration_since(now);
             if remaining.is_zero() {
                 break;
             }
-            // a thread that came to a bad end rings no bell
+            // a thread that panicked notifies nobody, so look again every second
             let remaining = remaining.min(Duration::from_secs(1));
-            // who waits here has handled all that it took: see `is_handled`
+            // a caller that waits here has handled everything it took: see `is_handled`
             state.takers += 1;
             state = self.shared.ready.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
             state.takers -= 1;
             if !state.is_ready() {
-                // who adds a broker has the lock of threads first
+                // lock order: threads before state
                 drop(state);
                 if self.has_ended() {
                     return Err(Error::Closed);
@@ -167,13 +167,13 @@ impl Puller {
             }
         }
         let (items, woken) = state.take(max);
-        // the lock of threads is taken before that of the state, never within it
+        // `ring` locks the threads, which must never happen while the state is locked
         drop(state);
         self.ring(&woken);
         Ok(items)
     }
 
-    /// Volumes that are ready or waiting, and in hand.
+    /// Returns two volumes over all queues: ready or waiting behind a gap, and taken but not acknowledged.
     pub fn backlog(&self) -> (Volume, Volume) {
         let state = self.shared.lock();
         (state.ready_or_waiting(), state.in_hand())
@@ -187,19 +187,19 @@ impl Puller {
         self.shared.lock().full_times()
     }
 
-    /// Ends the threads and the connections, and waits for that: as long as a try to connect takes, at most.
+    /// Ends the threads and connections, and waits for them. That takes at most the connect timeout.
     pub fn close(&self) {
         self.end();
-        // joined without the lock: who calls the puller meanwhile is to hear at once that it is closed
+        // joined without the lock: other callers must get `Error::Closed` at once
         let threads: Vec<_> = self.threads().iter_mut().filter_map(|broker| broker.thread.take()).collect();
         for thread in threads {
-            // its panic was printed, and nothing is left to be done
+            // the panic was already printed
             let _ = thread.join();
         }
     }
 
     fn end(&self) {
-        // before the bells: a thread that is woken looks at this
+        // set before the bells ring, as a woken thread reads this flag
         self.shared.is_closed.store(true, Ordering::Release);
         self.threads().iter().for_each(|broker| broker.bell.ring());
         self.shared.notify();
@@ -213,13 +213,13 @@ impl Puller {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a broker, which has a thread from now on.
+    /// Returns the number of the broker, and starts its thread if it has none yet.
     fn thread_of(&self, broker: Broker) -> Result<(MutexGuard<'_, Vec<BrokerThread>>, usize)> {
         let mut threads = self.threads();
         if self.shared.is_closed() {
             return Err(Error::Closed);
         }
-        // the lock of threads is held since the look at the end, so `close` sees every thread that starts
+        // the threads have been locked since `is_closed` was read, so `close` joins every thread that starts here
         let number = self.shared.lock().broker(broker);
         while threads.len() <= number {
             let address = self.shared.lock().address(threads.len());
@@ -240,7 +240,7 @@ impl Puller {
         Ok(BrokerThread { bell, thread })
     }
 
-    /// Changes the state, and has all threads look at it.
+    /// Changes the state and wakes all threads.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let result = change(&mut self.shared.lock());
         self.threads().iter().for_each(|broker| broker.bell.ring());
@@ -263,7 +263,7 @@ impl fmt::Debug for Puller {
 
 impl Drop for Puller {
     fn drop(&mut self) {
-        // not joined: a drop must not wait for a try to connect
+        // not joined: a drop must not wait for the connect timeout
         self.end();
     }
 }

@@ -6,27 +6,26 @@
 //!  every puller              hands the answer out, drops what it read behind it, plans nothing before a seek
 //!  range with an end         a loss; goes on at the queue's first offset  waits while the broker recovers, then a loss
 //!  range without an end      the same                                     waits, without limit
-//!  lite pull consumer        seeks to the broker's next offset            the same; to the first one of a topic made anew
-//!  push consumer             gives the queue up, and begins anew there    the same
+//!  lite pull consumer        seeks to the broker's next offset            the same; to the first of a recreated topic
+//!  push consumer             gives the queue up, and restarts there       the same
 //!  pull by hand              returns the status to the caller             the same
 //! ```
 //!
-//! A puller never chooses an offset itself: only its consumer knows whether messages may be passed over. Ranges decide in
+//! A puller never chooses an offset itself: only its consumer knows whether messages may be skipped. Ranges decide in
 //! `ranges/progress.rs`, consumers of Python in `rmqfast/client/pulling/illegal_offset.py`.
 //!
 //! Source: `DefaultMQPushConsumerImpl.pullMessage`, `DefaultLitePullConsumerImpl.PullTaskImpl`, `PullStatus.OFFSET_ILLEGAL`.
 
-/// The reason why a queue does not have an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IllegalOffset {
-    /// Retention removed its message.
+    /// Retention removed the message at this offset.
     Expired,
-    /// The broker lost its last messages, or the topic was deleted and made anew.
+    /// The broker lost its last messages, or the topic was deleted and created again.
     BehindEnd,
 }
 
 impl IllegalOffset {
-    /// The reason for `offset`, by the first offset of the queue.
+    /// Returns the reason for `offset`, given the first offset of the queue.
     pub fn of(offset: i64, min_offset: i64) -> Self {
         if offset < min_offset { Self::Expired } else { Self::BehindEnd }
     }

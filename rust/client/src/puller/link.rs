@@ -1,4 +1,4 @@
-//! The connection of a puller: written to at once, read from when something is there.
+//! The connection of a puller. Writes wait for the peer; reads return at once.
 use super::body::{Body, Pool};
 use crate::error::Result;
 use rmqfast_remoting::{Client, ClientTls, Command, Error, Frame, Limits, Transport, frame, is_pause};
@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// Bytes that one read may bring, unless a frame has more.
+// Maximum bytes of one read, unless a frame is larger.
 const READ: usize = 256 << 10;
-// A frame of so many bytes is read up to its end, so that its body can be handed over without a copy.
+// A frame of at least this many bytes is read alone into a buffer, so that its body is passed on without a copy.
 const LARGE: usize = 512 << 10;
-// Reads before others get their turn.
+// Maximum reads per call of `receive`, so that requests are sent in between.
 const READS: usize = 16;
 
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub struct Link {
     inbox: Vec<u8>,
     start: usize,
     filled: usize,
-    /// Of the frame that was last there.
+    /// Header of the current frame.
     header: Vec<u8>,
 }
 
 impl Link {
-    /// Connects; bodies are in memory of the pool.
+    /// Connects to a broker. Bodies use buffers of the pool.
     ///
     /// # Errors
     /// As [`Client::connect`].
@@ -39,12 +39,12 @@ impl Link {
         Ok(Self { transport, address, limits, pool, inbox, start: 0, filled: 0, header: Vec::new() })
     }
 
-    /// The socket, to wait for it.
+    /// Returns the socket, to wait for it.
     pub fn socket(&self) -> &std::net::TcpStream {
         self.transport.socket()
     }
 
-    /// Writes all of it, and waits so long if the peer does not read.
+    /// Writes all bytes. Waits up to `timeout` if the peer does not read.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Timeout`].
@@ -58,14 +58,14 @@ impl Link {
                 Err(error) => self.pause(&error, until, timeout)?,
             }
         }
-        // TLS may still hold what it took
+        // TLS buffers output: a write that succeeded may not be sent yet
         while let Err(error) = self.transport.flush() {
             self.pause(&error, until, timeout)?;
         }
         Ok(())
     }
 
-    /// Calls `each` with what came, and its body. Returns whether there may be more.
+    /// Calls `each` with every command that arrived and its body. Returns whether there may be more.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Malformed`], [`Error::TooLarge`], [`Error::Tls`].
@@ -83,7 +83,7 @@ impl Link {
                 let (serialize_type, end) = (frame.serialize_type, self.start + length);
                 let body = end - frame.body.len()..end;
                 self.header.clear();
-                // copied, because the inbox may go away with the body
+                // copied, because `take` may replace the inbox
                 self.header.extend_from_slice(frame.header);
                 let body = self.take(body);
                 let frame = Frame { serialize_type, header: &self.header, body: b"" };
@@ -93,20 +93,22 @@ impl Link {
         Ok(true)
     }
 
-    /// The body that stands there, in the buffer that it was read into where it fills that, and goes on behind it.
+    /// Returns the body at this range of the inbox and moves `start` past it. A large body keeps the inbox's buffer,
+    /// without a copy.
     fn take(&mut self, body: Range<usize>) -> Body {
-        // a small body must not keep a large buffer for as long as somebody has its messages
+        // a small body must not keep a large buffer alive as long as its messages are in use
         if body.len() < LARGE || body.len() < self.inbox.len() / 2 {
             self.start = body.end;
             return Body::copy(&self.inbox[body], Some(&self.pool));
         }
         self.start = body.end;
-        // the next one will be of about this size
+        // the next frame will have a similar size
         let read = self.renew(body.end);
         Body::within(read, body, &self.pool)
     }
 
-    /// Takes what is there to another inbox, with room for a frame of `length` bytes and a little more. Returns the old one.
+    /// Replaces the inbox by a larger buffer with the unread bytes and room for a frame of `length` bytes. Returns the
+    /// old buffer.
     fn renew(&mut self, length: usize) -> Vec<u8> {
         let mut inbox = self.pool.buffer(READ.max(length + length / 8));
         let came = &self.inbox[self.start..self.filled];
@@ -115,12 +117,13 @@ impl Link {
         std::mem::replace(&mut self.inbox, inbox)
     }
 
-    /// Room for a read behind what is there, for a large frame for all of it. Returns where the read has to end.
+    /// Makes room behind the unread bytes for a read, or for all of a large frame. Returns the position where the read
+    /// must end.
     fn make_room(&mut self) -> usize {
         if self.start == self.filled {
             (self.start, self.filled) = (0, 0);
         }
-        // more than the limits allow would have been refused
+        // `frame::first` already refused lengths above the limits
         let length = self.inbox[self.start..self.filled].first_chunk();
         let length = length.map_or(0, |length| size_of_val(length) + u32::from_be_bytes(*length) as usize);
         if length >= LARGE {
@@ -140,7 +143,7 @@ impl Link {
         self.inbox.len()
     }
 
-    /// A write that did not end may be repeated until then.
+    /// Returns `Ok` if an incomplete write may be repeated, up to `until`.
     fn pause(&self, error: &std::io::Error, until: Instant, timeout: Duration) -> Result<()> {
         if is_pause(error) && Instant::now() < until { Ok(()) } else { Err(self.io_error(error, timeout)) }
     }

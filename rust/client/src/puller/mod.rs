@@ -1,7 +1,7 @@
-//! Pulls many queues, over one connection to each broker, with several requests in flight: what every consumer stands on.
+//! Pulls many queues, over one connection per broker, with several requests in flight. Every consumer uses this.
 //!
-//! [`State`] decides what to ask and in which order answers are handed out; a thread moves what it says through a
-//! socket; a [`Puller`] is the handle on both.
+//! [`State`] decides which pulls are sent and in which order answers are returned. It does no I/O.
+//! A thread per broker moves requests and answers through a socket. A [`Puller`] is the handle of both.
 mod answer;
 mod body;
 mod handle;

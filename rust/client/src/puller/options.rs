@@ -1,4 +1,4 @@
-//! Options of a puller: its pulls and its limits.
+//! Options of a puller.
 use crate::error::Result;
 use crate::pull_body::Tags;
 use rmqfast_remoting::ClientTls;
@@ -7,41 +7,38 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A queue, as `MessageQueue`.
+/// A queue, like Java's `MessageQueue`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Queue {
     pub topic: String,
-    /// The name of its brokers.
+    /// Name that a master and its slaves share.
     pub broker_name: Arc<str>,
-    /// Number of the queue in the topic.
     pub queue_id: i32,
 }
 
-/// Adds header fields to a request, as a signature, given its code, the fields that it has, and its body.
+/// Returns header fields to add to a request, for example a signature. Called with its code, its fields and its body.
 pub type Sign =
     dyn Fn(i32, &[(String, String)], &[u8]) -> std::result::Result<Vec<(String, String)>, String> + Send + Sync;
 
 /// Options of all pulls of a puller.
 #[derive(Clone)]
 pub struct PullerOptions {
-    /// TLS; without, the connection is plain.
+    /// `None` for a connection without TLS.
     pub tls: Option<ClientTls>,
-    /// The group in whose name it is pulled.
     pub consumer_group: String,
-    /// Requests in flight to a broker at most; those at the end of a queue do not count.
+    /// Maximum requests in flight per broker. Pulls at the end of a queue, which the broker holds, do not count.
     pub depth: usize,
-    /// So many of the `depth` requests must be answered before new ones are sent, in one write: the broker, too, then reads
-    /// several requests at a time. At most `depth`.
+    /// Number of the `depth` requests that must be answered before new requests are sent, in one write. The broker then
+    /// reads
+    /// several requests at a time, too. At most `depth`.
     pub burst: usize,
-    /// Volume that a taker waits for.
+    /// The volume that `take` waits for.
     pub gather: Gather,
-    /// Messages that a pull asks for.
+    /// Maximum messages per pull.
     pub batch: i64,
-    /// The broker holds a pull that finds nothing for this time; zero for not at all.
+    /// Time for which the broker holds a pull that finds nothing; zero for no hold.
     pub suspend: Duration,
-    /// Time to wait for an answer.
     pub timeout: Duration,
-    /// Time to wait for a connection.
     pub connect_timeout: Duration,
     /// Pause of a queue after the broker refused a pull.
     pub retry: Duration,
@@ -51,31 +48,33 @@ pub struct PullerOptions {
     pub sys_flag: i32,
     /// Limit of a queue's messages in flight, ready or in hand.
     pub of_queue: Threshold,
-    /// The same of all queues together.
+    /// Limit of the messages of all queues together.
     pub in_all: Threshold,
-    /// Offsets from the first message of a queue that is not done to the last one that came.
+    /// Maximum difference between the last offset received and the first offset not acknowledged, per queue.
     pub max_span: i64,
-    /// Whether pulls tell the broker where the group goes on.
+    /// Whether pulls carry the group's offset, which the broker then stores.
     pub commits_offsets: bool,
-    /// Whether what was taken counts until it is done. Otherwise it is done when it is taken.
+    /// Whether messages count against the limits until they are acknowledged. Otherwise they count until they are
+    /// taken.
     pub counts_until_done: bool,
     /// Header fields of every request.
     pub ext_fields: Vec<(String, String)>,
-    /// Adds to them, request by request.
+    /// Adds further header fields to each request.
     pub sign: Option<Arc<Sign>>,
 }
 
-/// Volume to take at a time, where more is in flight.
+/// The volume that `take` waits for while more requests are in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gather {
-    /// Bytes; zero for whatever there is.
+    /// Bytes; zero returns at the first item.
     pub bytes: i64,
-    /// Time to wait for them after the first.
+    /// Maximum time to wait for `bytes` after the first item.
     pub pause: Duration,
 }
 
-/// Limit at which pulling stops. Answers in flight count with what they will bring at most, so that no more than this and one
-/// answer is ever held; that of a filtered queue is not known before.
+/// Limit at which pulling stops. Requests in flight count with the most that they can return, so at most this limit
+/// plus one
+/// answer is held. For filtered queues that is only an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
     pub messages: i64,
@@ -90,7 +89,7 @@ impl PullerOptions {
     /// Bit of `sysFlag`: the request has its own expression; otherwise that of the group's heartbeat counts.
     pub const SUBSCRIPTION: i32 = 4;
     /// `sysFlag` of a lite pull consumer.
-    // 16 says that it is a lite pull; no broker makes anything of it
+    // 16 marks a lite pull; brokers ignore it
     pub const SYS_FLAG: i32 = Self::SUBSCRIPTION | 16;
 }
 
@@ -102,10 +101,11 @@ impl Default for PullerOptions {
             depth: 8,
             burst: 1,
             gather: Gather::default(),
-            // a broker gives no more at a time unless its `maxTransferCountOnMessageInMemory` is raised
+            // the broker's default limit, `maxTransferCountOnMessageInMemory`
             batch: 32,
-            // `brokerSuspendMaxTimeMillis` and `consumerTimeoutMillisWhenSuspend` of Java's pull consumers: the answer to a pull
-            // that is held must come before its time is over
+            // `brokerSuspendMaxTimeMillis` and `consumerTimeoutMillisWhenSuspend` of Java's pull consumers: the timeout
+            // must exceed
+            // the hold
             suspend: Duration::from_secs(20),
             timeout: Duration::from_secs(30),
             // `NettyClientConfig.connectTimeoutMillis`
@@ -126,28 +126,28 @@ impl Default for PullerOptions {
 
 impl fmt::Debug for PullerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // header fields may hold what is secret
+        // header fields may hold secrets
         let mut out = f.debug_struct("PullerOptions");
         out.field("consumer_group", &self.consumer_group).field("depth", &self.depth).finish_non_exhaustive()
     }
 }
 
-/// A broker at its address.
+/// A master or slave at its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broker {
     pub address: String,
-    /// Slaves store no offsets.
+    /// Whether this is a slave, which stores no offsets of groups.
     pub is_slave: bool,
 }
 
-/// Which messages of a topic are wanted.
+/// Filter for the messages of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
     /// The filter that the broker applies.
     pub expression: String,
     pub expression_type: String,
     pub version: i64,
-    /// Whole tags that the client wants, of what the broker found by their hashes.
+    /// Tags that the client compares in full, as the broker only compares hashes. `None` for all messages.
     pub tags: Option<Arc<Tags>>,
 }
 
@@ -156,16 +156,17 @@ pub struct Subscription {
 pub struct Assignment {
     /// The first offset to pull.
     pub start: i64,
-    /// The offset before which it ends; without, it goes on for ever.
+    /// End offset (exclusive); `None` pulls for ever.
     pub end: Option<i64>,
     pub subscription: Arc<Subscription>,
-    /// Whether nothing is asked before it is resumed.
+    /// Whether the queue is not pulled before it is resumed.
     pub is_paused: bool,
-    /// Whether nobody asks for tags, keys and ids of its messages: to find these takes longer than all else of an answer.
+    /// Whether tags, keys and ids are not needed. Parsing properties takes longer than the rest of an answer.
     pub without_properties: bool,
-    /// The group's position, if it is known: pulls tell it to the broker.
+    /// Offset of the group that pulls carry; 0 if unknown.
     pub commit_offset: i64,
-    /// Whether what there is behind the end is pulled, too, once all before it was taken. Nobody can take it before the
+    /// Whether messages behind `end` are pulled in advance, once all messages before it were taken. They can be taken
+    /// after the
     /// queue is [resumed](super::State::resume).
     pub reads_ahead: bool,
 }
@@ -177,10 +178,10 @@ impl Default for Subscription {
 }
 
 impl Subscription {
-    /// Messages with one of the tags of an expression, as `A || B`; all of them for `*`.
+    /// Selects messages by a tag expression such as `A || B`, or all messages by `*`.
     ///
     /// # Errors
-    /// [`Error::Store`]: nothing stands between the `||`.
+    /// [`Error::Store`] if there is no tag between the `||`.
     pub fn by_tags(expression: &str) -> Result<Self> {
         let parsed = TagExpression::parse(expression)?;
         if parsed.is_all() {
@@ -190,25 +191,25 @@ impl Subscription {
         Ok(Self { expression: expression.to_owned(), tags: Some(tags.into()), ..Self::default() })
     }
 
-    /// Messages whose properties match an SQL92 expression.
+    /// Selects messages whose properties match an SQL92 expression.
     ///
     /// # Errors
-    /// [`Error::Store`]: it does not parse.
+    /// [`Error::Store`] if the expression does not parse.
     pub fn by_sql(expression: &str, version: i64) -> Result<Self> {
         Sql92::parse(expression)?;
         let (expression, expression_type) = (expression.to_owned(), "SQL92".to_owned());
         Ok(Self { expression, expression_type, version, tags: None })
     }
 
-    /// Whether it wants the same messages, in whatever version.
+    /// Returns whether both select the same messages. Versions are not compared.
     pub fn is_same(&self, other: &Self) -> bool {
         let Self { expression, expression_type, version: _, tags } = self;
         (expression, expression_type, tags) == (&other.expression, &other.expression_type, &other.tags)
     }
 
-    /// Whether the broker leaves messages out.
+    /// Returns whether the broker filters the messages.
     pub fn is_filtered(&self) -> bool {
-        // an empty expression is all messages, too (`FilterAPI.buildSubscriptionData`)
+        // an empty expression also selects all messages (`FilterAPI.buildSubscriptionData`)
         self.expression_type != "TAG" || !matches!(self.expression.as_str(), "" | "*")
     }
 }

@@ -1,16 +1,18 @@
-//! One queue that is pulled: which stretches of it are asked for, and what of them is there.
+//! One queue that is pulled. It is divided into stretches of offsets, and each stretch has at most one request in
+//! flight.
 //!
 //! ```text
-//!  handed out │ stretch: asked │ stretch: there, waits for the one before │ stretch: asked │ not planned yet
-//!             └── from the first of these on everything waits                              └ frontier
+//!  handed out │ stretch: in flight │ stretch: answered, waits for the one before │ stretch: in flight │ not planned
+//! yet
+//!             └── from the first gap on every answer waits                                          └ frontier
 //! ```
 //!
-//! Where much is left to the queue's end, several stretches are asked for at once, their lengths guessed; an answer that
-//! is shorter leaves a rest that is asked for again, one that is longer is cut. At the end there is one stretch without
-//! a known length, whose pull the broker holds.
+//! Far from the queue's end, several stretches are in flight at once. Their lengths are guesses: if an answer is
+//! shorter, the rest of the stretch is requested again; if it is longer, it is cut. At the queue's end there is one
+//! open stretch without a known length, and the broker holds its pull.
 //!
-//! A queue that reads ahead plans on behind its assignment's end once all before that was taken, as far as there are messages
-//! for sure. What comes of that waits, as it would behind a gap, until the queue is resumed to a later end.
+//! With `reads_ahead`, stretches behind the assignment's end are planned too, as soon as everything before the end was
+//! taken and as far as messages are known to exist. Their answers wait until the queue is resumed with a later end.
 use super::answer::Answer;
 use super::answer::PullStatus;
 use super::options::Queue;
@@ -20,43 +22,43 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// Whole answers in a row after which a longer stretch is tried.
+// Number of complete answers in a row after which a longer stretch is tried.
 const PATIENCE: u32 = 16;
-// Between two pulls at the queue's end, at least.
+// Minimum time between two pulls at the queue's end.
 const PAUSE: Duration = Duration::from_millis(50);
-// Offsets of a stretch at most: as far as a broker looks for what matches.
+// Maximum offsets of a stretch: a broker scans no further for matches in one pull.
 const MAX_STRIDE: i64 = 16_000;
-// Code of a 5.x broker that is overloaded, and the time until the next try.
+// Response code of an overloaded 5.x broker, and the pause before the next pull.
 //
 // Source: `ResponseCode.FLOW_CONTROL`, `DefaultMQPushConsumerImpl.PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
 const FLOW_CONTROL: i32 = 215;
 const FLOW_CONTROL_RETRY: Duration = Duration::from_millis(20);
 
-/// A queue, and what of it is in flight.
+/// A pulled queue: its assignment, its stretches, and its volumes for flow control.
 #[derive(Debug)]
 pub struct PullQueue {
     pub queue: Arc<Queue>,
     pub assignment: Assignment,
-    /// Number of the last assignment or seek.
+    /// Number of the assignment or seek. Answers to older epochs are dropped.
     pub epoch: u64,
-    /// Which of the puller's brokers is asked.
+    /// Index of the broker that is pulled from.
     pub broker: usize,
-    /// Whether it is not to be asked now.
+    /// Whether the application paused the queue.
     pub is_paused: bool,
-    /// Whether flow control stops it: too much of it is there, and nothing is asked before there is room.
+    /// Whether flow control stops the queue: its volume reached a threshold.
     pub is_full: bool,
-    /// When it may be asked again.
+    /// Earliest time of the next pull.
     pub not_before: Option<Instant>,
-    /// Ready to hand out.
+    /// Volume that can be taken.
     pub ready: Volume,
-    /// Handed out, not acknowledged.
+    /// Volume that was taken but not acknowledged.
     pub in_hand: Volume,
-    /// The first offset that is not done, and the last one that came, where anything is there.
+    /// The first offset not acknowledged, and the last offset received. `None` if no message is held.
     span: Option<(i64, i64)>,
-    /// The offset behind what was taken.
+    /// Offset after the last message taken.
     position: i64,
     stretches: VecDeque<Stretch>,
-    /// Arrived behind a gap.
+    /// Volume that arrived behind a gap.
     waiting: Volume,
     next_stretch: u64,
     frontier: i64,
@@ -65,18 +67,16 @@ pub struct PullQueue {
     whole: u32,
     /// Mean size of a message, in bytes.
     mean: i64,
-    /// The broker does not have the offset: nothing more is planned.
+    /// Whether the broker does not have the offset. No further pulls are planned before a seek.
     is_illegal: bool,
     was_told_end: bool,
     options: Arc<PullerOptions>,
 }
 
-/// When something was asked and answered.
+/// Times of a request and its answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// When the request was sent.
     pub sent: Instant,
-    /// When its answer came.
     pub now: Instant,
 }
 
@@ -87,7 +87,6 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// The volume of an answer.
     pub fn of(fetched: &PulledAnswer) -> Self {
         Self { messages: fetched.rows.len() as i64, bytes: fetched.bytes() as i64 }
     }
@@ -101,13 +100,13 @@ impl Volume {
     }
 }
 
-/// Offsets of a queue that are asked for by one request at a time.
+/// A range of offsets with at most one request in flight.
 #[derive(Debug)]
 struct Stretch {
     id: u64,
     next: i64,
     end: i64,
-    /// Whether it ends where the answer does, as no length could be guessed.
+    /// Whether the length is unknown. The stretch then ends where its answer ends.
     is_open: bool,
     is_asked: bool,
     is_done: bool,
@@ -120,12 +119,12 @@ pub struct Pull {
     pub stretch: u64,
     pub offset: i64,
     pub max_messages: i64,
-    /// Whether the queue's end is reached, so that the broker may hold it.
+    /// Whether the pull starts at the queue's end, so that the broker may hold it.
     pub at_end: bool,
 }
 
 impl PullQueue {
-    /// A queue of which nothing is asked yet.
+    /// Creates a queue without stretches. Nothing is in flight yet.
     pub fn new(
         queue: Arc<Queue>,
         assignment: Assignment,
@@ -153,7 +152,7 @@ impl PullQueue {
             max_offset: None,
             stride,
             whole: 0,
-            // a guess, until the first answer came
+            // a guess until the first answer
             mean: 1024,
             is_illegal: false,
             was_told_end: false,
@@ -161,9 +160,10 @@ impl PullQueue {
         }
     }
 
-    /// The volume that is ready, in hand or expected from answers in flight; one at the queue's end counts as nothing.
+    /// Returns the volume that is ready, waiting, in hand, or expected from requests in flight. A pull at the queue's
+    /// end counts as zero.
     pub fn expected_volume(&self) -> Volume {
-        // a pull at the end may be held without bringing anything; before the end is known, it may bring a whole batch
+        // a held pull usually returns nothing; but before the queue's end is known it may return a full batch
         let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
         let lengths =
             self.stretches.iter().filter(counts).map(|s| s.end.saturating_sub(s.next).min(self.options.batch));
@@ -174,25 +174,24 @@ impl PullQueue {
         expected
     }
 
-    /// The volume that is ready or waiting.
     pub fn ready_or_waiting(&self) -> Volume {
         let mut volume = self.ready;
         volume.add(self.waiting);
         volume
     }
 
-    /// Offsets from the first message that is not done to the last one that came; 0 where there is none.
+    /// Returns the last offset received minus the first offset not acknowledged, or 0 if no message is held.
     pub fn span(&self) -> i64 {
         self.span.map_or(0, |(first, last)| last - first)
     }
 
-    /// Why it is asked for no more.
+    /// Returns the flow-control event with the queue's volume. `times` counts such events over all queues.
     pub fn flow_control(&self, times: u64) -> FlowControl {
         let Volume { messages, bytes } = self.expected_volume();
         FlowControl { queue: self.queue.clone(), messages, bytes, span: self.span(), times }
     }
 
-    /// An answer was taken: it is in hand until it is done, or done at once.
+    /// Called when an answer was taken. Its volume is in hand until it is acknowledged.
     pub fn on_taken(&mut self, fetched: &PulledAnswer) {
         if fetched.is_sound() {
             self.position = self.position.max(fetched.next_begin_offset);
@@ -204,7 +203,7 @@ impl PullQueue {
         }
     }
 
-    /// An answer that was taken can be taken again.
+    /// Called when an answer was given back, so that it can be taken again.
     pub fn on_given_back(&mut self, fetched: &PulledAnswer) {
         self.position = self.position.min(fetched.begin_offset);
         self.ready.add(Volume::of(fetched));
@@ -214,12 +213,12 @@ impl PullQueue {
         self.reach(fetched);
     }
 
-    /// The offset behind what was taken.
+    /// Returns the offset after the last message taken.
     pub fn position(&self) -> i64 {
         self.position
     }
 
-    /// Whether all up to the assignment's end was handed out.
+    /// Returns whether all messages up to the assignment's end were handed out.
     pub fn is_at_end(&self) -> bool {
         let next = match self.stretches.front() {
             Some(first) => first.there.front().map_or(first.next, |fetched| fetched.begin_offset),
@@ -228,32 +227,32 @@ impl PullQueue {
         self.assignment.end.is_some_and(|end| next >= end)
     }
 
-    /// Whether it goes on with what `assignment` wants, from where it was taken up to.
+    /// Returns whether `assignment` continues this queue: it starts at the position, with the same filter.
     pub fn leads_to(&self, assignment: &Assignment) -> bool {
         let is_same = self.assignment.subscription.is_same(&assignment.subscription)
             && self.assignment.without_properties == assignment.without_properties;
         self.position == assignment.start && is_same && !self.is_illegal
     }
 
-    /// Whether it reads ahead, and all up to the assignment's end was taken.
+    /// Returns whether the queue reads ahead and everything up to the assignment's end was taken.
     pub fn may_read_ahead(&self) -> bool {
         self.assignment.reads_ahead && self.assignment.end.is_some_and(|end| self.position >= end)
     }
 
-    /// Goes on to the end of `assignment`; gives what of that is there.
+    /// Extends the queue to the end of `assignment`. Returns the answers read ahead that can now be taken.
     pub fn resume(&mut self, assignment: &Assignment) -> Vec<PulledAnswer> {
         let Assignment { end, reads_ahead, is_paused, .. } = *assignment;
         (self.assignment.end, self.assignment.reads_ahead, self.is_paused) = (end, reads_ahead, is_paused);
         self.hand_out()
     }
 
-    /// Messages that were taken are done.
+    /// Acknowledges messages that were taken.
     ///
     /// # Arguments
-    /// * `position` - the first offset that is not done, or the one behind the last.
+    /// * `position` - the first offset not acknowledged.
     pub fn acknowledge(&mut self, volume: Volume, position: i64) {
         self.in_hand.subtract(volume);
-        // what was taken later may be done first, and a broker stores any offset that it is told
+        // acknowledgements may come out of order, and a broker also stores an offset that is lower than the last
         self.assignment.commit_offset = self.assignment.commit_offset.max(position);
         self.span = match self.span {
             Some((_, last)) if position <= last => Some((position, last)),
@@ -261,7 +260,7 @@ impl PullQueue {
         };
     }
 
-    /// Messages of an answer are there.
+    /// Extends the span by the offsets of an answer.
     fn reach(&mut self, fetched: &PulledAnswer) {
         if let Some((first, last)) = fetched.offsets() {
             let (least, most) = self.span.unwrap_or((first, last));
@@ -269,9 +268,8 @@ impl PullQueue {
         }
     }
 
-    /// The rest of a stretch that was planned before, if one is to be asked for.
-    ///
-    /// Only at the end of the queue unless `has_room`.
+    /// Returns the pull for the rest of a planned stretch that is not in flight, if any. Without `has_room` that is
+    /// only a pull at the queue's end.
     pub fn rest(&mut self, now: Instant, has_room: bool) -> Option<Pull> {
         if !self.may_ask(now) {
             return None;
@@ -280,17 +278,17 @@ impl PullQueue {
         let (batch, is_filtered) = (self.options.batch, self.assignment.subscription.is_filtered());
         let stretch = self.stretches.iter_mut().find(|stretch| !stretch.is_asked && !stretch.is_done)?;
         let pull = stretch.request_for(max_offset, batch, is_filtered);
-        // a pull that the broker holds takes no place of `depth`
+        // a held pull does not count against `depth`
         stretch.is_asked = pull.at_end || has_room;
         stretch.is_asked.then_some(pull)
     }
 
-    /// Whether what [`plan`](Self::plan) would plan begins where the queue ends, as far as is known.
+    /// Returns whether the next stretch would begin at the queue's known end.
     pub fn plans_end(&self) -> bool {
         self.max_offset.is_some_and(|max| self.frontier >= max)
     }
 
-    /// A stretch that nobody asked for yet, if there is one to plan.
+    /// Plans the next stretch and returns its pull. Returns `None` if no stretch may be planned now.
     pub fn plan(&mut self, now: Instant) -> Option<Pull> {
         if !self.may_plan(now) {
             return None;
@@ -308,12 +306,12 @@ impl PullQueue {
         Some(pull)
     }
 
-    /// The end of a stretch that begins at `offset`, at most.
+    /// Returns the maximum end of a stretch that begins at `offset`.
     fn limit(&self, offset: i64) -> i64 {
         let end = self.assignment.end.unwrap_or(i64::MAX);
-        // who takes what is there must not share a core or a connection with what is for later
+        // read ahead only after everything was taken: pulls for later must not compete for the core and the connection
         let is_ahead = offset >= end && self.may_read_ahead();
-        // not to find out where the queue ends: nobody waits for that
+        // read ahead only to the known end: nobody waits for newer messages yet
         self.max_offset.filter(|_| is_ahead).map_or(end, |max| max.max(end))
     }
 
@@ -321,13 +319,13 @@ impl PullQueue {
         !self.is_paused && self.not_before.is_none_or(|at| at <= now)
     }
 
-    /// Whether [`plan`](Self::plan) would plan something.
+    /// Returns whether [`plan`](Self::plan) would return a pull.
     pub fn may_plan(&self, now: Instant) -> bool {
         let is_left = self.frontier < self.limit(self.frontier);
         let is_known = self.max_offset.is_some_and(|max| max > self.frontier);
-        // with a pause behind each answer there is nothing to be gained by asking for the next one before
+        // with a pause after each answer, a second request in flight gains nothing
         let may_pipeline = is_known && self.options.interval.is_zero();
-        // where an open one ends, its answer tells
+        // the start of the next stretch is unknown until the open stretch is answered
         let is_behind_open = self.stretches.back().is_some_and(|stretch| stretch.is_open && !stretch.is_done);
         self.may_ask(now)
             && !self.is_illegal
@@ -336,7 +334,7 @@ impl PullQueue {
             && (may_pipeline || self.stretches.is_empty())
     }
 
-    /// The end that was assigned, where there is nothing before it; told once.
+    /// Returns the answer that reports the end of an empty assignment. Returned once, `None` later.
     pub fn empty_end(&mut self) -> Option<PulledAnswer> {
         let end = self.assignment.end.filter(|end| self.assignment.start >= *end && !self.was_told_end)?;
         self.was_told_end = true;
@@ -345,9 +343,9 @@ impl PullQueue {
         Some(PulledAnswer { is_end: start >= end, ..self.pulled_answer(answer, start) })
     }
 
-    /// Takes the answer to what was asked; gives what can be handed out because of it, in its order.
+    /// Takes the answer to `pull`. Returns the answers that can now be handed out, in offset order.
     pub fn take(&mut self, pull: Pull, answer: Answer, at: &Times) -> Vec<PulledAnswer> {
-        // an illegal offset took it away meanwhile
+        // an illegal offset removed the stretch meanwhile
         let Some(index) = self.stretches.iter().position(|stretch| stretch.id == pull.stretch) else {
             return Vec::new();
         };
@@ -360,25 +358,26 @@ impl PullQueue {
         self.hand_out()
     }
 
-    /// Forgets requests in flight: a lost connection answers none of them, so they are planned again.
+    /// Forgets the requests in flight, so that they are planned again. Called when a connection was lost.
     pub fn forget_in_flight(&mut self) {
         self.stretches.iter_mut().for_each(|stretch| stretch.is_asked = false);
     }
 
-    /// Told once for all stretches that are refused at about the same time; it has no place in their order.
+    /// Pauses the queue after a refusal. The refusal is returned once for all stretches refused during the pause, out
+    /// of order.
     fn on_refused(&mut self, answer: Answer, pull: Pull, at: &Times) -> Vec<PulledAnswer> {
         if self.not_before.is_some_and(|until| until > at.now) {
             return Vec::new();
         }
         let is_busy = answer.code == FLOW_CONTROL;
-        // 5.x says so to have clients come back soon, other refusals last longer
+        // FLOW_CONTROL asks clients to retry soon; other refusals last longer
         self.not_before = Some(at.now + if is_busy { FLOW_CONTROL_RETRY } else { self.options.retry });
         let answer = Answer { next: pull.offset, ..answer };
         vec![self.pulled_answer(answer, pull.offset)]
     }
 
     fn on_offset_illegal(&mut self, index: usize, answer: Answer) {
-        // the consumer decides where to go on (see `illegal_offset`): nothing behind this may be handed out before
+        // the consumer decides where to continue (see `illegal_offset`), so later answers must not be handed out
         while self.stretches.len() > index + 1 {
             let gone = self.stretches.pop_back().map(|stretch| stretch.there).unwrap_or_default();
             gone.iter().for_each(|fetched| self.waiting.subtract(Volume::of(fetched)));
@@ -396,7 +395,7 @@ impl PullQueue {
             let stretch = &self.stretches[index];
             (stretch.next, stretch.end, stretch.is_open)
         };
-        // answers in flight come in any order, and an older one knows an older end
+        // answers arrive in any order, and an older answer has an older end
         self.max_offset = self.max_offset.max(Some(answer.bounds.1));
         if answer.next <= begin {
             return self.stand_still(index, answer, at);
@@ -404,12 +403,12 @@ impl PullQueue {
         if let Some(mean) = (answer.body.len() as i64).checked_div(answer.rows.len() as i64) {
             self.mean = mean.max(1);
         }
-        // an open stretch has no length that an answer could show to be wrong
+        // only a guessed length can be corrected; an open stretch has no length
         if !is_open {
             self.learn(pull, &answer, planned_end);
         }
         let is_last = index + 1 == self.stretches.len();
-        // what the answer has of the next stretch is cut, as that is asked for already
+        // messages of the next stretch are cut, as that stretch has its own request
         let end = if is_last { planned_end.max(answer.next.min(self.limit(begin))) } else { planned_end };
         answer.cut(end);
         let next = answer.next;
@@ -433,16 +432,16 @@ impl PullQueue {
     fn stand_still(&mut self, index: usize, answer: Answer, at: &Times) {
         let begin = self.stretches[index].next;
         if answer.status == PullStatus::NoNewMsg {
-            // not the larger of both: a broker that lost its end has a new one
+            // not the maximum of both: a broker that lost its last messages has a lower end
             self.max_offset = Some(begin);
-            // a broker that does not hold pulls is not asked all the time
+            // a broker that does not hold pulls would be asked in a busy loop
             self.not_before = Some(at.sent + PAUSE).filter(|until| *until > at.now);
         } else {
             self.not_before = Some(at.now + self.options.retry);
         }
-        // the broker may lead back, and the same messages would come twice
+        // the broker's next offset may be lower, which would repeat messages
         let fetched = self.pulled_answer(Answer { next: begin, ..answer }, begin);
-        // of what is read ahead nobody asks whether it is there
+        // an empty answer behind the end has no reader
         if self.assignment.end.is_none_or(|end| begin < end) {
             self.stretches[index].there.push_back(fetched);
         }
@@ -452,10 +451,10 @@ impl PullQueue {
     fn learn(&mut self, pull: Pull, answer: &Answer, end: i64) {
         let reached = answer.next - pull.offset;
         if self.assignment.subscription.is_filtered() {
-            // how far a filter reaches changes with the messages, so old and new count for half each
+            // the reach of a filtered pull varies, so this is a moving average of old and new
             self.stride = (self.stride + reached + 1).clamp(2, 2 * MAX_STRIDE) / 2;
         } else if answer.next < end {
-            // one short answer shows the broker's limit; that it gives more, only many whole ones do
+            // one short answer shows the broker's limit; only many complete answers show that it was raised
             (self.whole, self.stride) = (0, reached.clamp(1, MAX_STRIDE));
         } else if self.stride < self.options.batch {
             self.whole += 1;
@@ -465,7 +464,7 @@ impl PullQueue {
         }
     }
 
-    /// Takes the answers before the first gap, and before the end.
+    /// Removes and returns the answers before the first gap and before the assignment's end.
     fn hand_out(&mut self) -> Vec<PulledAnswer> {
         let end = self.assignment.end.unwrap_or(i64::MAX);
         let mut out = Vec::new();
@@ -499,7 +498,8 @@ impl PullQueue {
 }
 
 impl Stretch {
-    /// Without a filter no more is asked than is wanted; with one the broker looks on until it found so many.
+    /// Returns the pull for the rest of the stretch. With a filter it asks for a full batch, as the broker scans until
+    /// it found that many matches.
     fn request_for(&self, max_offset: Option<i64>, batch: i64, is_filtered: bool) -> Pull {
         let rest = self.end.saturating_sub(self.next);
         Pull {

@@ -1,4 +1,4 @@
-//! Items that a puller hands out: answers in the order of their offsets, and events of connections.
+//! Items that a puller returns: answers in offset order, and events of connections.
 use super::answer::PullStatus;
 use super::answer::{Answer, queue_offset};
 use super::body::Body;
@@ -10,69 +10,69 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One answer: a stretch of a queue.
+/// One answer for a range of offsets of a queue.
 #[derive(Clone, Debug)]
 pub struct PulledAnswer {
     pub queue: Arc<Queue>,
-    /// Number of the assignment or seek that it belongs to.
+    /// Number of the assignment or seek that the answer belongs to.
     pub epoch: u64,
     pub status: PullStatus,
-    /// The offset that was asked for.
+    /// Offset of the pull.
     pub begin_offset: i64,
-    /// The offset to go on at.
+    /// Offset of the next pull.
     pub next_begin_offset: i64,
     /// First offset of the queue.
     pub min_offset: i64,
-    /// The offset behind the queue's last.
+    /// End of the queue (exclusive).
     pub max_offset: i64,
-    /// Whether all up to the assignment's end was handed out.
+    /// Whether this is the last answer before the assignment's end.
     pub is_end: bool,
-    /// Id of the broker that the next pull should go to.
+    /// Broker id that the broker suggests for the next pull.
     pub suggested_broker_id: i64,
-    /// The broker's response code; -1 where none came.
+    /// The broker's response code, or -1 if no answer came.
     pub code: i32,
     pub remark: String,
-    /// Records, one behind the other. What was one answer may share them.
+    /// Records, one after the other. Parts of a split answer share the same body.
     pub body: Arc<Body>,
-    /// Places of the records, with their properties if these are requested.
+    /// Positions of the records in `body`, with their properties if these are requested.
     pub rows: Vec<Row>,
-    /// Whole tags that the client wants of them.
+    /// Tags that the client compares in full; `None` for all messages.
     pub tags: Option<Arc<Tags>>,
-    /// From the request to its answer.
+    /// Time from the request to its answer.
     pub elapsed: Duration,
-    /// First offset, where the records do not hold their offsets: a multi-dispatch queue lists records of others.
+    /// Queue offset of the first row, for multi-dispatch queues. Their records hold the offset in another queue.
     pub counted_from: Option<i64>,
-    /// Bytes of its records.
+    /// Bytes of the records in `rows`.
     pub size: usize,
 }
 
-/// Why a queue is asked for no more: one of its numbers, or those of all queues, reached a threshold.
+/// Flow control stopped a queue: its own volume, or that of all queues, reached a threshold.
 #[derive(Clone, Debug)]
 pub struct FlowControl {
     pub queue: Arc<Queue>,
-    /// Its messages that are in flight, ready or in hand.
+    /// Messages of the queue that are in flight, ready or in hand.
     pub messages: i64,
     pub bytes: i64,
-    /// Offsets from its first message that is not done to the last one that came.
+    /// Last offset received minus first offset not acknowledged.
     pub span: i64,
-    /// Count of such removals, over all queues.
+    /// Number of such events so far, over all queues.
     pub times: u64,
 }
 
-/// One thing to be taken.
+/// An item that [`take`](super::Puller::take) returns.
 #[derive(Clone, Debug)]
 pub enum Item {
     Answer(Box<PulledAnswer>),
-    /// The connection to an address is there, for the first time or again.
+    /// The connection to this address is open, for the first time or again.
     Connected(Arc<str>),
-    /// The connection to an address ended or could not be opened, and why; it is tried again.
+    /// The connection to this address ended or could not be opened, with the reason. It is retried.
     Disconnected(Arc<str>, String),
-    /// A queue is asked for no more before there is room.
+    /// Flow control stopped a queue until there is room.
     FlowControl(Box<FlowControl>),
 }
 
 impl PulledAnswer {
-    /// Messages of a queue that no pull brought: those between two offsets, whose records stand in `body` at `rows`.
+    /// Creates an answer without a pull: the messages between two offsets, whose records are in `body` at `rows`.
     pub fn read(queue: Arc<Queue>, offsets: Range<i64>, body: Arc<Body>, rows: Vec<Row>) -> Self {
         Self {
             queue,
@@ -95,7 +95,7 @@ impl PulledAnswer {
         }
     }
 
-    /// Makes the item of an answer to a pull from `begin_offset` on.
+    /// Creates the item for an answer to a pull from `begin_offset`.
     pub fn new(queue: Arc<Queue>, begin_offset: i64, answer: Answer, tags: Option<Arc<Tags>>) -> Self {
         Self {
             queue,
@@ -118,29 +118,29 @@ impl PulledAnswer {
         }
     }
 
-    /// Queue offsets of its first and its last message; none where it has none.
+    /// Returns the queue offsets of the first and the last message, or `None` without messages.
     pub fn offsets(&self) -> Option<(i64, i64)> {
         let last = self.rows.len().checked_sub(1)?;
         Some((self.offset(0), self.offset(last)))
     }
 
-    /// Queue offset of one of its messages.
+    /// Returns the queue offset of the message `index`.
     #[inline]
     pub fn offset(&self, index: usize) -> i64 {
         queue_offset(&self.body, &self.rows, self.counted_from, index).unwrap_or(self.begin_offset)
     }
 
-    /// Store time of its last message, in milliseconds; none where it has none.
+    /// Returns the store time of the last message in milliseconds, or `None` without messages.
     pub fn last_store_timestamp(&self) -> Option<i64> {
         Some(self.rows.last()?.message(&self.body)?.store_timestamp())
     }
 
-    /// Whether it says what there is of the queue, not why there is nothing.
+    /// Returns false for failures and illegal offsets, which say nothing about the messages of the queue.
     pub fn is_sound(&self) -> bool {
         !matches!(self.status, PullStatus::Failed | PullStatus::OffsetIllegal)
     }
 
-    /// Parts with what stands at `offset` or behind it, where there is such.
+    /// Splits off the messages at `offset` and later. Returns `None` if the answer ends before.
     pub fn split_off(&mut self, offset: i64) -> Option<Self> {
         if !self.is_sound() || self.next_begin_offset <= offset {
             return None;
@@ -164,7 +164,7 @@ impl PulledAnswer {
         Some(rest)
     }
 
-    /// The rows that the client wants.
+    /// Returns the rows whose tags match in full.
     pub fn matching_rows(&self) -> Cow<'_, [Row]> {
         let tags = self.tags.as_deref();
         match tags {
@@ -173,20 +173,20 @@ impl PulledAnswer {
         }
     }
 
-    /// Bytes that it holds.
+    /// Returns the bytes of the records, for flow control.
     pub fn bytes(&self) -> usize {
         self.size
     }
 
-    /// Whether it tells no more than how far the queue was looked through.
+    /// Returns whether the answer has no messages and only moves the offset on.
     pub fn is_empty(&self) -> bool {
         matches!(self.status, PullStatus::NoNewMsg | PullStatus::NoMatchedMsg)
     }
 
-    /// Takes in what follows, where neither has messages or both failed; or gives it back.
+    /// Merges the next answer into this one if neither has messages, or both failed. Otherwise returns it unchanged.
     pub fn join(&mut self, next: Self) -> Option<Self> {
         let follows = self.epoch == next.epoch && self.next_begin_offset == next.begin_offset;
-        // a broker that is away would fill the list with its failures otherwise
+        // otherwise the failures of a broker that is down would fill the list
         let is_the_same = self.status == PullStatus::Failed && next.status == PullStatus::Failed;
         if !follows || !(is_the_same || self.is_empty() && next.is_empty()) {
             return Some(next);

@@ -1,7 +1,8 @@
-//! All queues of a puller: what to ask for next, what came, what may be taken. Knows neither sockets nor the time.
+//! State of all queues of a puller: requests to send, answers received, and items to take. It does no I/O and gets the
+//! time from its callers.
 //!
-//! This is the flow control of every consumer: what is in flight, ready or in hand of a queue, and of all queues, is
-//! counted here and nowhere else.
+//! Flow control of every consumer is here: the only count of what is in flight, ready or in hand, per queue and in
+//! total.
 use super::answer::Answer;
 use super::options::Queue;
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
@@ -11,44 +12,43 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// Of so many flow controls one is handed out, the first of them at once.
+// Only the first of this many flow-control events is returned to the caller.
 //
 // Source: `DefaultMQPushConsumerImpl.pullMessage`, its `queueFlowControlTimes++ % 1000`.
 const FLOW_CONTROL_TOLD: u64 = 1000;
 
-/// The queues, the requests that are in flight, and what is ready.
+/// Queues, requests in flight, and items that are ready.
 #[derive(Debug)]
 pub struct State {
     options: Arc<PullerOptions>,
     of_queue: Threshold,
     brokers: Vec<BrokerState>,
-    /// By epoch, of which each assignment and each seek has its own.
+    /// Queues by epoch. Each assignment and each seek gets a new epoch.
     queues: BTreeMap<u64, PullQueue>,
     epochs: HashMap<Queue, u64>,
-    /// By number, and so by age.
+    /// Requests by opaque, hence sorted by age.
     in_flight: BTreeMap<i32, InFlight>,
     ready: VecDeque<Item>,
-    /// Volume that is ready or waiting.
+    /// Volume that is ready, or waits behind a gap.
     held: Volume,
     in_hand: Volume,
     last_epoch: u64,
     last_opaque: i32,
-    /// Whether queues wait until there is less of all queues together.
+    /// Whether the total of all queues reached `in_all`, so that all queues wait.
     is_full: bool,
     full_times: u64,
-    /// The threads that wait in `take`.
+    /// Number of threads that wait in `take`.
     pub takers: usize,
 }
 
-/// A broker that queues are pulled from.
 #[derive(Debug)]
 struct BrokerState {
     broker: Broker,
     address: Arc<str>,
-    /// Requests in flight, of those that `depth` counts.
+    /// Requests in flight that count against `depth`.
     bulk: usize,
     last_served: u64,
-    /// Whether nothing is in flight, as nothing could be asked for.
+    /// Whether no request is in flight, because none could be planned.
     is_idle: bool,
 }
 
@@ -60,15 +60,13 @@ struct InFlight {
     sent: Instant,
 }
 
-/// A pull to be sent.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub opaque: i32,
     pub queue: Arc<Queue>,
     pub pull: Pull,
-    /// The filter that the broker applies.
     pub subscription: Arc<Subscription>,
-    /// The group's offset that the broker stores; 0 for none.
+    /// Offset of the group that the broker shall store; 0 for none.
     pub commit_offset: i64,
 }
 
@@ -92,7 +90,7 @@ impl State {
         }
     }
 
-    /// The number of a broker, by its address.
+    /// Returns the number of the broker with this address, and adds it if it is new.
     pub fn broker(&mut self, broker: Broker) -> usize {
         if let Some(index) = self.brokers.iter().position(|state| state.broker.address == broker.address) {
             self.brokers[index].broker = broker;
@@ -103,12 +101,12 @@ impl State {
         self.brokers.len() - 1
     }
 
-    /// The address of a broker.
     pub fn address(&self, broker: usize) -> Arc<str> {
         self.brokers[broker].address.clone()
     }
 
-    /// Pulls a queue, from its assignment's start on; what was there of it before is thrown away. Returns its epoch.
+    /// Starts pulling a queue from its assignment's start, and returns the new epoch. Messages held of the queue are
+    /// dropped.
     pub fn assign(&mut self, broker: usize, queue: Queue, assignment: Assignment) -> u64 {
         self.remove(&queue);
         self.last_epoch += 1;
@@ -122,8 +120,8 @@ impl State {
         epoch
     }
 
-    /// Goes on with a queue that was taken up to the assignment's start, in the same epoch: what was read ahead of it can be
-    /// taken. Returns the epoch; `None` for a queue that is not pulled there, or was not taken up to there.
+    /// Continues a queue that was taken up to the assignment's start, in the same epoch, so that messages read ahead
+    /// can be taken. Returns the epoch, or `None` if the queue is not pulled there or was not taken up to there.
     pub fn resume(&mut self, broker: usize, queue: &Queue, assignment: &Assignment) -> Option<u64> {
         let pulled = self.queue_mut(queue).filter(|pulled| pulled.broker == broker && pulled.leads_to(assignment))?;
         let epoch = pulled.epoch;
@@ -131,12 +129,12 @@ impl State {
         Some(epoch)
     }
 
-    /// Up to where a queue was taken; `None` for one that is not pulled.
+    /// Returns the offset after the last message taken, or `None` if the queue is not pulled.
     pub fn position(&self, queue: &Queue) -> Option<i64> {
         self.epochs.get(queue).and_then(|epoch| self.queues.get(epoch)).map(PullQueue::position)
     }
 
-    /// Pulls only some of the queues on.
+    /// Stops pulling the queues for which `is_kept` returns false.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&Queue) -> bool) {
         let others: Vec<Queue> = self.epochs.keys().filter(|queue| !is_kept(queue)).cloned().collect();
         others.iter().for_each(|queue| {
@@ -144,20 +142,19 @@ impl State {
         });
     }
 
-    /// Whether any queue is pulled.
     pub fn has_queues(&self) -> bool {
         !self.epochs.is_empty()
     }
 
-    /// Whether a connection was lost since everything was taken: what came before may not be what the broker has now.
+    /// Returns whether a connection loss waits to be taken. Messages read before it may not be on the broker any more.
     pub fn was_lost(&self) -> bool {
         self.ready.iter().any(|item| matches!(item, Item::Disconnected(..)))
     }
 
-    /// Pulls a queue no more; what is there of it is thrown away, what is in hand of it counts no more.
+    /// Stops pulling a queue. Messages held of it are dropped, and those in hand no longer count.
     pub fn remove(&mut self, queue: &Queue) -> Option<PullQueue> {
         let epoch = self.epochs.remove(queue)?;
-        // so that an answer to what was asked before is no answer any more
+        // answers to requests still in flight must be ignored
         self.forget(epoch);
         self.ready.retain(|item| !matches!(item, Item::Answer(fetched) if fetched.epoch == epoch));
         let removed = self.queues.remove(&epoch)?;
@@ -166,35 +163,36 @@ impl State {
         Some(removed)
     }
 
-    /// Goes on at another offset, with the same subscription. Returns the new epoch; `None` for a queue that is not pulled.
+    /// Continues at another offset with the same filter. Returns the new epoch, or `None` if the queue is not pulled.
     pub fn seek(&mut self, queue: &Queue, offset: i64) -> Option<u64> {
         let before = self.queue_mut(queue)?;
         let (broker, is_paused) = (before.broker, before.is_paused);
-        // 0 is not told: nothing of the new place is done yet
+        // 0 means no offset to store: nothing after the seek is acknowledged yet
         let assignment = Assignment { start: offset, is_paused, commit_offset: 0, ..before.assignment.clone() };
         Some(self.assign(broker, queue.clone(), assignment))
     }
 
-    /// Asks another broker for a queue from now on; what is there of it stays. Returns false if it is not pulled.
+    /// Pulls a queue from another broker. Messages held of it stay. Returns false if the queue is not pulled.
     pub fn move_to(&mut self, broker: usize, queue: &Queue) -> bool {
         let Some(epoch) = self.queue_mut(queue).map(|queue| queue.epoch) else { return false };
-        // what the old broker still answers must not meet what the new one is asked for
+        // late answers of the old broker must not fill stretches requested from the new one
         self.forget(epoch);
         self.queues.entry(epoch).and_modify(|queue| queue.broker = broker);
         true
     }
 
-    /// Asks no more for a queue, or again; what is there can still be taken. Returns false if it is not pulled.
+    /// Pauses or resumes the pulls of a queue. Messages held of it can still be taken. Returns false if the queue is
+    /// not pulled.
     pub fn pause(&mut self, queue: &Queue, is_paused: bool) -> bool {
         self.queue_mut(queue).map(|queue| queue.is_paused = is_paused).is_some()
     }
 
-    /// Wants other messages of a topic from now on; what is there of its queues stays.
+    /// Changes the filter of a topic. Messages held of its queues stay.
     pub fn subscribe(&mut self, topic: &str, subscription: &Arc<Subscription>) {
         let mut others = Vec::new();
         for queue in self.queues.values_mut().filter(|queue| queue.queue.topic == topic) {
             let before = std::mem::replace(&mut queue.assignment.subscription, subscription.clone());
-            // a new version of the same: what is in flight is as good as before
+            // same filter in a new version: the requests in flight remain valid
             if !before.is_same(subscription) {
                 others.push(queue.epoch);
             }
@@ -202,17 +200,17 @@ impl State {
         others.into_iter().for_each(|epoch| self.forget(epoch));
     }
 
-    /// Holds another threshold of each queue from now on.
+    /// Sets another threshold per queue.
     pub fn set_threshold(&mut self, of_queue: Threshold) {
         self.of_queue = of_queue;
         self.queues.values_mut().for_each(|queue| queue.is_full = false);
     }
 
-    /// Messages that were taken are done. Returns the brokers that can be asked again because of it.
+    /// Acknowledges messages that were taken. Returns the brokers that can be asked again because of it.
     ///
     /// # Arguments
-    /// * `epoch` - of the queue when they were taken; those of another one count no more.
-    /// * `position` - the first offset that is not done, or the one behind the last.
+    /// * `epoch` - epoch of the answer that had the messages. Messages of older epochs no longer count.
+    /// * `position` - the first offset not acknowledged.
     pub fn acknowledge(&mut self, epoch: u64, volume: Volume, position: i64) -> Vec<usize> {
         let Some(queue) = self.queues.get_mut(&epoch) else { return Vec::new() };
         queue.acknowledge(volume, position);
@@ -220,7 +218,7 @@ impl State {
         self.with_room([epoch])
     }
 
-    /// The requests to send to a broker now.
+    /// Plans the requests to send to a broker now. They count as in flight from here on.
     pub fn requests(&mut self, broker: usize, now: Instant) -> Vec<Request> {
         let is_time = self.brokers[broker].bulk <= self.options.depth.saturating_sub(self.options.burst);
         let requests = if is_time { self.plan_requests(broker, now) } else { Vec::new() };
@@ -232,7 +230,7 @@ impl State {
         let mut expected = Volume::default();
         self.queues.values().for_each(|queue| expected.add(queue.expected_volume()));
         let last_served = self.brokers[broker].last_served;
-        // in turns: a queue with much to give must not starve the others
+        // round robin: a queue with a large backlog must not starve the others
         let after = self.queues.range(last_served + 1..).chain(self.queues.range(..=last_served));
         let order: Vec<u64> = after.filter(|(_, queue)| queue.broker == broker).map(|(epoch, _)| *epoch).collect();
         let mut requests = Vec::new();
@@ -251,7 +249,7 @@ impl State {
         let has_room = broker.bulk < self.options.depth;
         let before = queue.expected_volume();
         let pull = match queue.rest(now, has_room) {
-            // no flow control here: what came behind the gap counts already, and waits for this
+            // no flow control here: the answers behind the gap already count, and wait for this pull
             Some(pull) => pull,
             None if !queue.may_plan(now) || !(has_room || queue.plans_end()) => return None,
             None => {
@@ -262,7 +260,7 @@ impl State {
                 if queue.is_full || self.is_full {
                     if !was_full && !were_full {
                         self.full_times += 1;
-                        // the first time, and then now and then, is enough to be told
+                        // reported the first time, and then once per FLOW_CONTROL_TOLD
                         if self.full_times % FLOW_CONTROL_TOLD == 1 {
                             self.ready.push_back(Item::FlowControl(queue.flow_control(self.full_times).into()));
                         }
@@ -276,7 +274,7 @@ impl State {
         expected.subtract(before);
         self.last_opaque = self.last_opaque.checked_add(1).unwrap_or(1);
         broker.last_served = epoch;
-        // a pull at the end may be held for 20 s and must not take the place of one that has something to bring
+        // a pull at the end may be held for 20 s, so it must not occupy a place of `depth`
         broker.bulk += usize::from(!pull.at_end);
         self.in_flight.insert(self.last_opaque, InFlight { epoch, broker: queue.broker, pull, sent: now });
         let commits = self.options.commits_offsets && !broker.broker.is_slave;
@@ -285,14 +283,15 @@ impl State {
         Some(Request { opaque: self.last_opaque, queue, pull, subscription, commit_offset })
     }
 
-    /// The pull of a request; `None` where its answer is not expected any more.
+    /// Returns queue, offset, and whether properties are needed, for a request; `None` if its answer is no longer
+    /// expected.
     pub fn pull_of(&self, opaque: i32) -> Option<(Arc<Queue>, i64, bool)> {
         let request = self.in_flight.get(&opaque)?;
         let queue = self.queues.get(&request.epoch)?;
         Some((queue.queue.clone(), request.pull.offset, !queue.assignment.without_properties))
     }
 
-    /// Takes the answer to a request.
+    /// Takes the answer to a request. Late answers are ignored.
     pub fn answer(&mut self, opaque: i32, answer: Answer, now: Instant) {
         let Some(request) = self.in_flight.remove(&opaque) else { return };
         self.brokers[request.broker].bulk -= usize::from(!request.pull.at_end);
@@ -304,7 +303,7 @@ impl State {
         out.into_iter().for_each(|fetched| self.push(fetched));
     }
 
-    /// Gives up requests to a broker whose time is over. Returns when the last of them was sent.
+    /// Fails the requests to a broker that timed out. Returns when the latest of them was sent.
     pub fn expire(&mut self, broker: usize, now: Instant) -> Option<Instant> {
         let timeout = self.options.timeout;
         let is_over = |request: &InFlight| request.broker == broker && request.sent + timeout <= now;
@@ -317,25 +316,25 @@ impl State {
         expired.last().map(|(_, sent)| *sent)
     }
 
-    /// The connection to a broker is gone, and with it all requests: they are sent again over the next one.
+    /// Called when the connection to a broker was lost. Its requests are planned again.
     pub fn on_disconnect(&mut self, broker: usize, reason: String) {
         self.in_flight.retain(|_, request| request.broker != broker);
         self.queues.values_mut().filter(|queue| queue.broker == broker).for_each(PullQueue::forget_in_flight);
         let BrokerState { bulk, address, .. } = &mut self.brokers[broker];
         *bulk = 0;
-        // a broker that stays away is told of once, with the newest reason
+        // only the newest of several consecutive losses is kept
         if matches!(self.ready.back(), Some(Item::Disconnected(last, _)) if last == address) {
             self.ready.pop_back();
         }
         self.ready.push_back(Item::Disconnected(address.clone(), reason));
     }
 
-    /// The connection to a broker is there.
+    /// Called when the connection to a broker was opened.
     pub fn on_connect(&mut self, broker: usize) {
         self.ready.push_back(Item::Connected(self.brokers[broker].address.clone()));
     }
 
-    /// When something is to be done for a broker though nothing happens.
+    /// Returns the time until the next retry or timeout of a broker; `None` if only events can cause work.
     pub fn deadline(&self, broker: usize, now: Instant) -> Option<Duration> {
         let oldest =
             self.in_flight.values().filter(|request| request.broker == broker).map(|request| request.sent).min();
@@ -345,7 +344,7 @@ impl State {
         retries.chain(expires).min().map(|at| at.saturating_duration_since(now))
     }
 
-    /// Hands out what is ready, in its order. Returns as well the brokers that can be asked again because of it.
+    /// Removes up to `max` ready items in order. Also returns the brokers that can be asked again because of it.
     pub fn take(&mut self, max: usize) -> (Vec<Item>, Vec<usize>) {
         let items: Vec<_> = self.ready.drain(..self.count_to_take(max)).collect();
         let mut epochs = Vec::new();
@@ -365,7 +364,7 @@ impl State {
         (items, woken)
     }
 
-    /// Has an answer taken once more, before all others; not where its queue went on elsewhere, or is gone.
+    /// Puts an answer back, to be taken before all others. Ignored if its queue was removed or sought meanwhile.
     pub fn give_back(&mut self, fetched: PulledAnswer) {
         if let Some(queue) = self.queues.get_mut(&fetched.epoch) {
             let in_hand = queue.in_hand;
@@ -377,14 +376,14 @@ impl State {
         }
     }
 
-    /// The count of items to take at once: as many as reach the volume of `gather`.
+    /// Returns the number of items that reach the volume of `gather`.
     fn count_to_take(&self, max: usize) -> usize {
         let mut rest = match self.options.gather.bytes {
             0 => i64::MAX,
             bytes => bytes,
         };
         let is_taken = |item: &&Item| {
-            // the item that fills it is taken, too: one answer may be larger than what is gathered
+            // the item that exceeds the volume is taken too, as one answer may be larger than `gather`
             let is_left = rest > 0;
             rest -= if let Item::Answer(fetched) = item { fetched.bytes() as i64 } else { 0 };
             is_left
@@ -392,51 +391,49 @@ impl State {
         self.ready.iter().take(max).take_while(is_taken).count()
     }
 
-    /// Whether something can be taken.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Whether nothing is in flight to a broker, as nothing could be asked for.
+    /// Returns whether no request to the broker is in flight, because none could be planned.
     pub fn is_idle(&self, broker: usize) -> bool {
         self.brokers[broker].is_idle
     }
 
-    /// Whether as much as is gathered can be taken, in `max` items or fewer, or all that there will be for now.
+    /// Returns whether `take` need not wait for more: the volume of `gather` or `max` items are ready, or no more will
+    /// come for now.
     pub fn is_gathered(&self, max: usize) -> bool {
         let enough = self.options.gather.bytes;
         let ready = || self.queues.values().map(|queue| queue.ready.bytes).sum::<i64>();
         let is_idle = || self.brokers.iter().all(|broker| broker.is_idle);
-        // what is read ahead is not waited for
+        // messages read ahead cannot be taken, so do not wait for them
         let is_at_end = || self.queues.values().all(PullQueue::is_at_end);
         enough == 0 || is_idle() || is_at_end() || self.ready.len() >= max || ready() >= enough
     }
 
-    /// Whether no request is in flight, nothing can be taken, and whoever takes waits for more: all that came is handled.
+    /// Returns whether all received messages are handled: nothing is in flight or ready, and a taker waits for more.
     pub fn is_handled(&self) -> bool {
         self.in_flight.is_empty() && self.ready.is_empty() && self.takers > 0
     }
 
-    /// The volume that is ready or waiting, over all queues.
     pub fn ready_or_waiting(&self) -> Volume {
         self.held
     }
 
-    /// The volume in hand, over all queues.
     pub fn in_hand(&self) -> Volume {
         self.in_hand
     }
 
-    /// The count of pulls that a full queue held back.
+    /// Returns how often flow control stopped a queue.
     pub fn full_times(&self) -> u64 {
         self.full_times
     }
 
-    /// Brokers that were not asked for these queues, or for all, because of what was there or not yet taken, and can be now.
+    /// Returns the brokers that flow control stopped, for these queues or in total, and that have room now.
     fn with_room(&mut self, epochs: impl IntoIterator<Item = u64>) -> Vec<usize> {
         let mut total = self.held;
         total.add(self.in_hand);
-        // any broker may have waited for the sum of all queues
+        // the total concerns every broker
         if self.is_full && !is_full(total, self.options.in_all, true) {
             return (0..self.brokers.len()).collect();
         }
@@ -455,13 +452,13 @@ impl State {
         self.queues.get_mut(self.epochs.get(queue)?)
     }
 
-    /// Forgets the requests in flight of a queue; they are planned again.
+    /// Forgets the requests of a queue in flight, so that they are planned again.
     fn forget(&mut self, epoch: u64) {
         let brokers = &mut self.brokers;
         self.in_flight.retain(|_, request| {
             let is_kept = request.epoch != epoch;
             if !is_kept && !request.pull.at_end {
-                // the place is free, though the broker may still answer
+                // frees the place in `depth`, though the broker may still answer
                 brokers[request.broker].bulk -= 1;
             }
             is_kept
@@ -480,11 +477,11 @@ impl State {
     }
 }
 
-/// Whether nothing more is to be asked for. Once that is so it stays so until half of the messages are gone: one at a
-/// time would be asked for otherwise. Something is allowed where there is nothing yet.
+/// Returns whether the volume reaches the threshold. A full queue stays full until half of its messages are gone;
+/// otherwise messages would be requested one by one. An empty queue is never full.
 fn is_full(expected: Volume, threshold: Threshold, was_full: bool) -> bool {
     let messages = if was_full { threshold.messages / 2 + 1 } else { threshold.messages };
-    // a message that is larger than the threshold would stop its queue for ever otherwise
+    // otherwise a message larger than the threshold would stop its queue for ever
     (expected.messages >= messages || expected.bytes >= threshold.bytes) && expected.messages > 0
 }
 

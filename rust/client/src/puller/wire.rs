@@ -1,4 +1,4 @@
-//! A pull as it goes over the wire.
+//! Encodes a pull request.
 //!
 //! Source: `PullMessageRequestHeader`, `PullSysFlag`.
 use super::options::Queue;
@@ -10,30 +10,28 @@ use rmqfast_remoting::{Header, Value};
 /// The header of a PULL_MESSAGE request.
 #[derive(Clone, Copy, Debug)]
 pub struct PullHeader<'a> {
-    /// The group in whose name it is pulled.
     pub consumer_group: &'a str,
     pub queue: &'a Queue,
     pub offset: i64,
     pub max_messages: i64,
-    /// Of `PullSysFlag`; the bits for "suspend" and "commit" follow from the rest.
+    /// Bits of `PullSysFlag`. SUSPEND and COMMIT_OFFSET are set from the other fields.
     pub sys_flag: i32,
-    /// The group's offset, to be stored; 0 for nothing.
+    /// Offset of the group to store; 0 for none.
     pub commit_offset: i64,
-    /// The broker holds a pull that finds nothing for this time, in milliseconds.
+    /// Time for which the broker holds a pull that finds nothing, in milliseconds.
     pub suspend_millis: i64,
-    /// The filter that the broker applies.
     pub subscription: &'a Subscription,
 }
 
 impl<'a> PullHeader<'a> {
-    /// The fields of the header, in the order in which they are signed.
+    /// Returns the fields of the header, in the order in which they are signed.
     pub fn fields(&self) -> Vec<(&'a str, Value<'a>)> {
         let Self { queue, subscription, .. } = *self;
         let mut flag = self.sys_flag & !(PullerOptions::SUSPEND | PullerOptions::COMMIT_OFFSET);
         if self.suspend_millis > 0 {
             flag |= PullerOptions::SUSPEND;
         }
-        // as in Java: 0 is what is not known, and would set the group back
+        // as in Java: 0 means unknown, and storing it would set the group back
         if self.commit_offset > 0 {
             flag |= PullerOptions::COMMIT_OFFSET;
         }
@@ -56,10 +54,10 @@ impl<'a> PullHeader<'a> {
     }
 }
 
-/// Appends the frame of a request.
+/// Appends the frame of a pull request to `out`.
 ///
 /// # Errors
-/// What the signer says.
+/// The error of the signer.
 pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> Result<(), String> {
     let header = PullHeader {
         consumer_group: &options.consumer_group,
@@ -68,7 +66,7 @@ pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> R
         max_messages: request.pull.max_messages,
         sys_flag: options.sys_flag,
         commit_offset: request.commit_offset,
-        // elsewhere there is something to bring, and an answer that is held would block its stretch
+        // before the queue's end there are messages, and a held answer would block its stretch
         suspend_millis: if request.pull.at_end { options.suspend.as_millis() as i64 } else { 0 },
         subscription: &request.subscription,
     };
@@ -84,7 +82,7 @@ pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Fields as texts, in their order.
+/// Converts the values of header fields to strings.
 pub fn texts(fields: &[(&str, Value<'_>)]) -> Vec<(String, String)> {
     let text = |value: &Value<'_>| match value {
         Value::Text(text) => (*text).to_owned(),

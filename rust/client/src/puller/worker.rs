@@ -1,4 +1,4 @@
-//! The thread of a broker: it moves what the state says through the connection, and opens that anew where it breaks.
+//! The thread of a broker. It moves requests and answers through the connection, and reconnects after failures.
 use super::answer::Answer;
 use super::body::{Body, Pool};
 use super::link::Link;
@@ -13,22 +13,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-// Between two tries to connect: at first, and at most.
+// Pause between two attempts to connect: first and maximum.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
-/// State that the threads and their owner share.
+/// State shared by the threads and the [`Puller`](super::Puller).
 pub struct Shared {
     state: Mutex<State>,
-    /// Something is ready, or the end.
+    /// Notified when an item becomes ready, and at the end.
     pub ready: Condvar,
     pub is_closed: AtomicBool,
     pub options: Arc<PullerOptions>,
-    /// Is called when something is ready that was not, and at the end, by whichever thread sees to it.
+    /// Called by any thread when the first item becomes ready, and at the end.
     on_ready: Option<Arc<OnReady>>,
     pool: Arc<Pool>,
 }
 
-/// Must not wait, nor call the puller.
+/// Callback for ready items. It must not block or call the puller.
 pub type OnReady = dyn Fn() + Send + Sync;
 
 impl Shared {
@@ -49,7 +49,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is ready, or the end.
+    /// Wakes all takers and calls `on_ready`.
     pub fn notify(&self) {
         self.ready.notify_all();
         if let Some(on_ready) = &self.on_ready {
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// The requests to send to a broker now, and whether none is in flight even so.
+    /// Returns the requests to send to a broker now, and whether the broker stays idle nevertheless.
     fn requests(&self, broker: usize, now: Instant) -> (Vec<Request>, bool) {
         let mut state = self.lock();
         (state.requests(broker, now), state.is_idle(broker))
@@ -68,11 +68,10 @@ impl Shared {
     }
 }
 
-/// The thread of a broker.
 pub struct Worker {
     pub shared: Arc<Shared>,
     pub ear: Ear,
-    /// The broker's number in the state.
+    /// Number of the broker in the state.
     pub broker: usize,
     pub address: Arc<str>,
     pub link: Option<Link>,
@@ -95,13 +94,13 @@ impl Worker {
     fn turn(&mut self) -> Result<()> {
         let now = Instant::now();
         self.expire(now);
-        // nothing is asked before the next try: it would be in flight without a connection
+        // no requests before the next attempt to connect: they would count as in flight without a connection
         if self.link.is_some() || now >= self.retry_at {
             let (requests, is_idle) = self.shared.requests(self.broker, now);
             if !requests.is_empty() {
                 self.send(&requests)?;
             }
-            // who gathers waits for more, and nothing more comes
+            // a caller in `take` may wait for more items, and none will come
             if is_idle {
                 self.shared.ready.notify_all();
             }
@@ -110,7 +109,7 @@ impl Worker {
         self.receive()
     }
 
-    /// Requests whose time is over. If nothing at all came since, nobody is there any more.
+    /// Fails requests that timed out. If nothing arrived since they were sent, the connection is closed.
     fn expire(&mut self, now: Instant) {
         let expired = self.shared.lock().expire(self.broker, now);
         if let Some(sent) = expired {
@@ -125,7 +124,7 @@ impl Worker {
         let mut out = Vec::with_capacity(512 * requests.len());
         for request in requests {
             if let Err(reason) = wire::write(request, &self.shared.options, &mut out) {
-                // one that cannot be signed must not keep the others from being sent
+                // a request that cannot be signed must not block the others
                 let refused = Answer::failure(-1, format!("signing a pull failed: {reason}"));
                 self.shared.lock().answer(request.opaque, refused, Instant::now());
                 self.shared.notify();
@@ -153,7 +152,7 @@ impl Worker {
         let now = Instant::now();
         let mut timeout = self.shared.lock().deadline(self.broker, now);
         if self.link.is_none() && self.retry_at > now {
-            // without a connection there is nothing to be done for a queue before that
+            // without a connection nothing can be sent before `retry_at`
             timeout = Some(timeout.map_or(self.retry_at - now, |timeout| timeout.max(self.retry_at - now)));
         }
         self.ear.wait(self.link.as_ref().map(Link::socket), timeout);
@@ -169,9 +168,9 @@ impl Worker {
             take(shared, command, body);
         });
         if heard {
-            // an answer, not a connection: a broker that accepts and closes would be tried without a pause
+            // only an answer resets the back-off: a broker that accepts and closes would be retried without a pause
             (self.heard_at, self.failures) = (Instant::now(), 0);
-            // who waits for more is not woken by each answer
+            // a caller that gathers is not woken for each answer
             if !was_ready || self.shared.lock().is_gathered(usize::MAX) {
                 self.shared.notify();
             }
@@ -179,7 +178,8 @@ impl Worker {
         received.map(drop)
     }
 
-    /// Tells that the connection is gone, and waits longer each time, by a random part, so that clients do not come together.
+    /// Closes the connection and schedules the next attempt. The pause doubles with each failure and has a random part,
+    /// so that clients do not all reconnect at once.
     fn disconnect(&mut self, reason: &str) {
         self.link = None;
         let (first, most) = BACK_OFF;
@@ -193,13 +193,13 @@ impl Worker {
 }
 
 fn take(shared: &Shared, command: &Command<'_>, body: Body) {
-    // what brokers ask is for clients that sent a heartbeat over this connection
+    // brokers send requests only to clients that sent a heartbeat over this connection
     if !command.is_response() {
         return;
     }
     let pull = shared.lock().pull_of(command.opaque);
     if let Some((queue, offset, with_properties)) = pull {
-        // read without the lock, which those who take need
+        // parsed without the lock, so that callers of `take` need not wait
         let answer = Answer::of(command, body, &queue, offset, with_properties);
         shared.lock().answer(command.opaque, answer, Instant::now());
     }
