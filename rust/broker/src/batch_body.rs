@@ -18,7 +18,7 @@ pub struct BatchMessage<'a> {
     pub properties: &'a [u8],
 }
 
-/// All messages of a batch; `None` where the bytes are no batch.
+/// Returns all messages of a batch; `None` where the bytes are no batch.
 pub fn messages(mut bytes: &[u8]) -> Option<Vec<BatchMessage<'_>>> {
     // a guess from the bytes that are there: no length in them is believed for it
     let mut messages = Vec::with_capacity(bytes.len() / 1024 + 1);

@@ -153,7 +153,7 @@ impl BrokerState {
         self.live.queue(topic, queue_id).map_or(0, |queue| queue.max_offset())
     }
 
-    /// Whether a queue still has its first message, in what counts as memory. An empty queue is young, too.
+    /// Returns whether a queue still has its first message, in what counts as memory. An empty queue is young, too.
     ///
     /// Source: `ConsumerManageProcessor.queryConsumerOffset`, `DefaultMessageStore.checkInDiskByConsumeOffset`.
     pub fn is_young(&self, topic: &str, queue_id: i32) -> bool {
@@ -181,7 +181,7 @@ impl BrokerState {
         text.clone_into(&mut self.disk_usage.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The remark of a refusal where nothing can be stored.
+    /// Returns the remark of a refusal where nothing can be stored.
     pub fn not_available(&self) -> String {
         if let Some((path, reason)) = self.appender.harm() {
             return format!("service not available now. {}: {reason}", path.display());

@@ -105,7 +105,7 @@ impl PutTimes {
         raise(&self.get_max, millis);
     }
 
-    /// The longest put and the longest get, in milliseconds.
+    /// Returns the longest put and the longest get, in milliseconds.
     pub fn longest(&self) -> (u64, u64) {
         (self.put_max.load(Ordering::Relaxed), self.get_max.load(Ordering::Relaxed))
     }

@@ -74,7 +74,7 @@ impl Offsets {
         }
     }
 
-    /// The offset that was noted.
+    /// Returns the offset that was noted.
     pub fn get(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
         let inner = self.read();
         let offsets = inner.groups.get(group)?.topics.iter().find(|offsets| &*offsets.topic == topic)?;
@@ -82,7 +82,7 @@ impl Offsets {
         Some(offsets.queues[at].1)
     }
 
-    /// Whether a group has any of a topic.
+    /// Returns whether a group has any of a topic.
     pub fn has(&self, group: &str, topic: &str) -> bool {
         self.read()
             .groups
@@ -90,12 +90,12 @@ impl Offsets {
             .is_some_and(|offsets| offsets.topics.iter().any(|offsets| &*offsets.topic == topic))
     }
 
-    /// The number of pairs of a group and a topic.
+    /// Returns the number of pairs of a group and a topic.
     pub fn len(&self) -> usize {
         self.read().len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

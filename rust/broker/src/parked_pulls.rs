@@ -81,7 +81,7 @@ pub struct Message<'a> {
 }
 
 impl ParkedPulls {
-    /// The number of pulls that wait for a message.
+    /// Returns the number of pulls that wait for a message.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }

@@ -25,14 +25,14 @@ const TRANSACTION_MASK: i32 = 0xC;
 /// Name and value of a property.
 pub type Property<'a> = (&'a [u8], &'a [u8]);
 
-/// The properties of a request and those that the broker adds, in the order of Java's map.
+/// Returns the properties of a request and those that the broker adds, in the order of Java's map.
 pub fn with_cluster<'a>(header: &SendHeader<'a>, cluster: &'a str) -> Vec<Property<'a>> {
     let own = [(CLUSTER, cluster.as_bytes())];
     in_map_order(properties::iter(header.properties.as_bytes()).chain(own))
 }
 
-/// The properties as they are stored: nobody needs to know whether the producer waits. But those of a message that is delayed are
-/// written anew later, from a map into which that was put back.
+/// Returns the properties as they are stored: nobody needs to know whether the producer waits. But those of a message
+/// that is delayed are written anew later, from a map into which that was put back.
 pub fn without_wait(mut properties: Vec<Property<'_>>) -> Vec<Property<'_>> {
     let is_delayed = value(&properties, DELAY).is_some_and(|level| level != b"0");
     let Some(at) = properties.iter().position(|(name, _)| *name == WAIT) else { return properties };
@@ -41,7 +41,7 @@ pub fn without_wait(mut properties: Vec<Property<'_>>) -> Vec<Property<'_>> {
     properties
 }
 
-/// The value of a property.
+/// Returns the value of a property.
 pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
     properties.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
 }
@@ -58,7 +58,7 @@ pub struct ParsedSend<'a> {
 }
 
 impl<'a> ParsedSend<'a> {
-    /// The message as a half message: what it was sent to becomes properties.
+    /// Returns the message as a half message: what it was sent to becomes properties.
     pub fn into_half(self, queue_id: &'a str) -> Self {
         let own = [(REAL_TOPIC, self.header.topic.as_bytes()), (REAL_QID, queue_id.as_bytes())];
         let properties = in_map_order(self.properties.into_iter().chain(own));

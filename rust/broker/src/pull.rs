@@ -163,7 +163,7 @@ impl Pulling<'_> {
         wake_early(self.state, header.group);
     }
 
-    /// The subscription, once all is checked that can be wrong: in the order of Java's checks.
+    /// Returns the subscription, once all is checked that can be wrong: in the order of Java's checks.
     fn subscription(&self, header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
         let (tables, options) = (&self.state.tables, &self.state.options);
         if !tables.allows(perm::READ) {
@@ -268,7 +268,7 @@ impl Pulling<'_> {
         }
     }
 
-    /// A slave may be behind: who asks for an offset that it does not have is to ask for that again.
+    /// Returns a slave may be behind: who asks for an offset that it does not have is to ask for that again.
     ///
     /// Source: `DefaultMessageStore.nextOffsetCorrection`.
     fn as_of_slave(&self, header: &PullHeader<'_>, pulled: PullResult) -> PullResult {
@@ -279,12 +279,12 @@ impl Pulling<'_> {
         PullResult { next_begin_offset: header.queue_offset, ..pulled }
     }
 
-    /// Whether what this broker does not have may be at its master.
+    /// Returns whether what this broker does not have may be at its master.
     fn may_be_behind(&self) -> bool {
         self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave
     }
 
-    /// The code of the answer.
+    /// Returns the code of the answer.
     ///
     /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
     fn code(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i32 {
@@ -368,7 +368,7 @@ fn of_early_pull(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> 
     }
 }
 
-/// The code for a status.
+/// Returns the code for a status.
 fn code_of(status: GetMessageStatus, asked_offset: i64) -> i32 {
     use GetMessageStatus as Status;
     match status {
@@ -390,7 +390,7 @@ fn compile(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     Subscription::parse(header.expression_type, text, header.sub_version).map(Arc::new)
 }
 
-/// A large filter of an earlier pull, or compiled now.
+/// Returns a large filter of an earlier pull, or compiled now.
 fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     let kind = header.expression_type;
     KEPT.with_borrow_mut(|kept| {

@@ -73,24 +73,24 @@ impl<'a> PullHeader<'a> {
         seen.iter().position(|seen| !seen).map_or(Ok(header), |missing| Err(missing_field(NAMES[missing])))
     }
 
-    /// Whether the request commits the group's offset.
+    /// Returns whether the request commits the group's offset.
     pub fn commits_offset(&self) -> bool {
         self.sys_flag & COMMIT_OFFSET != 0
     }
 
-    /// Whether the request may wait for a message.
+    /// Returns whether the request may wait for a message.
     pub fn may_be_parked(&self) -> bool {
         self.sys_flag & SUSPEND != 0
     }
 
-    /// Whether the consumer says that it wants tags: it looks at those of each message once more itself.
+    /// Returns whether the consumer says that it wants tags: it looks at those of each message once more itself.
     ///
     /// Source: `PullAPIWrapper.processPullResult`.
     pub fn wants_tags(&self) -> bool {
         self.expression_type == Some(TAG)
     }
 
-    /// Whether the request has a subscription of its own.
+    /// Returns whether the request has a subscription of its own.
     pub fn has_subscription(&self) -> bool {
         self.sys_flag & SUBSCRIPTION != 0
     }

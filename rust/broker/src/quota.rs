@@ -34,7 +34,7 @@ impl Quota {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
     }
 
-    /// The limits in words.
+    /// Returns the limits in words.
     pub fn limits(&self) -> String {
         format!("{} at once and {} a second", self.burst, self.per_second)
     }

@@ -40,7 +40,7 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// The answer to `request`.
+    /// Returns the answer to `request`.
     pub fn to(request: &Command<'_>, out: &'a mut Outgoing) -> Self {
         Self { out, opaque: request.opaque, serialize_type: request.serialize_type, is_oneway: request.is_oneway() }
     }

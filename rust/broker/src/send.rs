@@ -227,7 +227,7 @@ impl Sending<'_> {
         illegal(self.state.options.max_message_size)
     }
 
-    /// The answer to a put that failed, as of `handlePutMessageResult`.
+    /// Returns the answer to a put that failed, as of `handlePutMessageResult`.
     fn refusal_of(&self, error: &Error) -> Refusal {
         use PutMessageStatus as Status;
         self.state.failed_puts.add(1, 0);
@@ -248,14 +248,15 @@ impl Sending<'_> {
     }
 }
 
-/// The remark for a message longer than `most`, or with properties that are too long.
+/// Returns the remark for a message longer than `most`, or with properties that are too long.
 pub fn illegal(most: usize) -> String {
     format!(
         "the message is illegal, maybe msg body or properties length not matched. msg body length limit {most}B, msg properties length limit 32KB."
     )
 }
 
-/// A batch cannot go to a retry topic. A request for one has been at the control plane first, which may have replaced the topic.
+/// Returns a batch cannot go to a retry topic. A request for one has been at the control plane first, which may have
+/// replaced the topic.
 ///
 /// Source: `SendMessageProcessor.asyncSendBatchMessage`.
 fn check_batch(topic: &str) -> Result<(), Refusal> {
@@ -277,7 +278,7 @@ fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a property `DELAY` delays.
+/// Returns whether a property `DELAY` delays.
 fn is_level(value: &[u8]) -> bool {
     std::str::from_utf8(value).ok().and_then(|text| text.parse::<i32>().ok()).is_some_and(|level| level > 0)
 }
@@ -295,7 +296,7 @@ fn describe(name: &str, topic: Topic) -> String {
     )
 }
 
-/// The queues in turn. Java draws one at random; no client can rely on either.
+/// Returns the queues in turn. Java draws one at random; no client can rely on either.
 fn any_queue(topic: Topic) -> i32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     (NEXT.fetch_add(1, Ordering::Relaxed) % topic.write_queues.max(1).cast_unsigned()).cast_signed()

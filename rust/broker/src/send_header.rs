@@ -50,12 +50,12 @@ impl<'a> SendHeader<'a> {
     }
 }
 
-/// The text of a field that is missing.
+/// Returns the text of a field that is missing.
 pub fn missing_field(name: &str) -> String {
     format!("the header field {name} is missing")
 }
 
-/// A number of a field.
+/// Returns a number of a field.
 ///
 /// # Errors
 /// What a person may read.

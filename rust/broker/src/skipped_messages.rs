@@ -53,12 +53,12 @@ impl SkippedMessages {
         }
     }
 
-    /// The number of skipped messages: one that two groups ask for counts twice.
+    /// Returns the number of skipped messages: one that two groups ask for counts twice.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The places that were not reported yet.
+    /// Returns the places that were not reported yet.
     pub fn take(&self) -> Vec<SkippedMessage> {
         std::mem::take(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner).unreported)
     }

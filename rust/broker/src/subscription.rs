@@ -72,7 +72,7 @@ impl Subscription {
         Some(Self { version, filter_type: None, filter })
     }
 
-    /// Why its expression does not compile.
+    /// Returns why its expression does not compile.
     pub fn problem(&self) -> Option<&str> {
         match &self.filter {
             Filter::Invalid(problem) => Some(problem),
@@ -80,13 +80,13 @@ impl Subscription {
         }
     }
 
-    /// Whether its pulls are answered aside from the threads of the sockets.
+    /// Returns whether its pulls are answered aside from the threads of the sockets.
     pub fn is_heavy(&self) -> bool {
         self.cost(0) > HEAVY
     }
 
-    /// Whether a message that arrived is worth a look: by its tags code, then by its properties. What would cost much is not
-    /// asked: whoever stores messages waits for it.
+    /// Returns whether a message that arrived is worth a look: by its tags code, then by its properties. What would
+    /// cost much is not asked: whoever stores messages waits for it.
     pub fn matches_arrival(&self, tags_code: i64, properties: &[u8]) -> bool {
         match &self.filter {
             Filter::Sql(_) if self.cost(properties.len()) > HEAVY => true,

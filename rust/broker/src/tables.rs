@@ -69,7 +69,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// A topic, if there is one.
+    /// Returns a topic, if there is one.
     #[inline]
     pub fn topic(&self, name: &str) -> Option<Topic> {
         read(&self.topics).get(name).copied()
@@ -85,7 +85,7 @@ impl Tables {
         write(&self.topics).remove(name);
     }
 
-    /// A group's configuration, if there is one.
+    /// Returns a group's configuration, if there is one.
     #[inline]
     pub fn group(&self, name: &str) -> Option<Group> {
         read(&self.groups).get(name).copied()
@@ -111,7 +111,7 @@ impl Tables {
         }
     }
 
-    /// Whether an online group has only registered an older version of what it wants of a topic.
+    /// Returns whether an online group has only registered an older version of what it wants of a topic.
     pub fn is_behind(&self, group: &str, topic: &str, version: i64) -> bool {
         matches!(self.subscription(group, topic), GroupSubscription::To(subscription, _) if subscription.version < version)
     }
@@ -159,7 +159,7 @@ impl Tables {
         self.permission.store(perm, Ordering::Relaxed);
     }
 
-    /// Whether the broker as a whole allows it.
+    /// Returns whether the broker as a whole allows it.
     #[inline]
     pub fn allows(&self, perm: i32) -> bool {
         self.permission.load(Ordering::Relaxed) & perm != 0

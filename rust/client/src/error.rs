@@ -1,14 +1,12 @@
-//! Errors of a broker's answers.
+//! Errors of this crate, and their texts with a next step.
 use crate::remark::{plain_remark, step_after};
 use rmqfast_store::format::malformed::Malformed;
 
-/// The result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an answer is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The body of a pull is not record after record.
+    /// The body of a pull contains an invalid record.
     #[error("malformed body of a pull at byte {at}: {reason}")]
     Body {
         /// Start of the damaged record, in bytes from the body's start.
@@ -19,13 +17,13 @@ pub enum Error {
     Remoting(#[from] rmqfast_remoting::Error),
     #[error(transparent)]
     Store(#[from] rmqfast_store::Error),
-    /// Used after its end.
+    /// The puller was used after [`close`](crate::puller::Puller::close).
     #[error("the puller is closed")]
     Closed,
-    /// An argument that cannot be.
+    /// An illegal argument.
     #[error("{0}")]
     Argument(String),
-    /// A body that is of no use.
+    /// Bodies of messages that do not match their CRC or do not decompress.
     #[error("{0}")]
     Corrupt(String),
     /// A name server or a broker answered with an error.
@@ -34,19 +32,19 @@ pub enum Error {
     /// The name servers do not know the topic.
     #[error("{0}")]
     UnknownTopic(String),
-    /// Messages of a range are not there.
+    /// Messages of a range are lost.
     #[error("{text}\n{next_step}")]
     DataLoss { text: String, next_step: &'static str },
-    /// The cluster does not do what it was asked for.
+    /// A request to the cluster failed.
     #[error("{text}{}{}", plain_remark(remark), step(step_after(remark).unwrap_or(next_step)))]
     Client {
-        /// The failure, without the peer's words.
+        /// The failure, without the remark.
         text: String,
-        /// The broker's or the connection's words; they follow the text, empty for none.
+        /// Remark of the broker or the connection, appended to the text; empty for none.
         remark: String,
-        /// The response code, or one of `ClientErrorCode`; -1 for none.
+        /// Response code, or a code of `ClientErrorCode`; -1 for none.
         code: i32,
-        /// The next step, unless the remark is known to have a better one.
+        /// Advice for the reader, unless [`step_after`] has better advice for the remark.
         next_step: &'static str,
     },
 }
@@ -59,13 +57,13 @@ fn by(address: &str) -> String {
     if address.is_empty() { String::new() } else { format!(" BROKER: {address}") }
 }
 
-/// A line of its own for what to do, where there is anything.
+/// Returns the next step on its own line, if there is one.
 fn step(next_step: &str) -> String {
     if next_step.is_empty() { String::new() } else { format!("\n{next_step}") }
 }
 
 impl Error {
-    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    /// Returns the class of `rmqfast.errors` for this error, in Python and the JVM.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Body { .. } => "RemotingProtocolError",
@@ -85,7 +83,7 @@ impl Error {
         Self::Client { text, remark: remark.to_string(), code: -1, next_step }
     }
 
-    /// The remark for a caller that names the broker and the next step itself.
+    /// Returns the remark for a caller that adds the broker and the next step itself.
     pub(crate) fn remark(&self) -> String {
         match self {
             Self::Response { code, remark, .. } => answer(code, remark),

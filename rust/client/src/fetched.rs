@@ -1,4 +1,4 @@
-//! Bodies of pulls as columns, without an object for each message.
+//! Converts bodies of pulls to Arrow columns, without an object per message.
 use crate::error::Result;
 use crate::puller::PulledAnswer;
 use arrow_array::RecordBatch;
@@ -11,28 +11,28 @@ use rmqfast_store::store::Damage;
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     pub body: &'a [u8],
-    /// Places of its messages.
+    /// Positions of the messages in `body`.
     pub rows: &'a [Row],
 }
 
-/// Batches of the messages of `fetched`, in its order, with the columns and sizes that `request` says. Bodies that do not
-/// decompress are null, and damage.
+/// Converts the messages of `fetched` to record batches, with the columns and sizes of `request`. Bodies that do not
+/// decompress are null and reported as damage.
 ///
 /// # Errors
-/// [`crate::Error::Store`], if the columns do not fit the schema: a defect.
+/// [`crate::Error::Store`] if the columns do not fit the schema, which is a bug.
 pub fn batches<'a>(
     fetched: impl IntoIterator<Item = &'a PulledAnswer>,
     request: &ScanRequest,
 ) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
     let mut build = Build { builder: BatchBuilder::new(request), batches: Vec::new() };
     for fetched in fetched {
-        // brokers compare tags by their hashes, so some rows may have another tag
+        // brokers only compare hashes of tags, so some rows may have another tag
         build.append(Part { body: &fetched.body, rows: &fetched.matching_rows() })?;
     }
     build.finish()
 }
 
-/// Batches of rows whose properties were found.
+/// Converts rows whose properties were parsed to record batches.
 ///
 /// # Errors
 /// As [`batches`].

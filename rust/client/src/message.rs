@@ -1,4 +1,4 @@
-//! A message of a pull's answer: the values of the row, each read when it is asked for.
+//! A message of a pull's answer. Each value is parsed when it is read.
 //!
 //! Source: `MessageExt`, `MessageDecoder.decode`.
 use rmqfast_store::format::compression::{Compression, decompress_into};
@@ -10,10 +10,10 @@ use rmqfast_store::scan::row::{Row, Span};
 use rmqfast_store::scan::text_columns::IdPrefix;
 use std::borrow::Cow;
 
-// The property that says that a message is, or was, a transaction's.
+// Property of messages that are, or were, part of a transaction.
 const TRANSACTION_PREPARED: &str = "TRAN_MSG";
 
-/// A record of a body, and where its parts are.
+/// A record of a body, with the positions of its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     body: &'a [u8],
@@ -22,27 +22,27 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message at `row` of the body in which it was found; `None` for another body that is too short.
+    /// Returns the message at `row` of its body, or `None` if the body is too short for it.
     pub fn new(body: &'a [u8], row: &'a Row) -> Option<Self> {
         Some(Self { body, row, record: row.message(body)? })
     }
 
-    /// The record: its numbers, and its bytes.
+    /// Returns the record, for its numbers and its bytes.
     pub fn record(&self) -> message::Message<'a> {
         self.record
     }
 
-    /// The topic whose queue it stands in.
+    /// Returns the topic of the record.
     pub fn topic(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.record.topic())
     }
 
-    /// The id that its producer gave, or [`offset_msg_id`](Self::offset_msg_id).
+    /// Returns the id that the producer set, or [`offset_msg_id`](Self::offset_msg_id).
     pub fn msg_id(&self) -> Cow<'a, str> {
         self.text(self.row.uniq_key).unwrap_or_else(|| self.offset_msg_id().into())
     }
 
-    /// Hex of the broker's host and the physical offset.
+    /// Returns the id of the broker: its host and the physical offset in hex.
     pub fn offset_msg_id(&self) -> String {
         let mut id = Vec::with_capacity(56);
         let host = store_host(self.body, self.row);
@@ -54,22 +54,22 @@ impl<'a> Message<'a> {
         self.text(self.row.tags)
     }
 
-    /// The keys, separated by spaces.
+    /// Returns the keys, separated by spaces.
     pub fn keys(&self) -> Option<Cow<'a, str>> {
         self.text(self.row.keys)
     }
 
-    /// `ip:port` of the producer.
+    /// Returns `ip:port` of the producer.
     pub fn born_host(&self) -> String {
         host(self.record.born_host())
     }
 
-    /// `ip:port` of the broker.
+    /// Returns `ip:port` of the broker.
     pub fn store_host(&self) -> String {
         host(self.record.store_host())
     }
 
-    /// The body as its producer gave it; `None` if it does not decompress, or to more than `cap` bytes.
+    /// Returns the decompressed body, or `None` if it does not decompress to at most `cap` bytes.
     pub fn body(&self, cap: usize) -> Option<Cow<'a, [u8]>> {
         let stored = self.record.body();
         let sys_flag = self.row.layout.sys_flag;
@@ -81,12 +81,12 @@ impl<'a> Message<'a> {
         decompress_into(kind, stored, cap, &mut body).ok().map(|()| body.into())
     }
 
-    /// The value of a property, of a repeated one the last.
+    /// Returns the value of a property, the last if the name is repeated.
     pub fn property(&self, name: &str) -> Option<Cow<'a, str>> {
         properties::get(self.record.properties(), name).map(String::from_utf8_lossy)
     }
 
-    /// All properties, in stored order; of a repeated one the last value.
+    /// Returns all properties in stored order. Of a repeated name only the last value is returned.
     pub fn properties(&self) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
         let mut pairs = Vec::new();
         distinct(self.body, self.row, None, &mut pairs);
@@ -94,7 +94,7 @@ impl<'a> Message<'a> {
         pairs.into_iter().map(|(name, value)| (text(name), text(value))).collect()
     }
 
-    /// The transaction that the message belongs to.
+    /// Returns the id of the message's transaction, or `None` outside of a transaction.
     pub fn transaction_id(&self) -> Option<Cow<'a, str>> {
         // `PullAPIWrapper.processPullResult` reads it by `Boolean.parseBoolean`, which ignores case
         let is_transaction = self.property(TRANSACTION_PREPARED)?.eq_ignore_ascii_case("true");
@@ -102,7 +102,7 @@ impl<'a> Message<'a> {
     }
 
     fn text(&self, span: Span) -> Option<Cow<'a, str>> {
-        // as Java's `new String`, which replaces what is no UTF-8
+        // invalid UTF-8 is replaced, as by Java's `new String`
         span.of(self.body).map(String::from_utf8_lossy)
     }
 }

@@ -1,4 +1,4 @@
-//! Which topics and groups a client may name, and how a namespace stands before them.
+//! Rules for names of topics and groups, and the namespace prefix.
 //!
 //! Source: `Validators`, `NamespaceUtil`.
 
@@ -8,13 +8,13 @@ use rmqfast_store::format::names::{FORBIDDEN_TOPICS, RETRY_PREFIX, Rule, SYSTEM_
 const DEFAULT_PRODUCER_GROUP: &str = "DEFAULT_PRODUCER";
 const DEFAULT_CONSUMER_GROUP: &str = "DEFAULT_CONSUMER";
 const DLQ_PREFIX: &str = "%DLQ%";
-// Prefixes of further names that are the same in all namespaces.
+// Prefixes of names without a namespace.
 const SYSTEM_PREFIXES: [&str; 2] = ["rmq_sys_", "CID_RMQ_SYS_"];
 
 /// Checks the name of a topic.
 ///
 /// # Errors
-/// [`Error::Client`]: it is blank, longer than 127 characters, or has illegal characters.
+/// [`Error::Client`] if it is blank, longer than 127 characters, or has illegal characters.
 pub fn check_topic(topic: &str) -> Result<()> {
     Rule::Topic.check(topic).map_err(|problem| Error::client(problem, "", ""))
 }
@@ -22,12 +22,12 @@ pub fn check_topic(topic: &str) -> Result<()> {
 /// Checks the name of a group.
 ///
 /// # Errors
-/// [`Error::Client`]: it is blank, longer than 255 characters, or has illegal characters.
+/// [`Error::Client`] if it is blank, longer than 255 characters, or has illegal characters.
 pub fn check_group(group: &str) -> Result<()> {
     Rule::Group.check(group).map_err(|problem| Error::client(problem, "", ""))
 }
 
-/// Whether a producer may have a group.
+/// Checks the group of a producer.
 ///
 /// # Errors
 /// Why not.
@@ -35,7 +35,7 @@ pub fn check_producer_group(group: &str) -> Result<(), String> {
     check_own_group(group, "producerGroup", DEFAULT_PRODUCER_GROUP)
 }
 
-/// Whether a consumer may have a group.
+/// Checks the group of a consumer.
 ///
 /// # Errors
 /// Why not.
@@ -43,14 +43,14 @@ pub fn check_consumer_group(group: &str) -> Result<(), String> {
     check_own_group(group, "consumerGroup", DEFAULT_CONSUMER_GROUP)
 }
 
-/// The group that Java has where none is set is nobody's.
+/// Refuses Java's default group, which all clients without a group would share.
 fn check_own_group(group: &str, what: &str, default: &str) -> Result<(), String> {
     Rule::Group.check(group)?;
     let other = || format!("{what} can not equal {group}, please specify another one.");
     if group == default { Err(other()) } else { Ok(()) }
 }
 
-/// Whether a message may go to a topic.
+/// Checks the topic of a message to send.
 ///
 /// # Errors
 /// Why not.
@@ -60,7 +60,7 @@ pub fn check_sent_topic(topic: &str) -> Result<(), String> {
     if FORBIDDEN_TOPICS.contains(&topic) { Err(forbidden()) } else { Ok(()) }
 }
 
-/// Whether a batch may go to a topic.
+/// Checks the topic of a batch to send.
 ///
 /// # Errors
 /// Why not.
@@ -71,7 +71,7 @@ pub fn check_sendable_topic(topic: &str) -> Result<(), String> {
     check_sent_topic(topic)
 }
 
-/// The name of a topic or group as brokers know it; it may have the namespace already, which is empty for none.
+/// Adds the namespace to the name of a topic or group, unless it is empty or already there.
 ///
 /// Source: `NamespaceUtil.wrapNamespace`.
 pub fn wrap(namespace: &str, resource: &str) -> String {
@@ -82,7 +82,7 @@ pub fn wrap(namespace: &str, resource: &str) -> String {
     format!("{prefix}{namespace}%{name}")
 }
 
-/// The name of a topic or group as its user knows it.
+/// Removes the namespace from the name of a topic or group.
 ///
 /// Source: `NamespaceUtil.withoutNamespace`.
 pub fn unwrap(namespace: &str, resource: &str) -> String {
@@ -91,7 +91,7 @@ pub fn unwrap(namespace: &str, resource: &str) -> String {
     format!("{prefix}{}", bare.unwrap_or(name))
 }
 
-/// The name of a topic or group without its namespace, whichever that is.
+/// Removes any namespace from the name of a topic or group.
 ///
 /// Source: `NamespaceUtil.withoutNamespace` of one argument.
 pub fn without_namespace(resource: &str) -> String {
@@ -103,7 +103,7 @@ pub fn without_namespace(resource: &str) -> String {
     format!("{prefix}{}", bare.unwrap_or(name))
 }
 
-/// Splits off the prefix of a retry or dead-letter topic.
+/// Splits off the prefix of a retry or dead-letter topic, which stands before the namespace.
 fn cut(resource: &str) -> (&'static str, &str) {
     let mut prefixes = [RETRY_PREFIX, DLQ_PREFIX].into_iter();
     prefixes.find_map(|prefix| Some((prefix, resource.strip_prefix(prefix)?))).unwrap_or(("", resource))
@@ -113,7 +113,7 @@ fn without<'a>(namespace: &str, name: &'a str) -> Option<&'a str> {
     name.strip_prefix(namespace)?.strip_prefix('%')
 }
 
-/// Whether a topic or a group is RocketMQ's own, the same in all clusters and namespaces.
+/// Returns whether a topic or group is internal to RocketMQ. Internal names have no namespace.
 pub fn is_system(resource: &str) -> bool {
     SYSTEM_TOPICS.contains(&resource) || SYSTEM_PREFIXES.iter().any(|prefix| resource.starts_with(prefix))
 }

@@ -1,13 +1,13 @@
-//! A peer's remarks for people: without the classes and lines of Java's code, and with a next step.
+//! Makes remarks of brokers readable: without Java's stack frames and packages, and with a next step.
 use std::borrow::Cow;
 
-// Brokers append this to many remarks: a page that does not exist any more.
+// Brokers append this link to many remarks, but the page no longer exists.
 const FAQ_LINK: (&str, &str) = ("rocketmq.apache.org/", " for further details");
 
-// Characters of a remark that is left as it is: no broker of RocketMQ says as much.
+// Longer remarks are not changed. RocketMQ's remarks are shorter.
 const LONG: usize = 10_000;
 
-// Next steps, by a part of the peer's remark.
+// Next steps, by a part of the remark.
 const STEPS: [(&str, &str); 12] = [
     ("for the topic: %RETRY%", "no member of that group was ever online: see that its name is right"),
     ("for the topic: %DLQ%", "that group has no dead letters: see that its name is right"),
@@ -26,12 +26,12 @@ const STEPS: [(&str, &str); 12] = [
     ("No default permission", "take another account, or have the right added in plain_acl.yml"),
 ];
 
-/// The next step after a peer's remark; `None` where there is none to suggest.
+/// Returns the next step for a remark, or `None` for unknown remarks.
 pub fn step_after(remark: &str) -> Option<&'static str> {
     STEPS.iter().find(|(part, _)| remark.contains(part)).map(|(_, step)| *step)
 }
 
-/// A peer's remark without the classes and lines of Java's code, and without dead links.
+/// Removes Java's stack frames, exceptions and packages, and the dead link, from a remark.
 pub fn plain_remark(remark: &str) -> Cow<'_, str> {
     if remark.chars().nth(LONG).is_some() {
         return Cow::Borrowed(remark);
@@ -41,7 +41,7 @@ pub fn plain_remark(remark: &str) -> Cow<'_, str> {
     Cow::Owned(remark.trim().to_owned())
 }
 
-/// The text without what `find` finds: the first and last byte of it, at or behind a position.
+/// Removes every range that `find` returns. `find` gets the text and a start position.
 fn without(text: String, find: impl Fn(&str, usize) -> Option<(usize, usize)>) -> String {
     let mut text_left = String::new();
     let mut at = 0;
@@ -49,11 +49,11 @@ fn without(text: String, find: impl Fn(&str, usize) -> Option<(usize, usize)>) -
         text_left.push_str(&text[at..start]);
         at = end;
     }
-    // most remarks are as they shall be
+    // most remarks need no change, so avoid the copy
     if at == 0 { text } else { text_left + &text[at..] }
 }
 
-/// `See http://rocketmq.apache.org/docs/faq/ for further details.`, with the white space before it.
+/// Finds `See http://rocketmq.apache.org/docs/faq/ for further details.`, with the white space before it.
 fn faq_link(text: &str, from: usize) -> Option<(usize, usize)> {
     let (site, words) = FAQ_LINK;
     text[from..].match_indices("See http").find_map(|(at, see)| {
@@ -65,7 +65,7 @@ fn faq_link(text: &str, from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// The place of a Java stack frame: `, org.apache.rocketmq.acl.Plain.validate(Plain.java:683)`.
+/// Finds a Java stack frame such as `, org.apache.rocketmq.acl.Plain.validate(Plain.java:683)`.
 fn java_frame(text: &str, from: usize) -> Option<(usize, usize)> {
     text[from..].match_indices('(').find_map(|(at, _)| {
         let (before, behind) = (&text[from..from + at], &text[from + at + 1..]);
@@ -91,7 +91,7 @@ fn java_frame(text: &str, from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// The class of an exception before its message: `java.lang.IllegalStateException: `.
+/// Finds the class of an exception before its message, such as `java.lang.IllegalStateException: `.
 fn java_exception(text: &str, from: usize) -> Option<(usize, usize)> {
     packages(text, from).find_map(|(start, class)| {
         let end = class + word_end(&text[class..], is_word)?;
@@ -102,12 +102,12 @@ fn java_exception(text: &str, from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// The package of any class.
+/// Finds the package of any class.
 fn java_class(text: &str, from: usize) -> Option<(usize, usize)> {
     packages(text, from).next()
 }
 
-/// Starts of packages of two words or more, and of the classes behind them.
+/// Finds packages of two or more words. Returns the start of each, and the start of its class.
 fn packages(text: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     text[from..].match_indices(|c: char| c.is_ascii_lowercase()).filter_map(move |(at, _)| {
         let start = from + at;
@@ -123,7 +123,7 @@ fn packages(text: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The end of the characters that `is_one` allows; `None` where there are none.
+/// Returns the end of the leading characters that `is_one` allows, or `None` if there are no such characters.
 fn word_end(text: &str, is_one: impl Fn(char) -> bool) -> Option<usize> {
     let end = text.find(|c| !is_one(c)).unwrap_or(text.len());
     (end > 0).then_some(end)

@@ -17,7 +17,7 @@ pub struct Bell(Stream);
 #[derive(Debug)]
 pub struct Ear(Stream);
 
-/// A bell and its ear.
+/// Returns a bell and its ear.
 ///
 /// # Errors
 /// What the operating system says.

@@ -54,7 +54,7 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
     }
 }
 
-/// The parts from `from` to `end` that the file system stores; all of it where it does not know its holes.
+/// Returns the parts from `from` to `end` that the file system stores; all of it where it does not know its holes.
 ///
 /// Ask before you read any of it: of what is read ahead, blocks that were never written count as stored from then on, and who asked
 /// between two reads would read all of the file.
@@ -110,7 +110,7 @@ fn unknown<T>(_file: &File, _at: u64) -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether the file system writes to the blocks that were allocated, and to no others.
+/// Returns whether the file system writes to the blocks that were allocated, and to no others.
 ///
 /// # Errors
 /// What the operating system says.

@@ -12,7 +12,7 @@ pub struct Space {
     pub usable: u64,
 }
 
-/// The room of the disk that `path` is on.
+/// Returns the room of the disk that `path` is on.
 ///
 /// # Errors
 /// What the operating system says.

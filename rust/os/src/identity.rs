@@ -19,7 +19,7 @@ pub struct Facts {
     pub len: u64,
 }
 
-/// The open file, whatever its name leads to by now.
+/// Returns the open file, whatever its name leads to by now.
 ///
 /// # Errors
 /// What the operating system says.
@@ -30,7 +30,7 @@ pub fn facts_of(file: &File) -> io::Result<Facts> {
     return winapi_util::file::information(file).map(|information| facts(&information));
 }
 
-/// The file, or the directory, that `path` leads to.
+/// Returns the file, or the directory, that `path` leads to.
 ///
 /// # Errors
 /// What the operating system says.

@@ -55,12 +55,12 @@ impl Address {
         &self.name
     }
 
-    /// The connection over which both sides ask, where it is open.
+    /// Returns the connection over which both sides ask, where it is open.
     pub fn shared(&self) -> Option<Arc<Connection>> {
         self.lock().shared.as_ref().filter(|connection| connection.is_open()).cloned()
     }
 
-    /// The open connection over which both sides ask, which others may have opened by now; or `open` does.
+    /// Returns the open connection over which both sides ask, which others may have opened by now; or `open` does.
     ///
     /// # Errors
     /// As [`try_once`](Self::try_once).
@@ -95,7 +95,8 @@ impl Address {
         self.try_once(timeout, interrupt, |_| None, open)
     }
 
-    /// A connection that waits for a caller: the one that was used last. Whether its peer is still there is not known.
+    /// Returns a connection that waits for a caller: the one that was used last. Whether its peer is still there is not
+    /// known.
     pub fn take_idle(&self) -> Option<Client> {
         self.lock().idle.pop_back().map(|(client, _)| client)
     }
@@ -216,8 +217,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The pause after so many failures and one more; `random` in 0..1 keeps the clients of a broker that went away from coming all at
-/// once.
+/// Returns the pause after so many failures and one more; `random` in 0..1 keeps the clients of a broker that went away
+/// from coming all at once.
 fn pause(failures: u32, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
     // a quarter is fixed: without it, some clients would hardly wait at all

@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// The body of the last answer.
+    /// Returns the body of the last answer.
     pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
         self.inbox.body(received)
     }
@@ -132,12 +132,13 @@ impl Client {
         self.write(&header, ask.body, &Patience::of(&ask))
     }
 
-    /// The peer as it was given.
+    /// Returns the peer as it was given.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Whether the peer is still there, as far as this side was told; asks the operating system, waits for nothing.
+    /// Returns whether the peer is still there, as far as this side was told; asks the operating system, waits for
+    /// nothing.
     pub fn is_alive(&mut self) -> bool {
         loop {
             match self.inbox.fill(|room| self.stream.read_ready(room)) {
@@ -151,7 +152,7 @@ impl Client {
         }
     }
 
-    /// Whether nothing of the last frame went out: then the peer cannot have read it.
+    /// Returns whether nothing of the last frame went out: then the peer cannot have read it.
     pub fn is_unsent(&self) -> bool {
         self.written == 0
     }
@@ -178,7 +179,7 @@ impl Client {
         }
     }
 
-    /// The socket, for a caller that reads and writes by itself. Nothing may have been asked over it yet.
+    /// Returns the socket, for a caller that reads and writes by itself. Nothing may have been asked over it yet.
     pub fn into_transport(self) -> Transport {
         self.stream
     }

@@ -33,18 +33,18 @@ pub struct Command<'a> {
 }
 
 impl Command<'_> {
-    /// The value of a header field; of one that stands twice, the last.
+    /// Returns the value of a header field; of one that stands twice, the last.
     #[inline]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
 
-    /// Whether this answers a request of this side.
+    /// Returns whether this answers a request of this side.
     pub fn is_response(&self) -> bool {
         self.flag & RESPONSE != 0
     }
 
-    /// Whether nobody waits for an answer.
+    /// Returns whether nobody waits for an answer.
     pub fn is_oneway(&self) -> bool {
         self.flag & ONEWAY != 0
     }

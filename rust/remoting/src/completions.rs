@@ -109,7 +109,7 @@ impl Completions {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether some request has no end yet.
+    /// Returns whether some request has no end yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.unanswered.load(Ordering::Relaxed) > 0
     }

@@ -107,17 +107,17 @@ impl Connection {
         }
     }
 
-    /// The same, with memory for frames that it keeps, for one of few over which much is sent.
+    /// Returns the same, with memory for frames that it keeps, for one of few over which much is sent.
     pub(crate) fn keeping(self, kept: usize) -> Self {
         Self { kept, ..self }
     }
 
-    /// A number that no other connection of this process has.
+    /// Returns a number that no other connection of this process has.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The other end, as whoever opened the connection calls it: `host:port`.
+    /// Returns the other end, as whoever opened the connection calls it: `host:port`.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -130,7 +130,7 @@ impl Connection {
         self.local
     }
 
-    /// Whether something may still be sent.
+    /// Returns whether something may still be sent.
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
@@ -202,12 +202,13 @@ impl Connection {
         self.is_writing.store(false, Ordering::Release);
     }
 
-    /// Whether nothing waits to be written, or can be.
+    /// Returns whether nothing waits to be written, or can be.
     pub(crate) fn is_drained(&self) -> bool {
         !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
     }
 
-    /// The number of oneway requests that were never written. To be called once, at the end: it counts each once.
+    /// Returns the number of oneway requests that were never written. To be called once, at the end: it counts each
+    /// once.
     pub(crate) fn lost_oneway(&self) -> u64 {
         let gathered = self.oneway.gathered.load(Ordering::Relaxed);
         gathered - self.oneway.settled.fetch_max(gathered, Ordering::Relaxed).min(gathered)
@@ -322,7 +323,7 @@ impl Connection {
         }
     }
 
-    /// Whether something came since a time of [`now_ms`].
+    /// Returns whether something came since a time of [`now_ms`].
     pub(crate) fn has_heard_since(&self, time: u64) -> bool {
         self.watch.heard.load(Ordering::Relaxed) >= time
     }

@@ -223,7 +223,7 @@ impl Connections {
         self.connection(address, ask.interrupt)?.tell(ask, until)
     }
 
-    /// The connection of an address that both sides use; opened where it is not.
+    /// Returns the connection of an address that both sides use; opened where it is not.
     ///
     /// # Errors
     /// Those of [`Client::open`], [`Error::Closed`], [`Error::Forked`].

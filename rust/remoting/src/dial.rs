@@ -72,7 +72,7 @@ fn connector(address: &str, tls: &ClientTls) -> Result<Secured> {
     Ok((TlsConnector::from(tls.config()?), name))
 }
 
-/// The host of `address`, `host:port`, which the server's certificate is to be for.
+/// Returns the host of `address`, `host:port`, which the server's certificate is to be for.
 ///
 /// # Errors
 /// [`Error::Tls`].
@@ -97,7 +97,7 @@ async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: 
     }
 }
 
-/// Why a handshake failed, in words.
+/// Returns why a handshake failed, in words.
 pub fn reason_of(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => "the peer did not go on with the handshake in time".to_owned(),

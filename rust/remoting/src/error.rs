@@ -50,7 +50,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The class of `rmqfast.errors` that Python and the JVM give it.
+    /// Returns the class of `rmqfast.errors` that Python and the JVM give it.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Malformed { .. } | Self::TooLarge { .. } => "RemotingProtocolError",
@@ -69,7 +69,7 @@ impl Error {
         Self::Malformed { what, expected: expected.into(), got: got.to_string() }
     }
 
-    /// The same once more, for others who wanted the same.
+    /// Returns the same once more, for others who wanted the same.
     pub(crate) fn duplicate(&self) -> Self {
         let again = |source: &io::Error| io::Error::new(source.kind(), source.to_string());
         match self {

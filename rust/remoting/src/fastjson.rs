@@ -57,7 +57,7 @@ pub enum NoJson {
 }
 
 impl Json {
-    /// The value that bytes of a body say; bytes that are no UTF-8 are U+FFFD.
+    /// Returns the value that bytes of a body say; bytes that are no UTF-8 are U+FFFD.
     ///
     /// # Errors
     /// [`NoJson`], also where it is nested deeper than [`MAX_DEPTH`], or has more than [`MAX_VALUES`].
@@ -76,19 +76,19 @@ impl Json {
         if text.trim().is_empty() { Ok(Self::Null) } else { Parser { text, at: 0 }.document() }
     }
 
-    /// The member of that name, unless this is no object, or the member is null.
+    /// Returns the member of that name, unless this is no object, or the member is null.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         let is_named = |(key, _): &&(Key, Self)| matches!(key, Key::Text(key) if key == name);
         members.iter().rev().find(is_named).map(|(_, value)| value).filter(|value| **value != Self::Null)
     }
 
-    /// The text that this is.
+    /// Returns the text that this is.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// The whole number that this is, or that its text says.
+    /// Returns the whole number that this is, or that its text says.
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -97,7 +97,7 @@ impl Json {
         }
     }
 
-    /// The items of an array; none where this is none.
+    /// Returns the items of an array; none where this is none.
     pub fn items(&self) -> &[Self] {
         if let Self::Array(items) = self { items } else { &[] }
     }
@@ -128,7 +128,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A comma may stand behind the last member, as fastjson allows it.
+    /// Returns a comma may stand behind the last member, as fastjson allows it.
     fn object(&mut self, depth: usize) -> Result<Json, NoJson> {
         self.at += 1;
         let mut members = Vec::new();
@@ -226,7 +226,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// The next byte that is not blank.
+    /// Returns the next byte that is not blank.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
         let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -254,7 +254,7 @@ impl Parser<'_> {
     }
 }
 
-/// A text that holds a queue is a queue: RocketMQ reads both.
+/// Returns a text that holds a queue is a queue: RocketMQ reads both.
 fn key_of_text(text: String) -> Key {
     let parsed = text.starts_with('{').then(|| Parser { text: &text, at: 0 }.document().ok().and_then(queue));
     parsed.flatten().unwrap_or(Key::Text(text))

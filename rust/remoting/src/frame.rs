@@ -85,7 +85,7 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// The frame that `bytes` begin with, and how many bytes it has; `None` while they are not all there.
+/// Returns the frame that `bytes` begin with, and how many bytes it has; `None` while they are not all there.
 ///
 /// # Errors
 /// [`Error::TooLarge`] and [`Error::Malformed`] as soon as the first eight bytes are there: what follows cannot be made sense of.

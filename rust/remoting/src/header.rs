@@ -33,7 +33,7 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// A response that says nothing yet.
+    /// Returns a response that says nothing yet.
     pub fn response(serialize_type: SerializeType) -> Self {
         Self { code: 0, opaque: 0, flag: RESPONSE, remark: None, fields: &[], serialize_type, version: VERSION }
     }

@@ -53,12 +53,12 @@ impl Inbox {
         Ok(Some(ReceivedFrame { head, body: self.start - body..self.start }))
     }
 
-    /// The body of a frame that was the last to be taken.
+    /// Returns the body of a frame that was the last to be taken.
     pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
         &self.bytes[received.body.clone()]
     }
 
-    /// Whether bytes of a frame are there that was not taken.
+    /// Returns whether bytes of a frame are there that was not taken.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }

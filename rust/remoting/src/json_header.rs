@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
     }
 }
 
-/// A name, or a code.
+/// Returns a name, or a code.
 fn language(text: &Text<'_>) -> Language {
     let Some(text) = text.0.as_deref() else { return Language::UNKNOWN };
     // fastjson takes the ordinal of an enum as well as its name

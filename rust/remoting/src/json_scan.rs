@@ -66,7 +66,7 @@ impl<'a> Scan<'a> {
         digits.parse().ok()
     }
 
-    /// A text without anything that is written otherwise than it reads.
+    /// Returns a text without anything that is written otherwise than it reads.
     #[inline]
     fn plain_text(&mut self) -> Option<&'a str> {
         match self.any_text()? {
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The rest of a text whose first escape stands here.
+    /// Returns the rest of a text whose first escape stands here.
     fn unescape(&mut self, before: &str) -> Option<String> {
         let mut out = String::with_capacity(2 * before.len() + 64);
         out.push_str(before);

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The text as JSON has it, quotes around it.
+/// Returns the text as JSON has it, quotes around it.
 pub fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for TextVisitor {
 pub struct Number(i64);
 
 impl Number {
-    /// The lowest 32 bits, as Java's cast keeps them.
+    /// Returns the lowest 32 bits, as Java's cast keeps them.
     pub fn as_i32(&self) -> i32 {
         self.0 as i32
     }

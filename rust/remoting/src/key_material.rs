@@ -42,7 +42,7 @@ impl KeyMaterial {
         }
     }
 
-    /// Whether there is a file at all.
+    /// Returns whether there is a file at all.
     pub fn is_of_files(&self) -> bool {
         [&self.certificate, &self.key, &self.trust].iter().any(|source| source.content.is_some())
     }
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// The certificates of a file, the first of which is valid now.
+/// Returns the certificates of a file, the first of which is valid now.
 pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> {
     let certificates = pem_certificates(source, "certificate")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
@@ -85,7 +85,7 @@ pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> 
     }
 }
 
-/// The key of a file.
+/// Returns the key of a file.
 pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     let bytes = source.bytes("key")?;
     if bytes.windows(9).any(|word| word == b"ENCRYPTED") {
@@ -95,7 +95,7 @@ pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(bytes).map_err(|error| source.file_error("key", "a PEM key", error))
 }
 
-/// The authorities of a file.
+/// Returns the authorities of a file.
 pub fn roots_of(source: &Source) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in pem_certificates(source, "trust")? {
@@ -113,7 +113,7 @@ fn pem_certificates(source: &Source, what: &'static str) -> Result<Vec<Certifica
     Ok(certificates)
 }
 
-/// An error that is no file's fault.
+/// Returns an error that is no file's fault.
 pub fn unusable(error: &impl fmt::Display) -> Error {
     Error::io("setting up TLS", io::Error::other(error.to_string()))
 }

@@ -91,7 +91,7 @@ impl Events {
         self.small.len + self.large.len
     }
 
-    /// The next event; large ones and small ones take turns where both may be taken.
+    /// Returns the next event; large ones and small ones take turns where both may be taken.
     fn next(&mut self, takes_large: bool) -> Option<Event> {
         let event = match (takes_large, self.was_large) {
             (false, _) => self.small.pop(),
@@ -174,7 +174,7 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// The next event; `None` where none came in time, or the mailbox is closed and empty.
+    /// Returns the next event; `None` where none came in time, or the mailbox is closed and empty.
     pub fn take(&self, timeout: Duration) -> Option<Event> {
         self.take_of(timeout, true)
     }
@@ -216,7 +216,7 @@ impl Mailbox {
         self.arrived.notify_all();
     }
 
-    /// Whether [`close`](Self::close) was called.
+    /// Returns whether [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.lock().is_closed
     }

@@ -36,7 +36,7 @@ impl OpenConnections {
         self.lock().connections.len()
     }
 
-    /// All of them, for a look without the lock.
+    /// Returns all of them, for a look without the lock.
     pub fn all(&self) -> Vec<Arc<Connection>> {
         self.lock().connections.values().cloned().collect()
     }

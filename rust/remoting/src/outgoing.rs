@@ -24,10 +24,11 @@ pub trait Body: fmt::Debug + Send + Sync {
     /// Bytes of all pieces.
     fn bytes(&self) -> usize;
 
-    /// The piece of that number; `None` behind the last.
+    /// Returns the piece of that number; `None` behind the last.
     fn piece(&self, number: usize) -> Option<&[u8]>;
 
-    /// Whether the pieces are still what they were; where not, the connection ends before what was read of them is written.
+    /// Returns whether the pieces are still what they were; where not, the connection ends before what was read of them
+    /// is written.
     fn is_whole(&self) -> bool {
         true
     }
@@ -42,7 +43,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// The buffer to append frames to.
+    /// Returns the buffer to append frames to.
     pub fn frames(&mut self) -> &mut Vec<u8> {
         &mut self.frames
     }
@@ -58,7 +59,7 @@ impl Outgoing {
         self.frames.len() + self.bodies.iter().map(|(_, body)| body.bytes()).sum::<usize>()
     }
 
-    /// Whether there is nothing to be written.
+    /// Returns whether there is nothing to be written.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty() && self.bodies.is_empty()
     }

@@ -39,12 +39,12 @@ impl From<&Command<'_>> for OwnedCommand {
 }
 
 impl OwnedCommand {
-    /// Whether this answers a request of this side.
+    /// Returns whether this answers a request of this side.
     pub fn is_response(&self) -> bool {
         self.flag & RESPONSE != 0
     }
 
-    /// The command with borrowed texts.
+    /// Returns the command with borrowed texts.
     pub fn borrow(&self) -> Command<'_> {
         Command {
             code: self.code,
@@ -76,7 +76,7 @@ impl OwnedFields {
         })
     }
 
-    /// The value of a name; of one that stands twice, the last.
+    /// Returns the value of a name; of one that stands twice, the last.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
@@ -85,7 +85,7 @@ impl OwnedFields {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

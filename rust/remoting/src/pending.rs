@@ -49,7 +49,7 @@ impl Pending {
         Self { next_opaque: AtomicI32::new(1), waiting: Mutex::new(Some(Waiting::new())) }
     }
 
-    /// A number for a request that nobody waits for.
+    /// Returns a number for a request that nobody waits for.
     pub fn opaque(&self) -> i32 {
         self.next_opaque.fetch_add(1, Ordering::Relaxed)
     }

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static ID: AtomicU32 = AtomicU32::new(0);
 
-/// The number of this process.
+/// Returns the number of this process.
 pub fn id() -> u32 {
     match ID.load(Ordering::Relaxed) {
         0 => {

@@ -32,7 +32,8 @@ pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: K
 }
 
 impl Watch {
-    /// The material to load: a change that two looks have found, since certificate and key are exchanged one after the other.
+    /// Returns the material to load: a change that two looks have found, since certificate and key are exchanged one
+    /// after the other.
     fn look(&mut self, material: KeyMaterial) -> Option<KeyMaterial> {
         if material == self.loaded {
             self.seen = None;

@@ -12,8 +12,8 @@ type Owned = Mutex<Option<(u32, Arc<Runtime>)>>;
 static SERVERS: Owned = Mutex::new(None);
 static CLIENTS: Owned = Mutex::new(None);
 
-/// The runtime of the process's servers; it starts with the first call. A fork has none of its parent's threads, and so starts its
-/// own.
+/// Returns the runtime of the process's servers; it starts with the first call. A fork has none of its parent's
+/// threads, and so starts its own.
 ///
 /// # Errors
 /// [`Error::Io`] where no thread can be started.
@@ -22,7 +22,7 @@ pub fn shared() -> Result<Arc<Runtime>> {
     of_process(&SERVERS, cores, "rmqfast-io")
 }
 
-/// The runtime of the process's clients: one thread, as two would wake each other for each answer and request.
+/// Returns the runtime of the process's clients: one thread, as two would wake each other for each answer and request.
 ///
 /// # Errors
 /// As [`shared`].

@@ -26,8 +26,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The fields that a request needs besides its own: the account, and the signature of all fields and the body. A field
-    /// that is added later breaks the signature.
+    /// Returns the fields that a request needs besides its own: the account, and the signature of all fields and the
+    /// body. A field that is added later breaks the signature.
     ///
     /// Source: `AclClientRPCHook.doBeforeRequest`.
     pub fn sign(&self, fields: &[(&str, &str)], body: &[u8]) -> Vec<(&'static str, String)> {
@@ -47,7 +47,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The signature of a request; of its fields neither the signature counts nor the one that is named `without`.
+/// Returns the signature of a request; of its fields neither the signature counts nor the one that is named `without`.
 ///
 /// Source: `AclUtils.combineRequestContent`, `AclSigner.calSignature`.
 pub fn signature_of(fields: &[(&str, &str)], body: &[u8], secret_key: &[u8], without: &str) -> String {

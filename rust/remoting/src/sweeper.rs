@@ -39,7 +39,7 @@ impl Patience {
         Self { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time }
     }
 
-    /// Whether the connection has to go, at `now` of [`now_ms`].
+    /// Returns whether the connection has to go, at `now` of [`now_ms`].
     pub fn has_ended(&self, connection: &Connection, now: u64) -> bool {
         let watch = &connection.watch;
         let is_older =

@@ -70,7 +70,7 @@ pub struct ClientTls {
 }
 
 impl ServerTls {
-    /// The present contents of the files.
+    /// Returns the present contents of the files.
     pub(crate) fn material(&self) -> KeyMaterial {
         KeyMaterial::read(self.key_pair.as_ref(), self.trust_of_clients())
     }
@@ -82,7 +82,7 @@ impl ServerTls {
         }
     }
 
-    /// The rustls configuration for new connections.
+    /// Returns the rustls configuration for new connections.
     ///
     /// # Errors
     /// [`crate::Error::TlsFile`].
@@ -119,7 +119,7 @@ impl ServerTls {
 }
 
 impl ClientTls {
-    /// The rustls configuration, by the present contents of the files.
+    /// Returns the rustls configuration, by the present contents of the files.
     ///
     /// # Errors
     /// [`crate::Error::TlsFile`].
@@ -155,7 +155,7 @@ fn own(material: &KeyMaterial) -> Result<(Vec<CertificateDer<'static>>, PrivateK
     Ok((certificates_of(&material.certificate)?, key_of(&material.key)?))
 }
 
-/// A certificate for this machine's loopback, and its key, as netty's `SelfSignedCertificate`.
+/// Returns a certificate for this machine's loopback, and its key, as netty's `SelfSignedCertificate`.
 fn self_signed() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let certificate = rcgen::generate_simple_self_signed(names).map_err(|e| unusable(&e))?;

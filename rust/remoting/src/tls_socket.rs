@@ -159,7 +159,7 @@ impl TlsSocket {
     }
 }
 
-/// The first byte that comes, which stays there; none at the end.
+/// Returns the first byte that comes, which stays there; none at the end.
 fn first_byte(socket: &TcpStream, max_time: Duration) -> io::Result<Option<u8>> {
     let mut byte = [0];
     socket.set_read_timeout(Some(max_time))?;

@@ -39,7 +39,7 @@ impl Transport {
         Ok(Self { socket: socket.into(), tls, wait: SLICE, pid: std::process::id() })
     }
 
-    /// The socket, for who may have to end what others wait for.
+    /// Returns the socket, for who may have to end what others wait for.
     pub fn socket(&self) -> &Arc<TcpStream> {
         &self.socket
     }
@@ -111,7 +111,7 @@ impl Drop for Transport {
     }
 }
 
-/// Whether a call may be repeated.
+/// Returns whether a call may be repeated.
 pub fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

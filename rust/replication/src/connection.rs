@@ -60,7 +60,7 @@ impl Connection {
         self.wire.write_all(&report(position), &[]).map_err(End::Closed)
     }
 
-    /// The wire, for a thread that writes meanwhile, or ends the connection.
+    /// Returns the wire, for a thread that writes meanwhile, or ends the connection.
     pub fn wire(&self) -> Arc<Wire> {
         self.wire.clone()
     }
@@ -70,12 +70,12 @@ impl Connection {
         self.position
     }
 
-    /// Whether the master has sent anything: before, it takes a report for the request.
+    /// Returns whether the master has sent anything: before, it takes a report for the request.
     pub fn has_heard(&self) -> bool {
         self.has_heard
     }
 
-    /// Whether the last read gave all that had come, up to the end of a frame.
+    /// Returns whether the last read gave all that had come, up to the end of a frame.
     pub fn is_drained(&self) -> bool {
         self.is_drained
     }

@@ -13,7 +13,7 @@ pub const MAX_FRAME: usize = 4 << 20;
 /// master than `haSlaveFallbehindMax` lets a slave be.
 pub const NO_REPLICA: i64 = -(1 << 62);
 
-/// A report: where to begin, then what the reader has.
+/// Returns a report: where to begin, then what the reader has.
 pub fn report(offset: i64) -> [u8; REPORT_LEN] {
     offset.to_be_bytes()
 }

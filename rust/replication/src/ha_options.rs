@@ -35,7 +35,7 @@ impl Peers {
         Self::Listed(addresses.into_iter().map(|address| address.to_canonical()).collect())
     }
 
-    /// Whether one of them has the address `peer`; it has connected to `own`.
+    /// Returns whether one of them has the address `peer`; it has connected to `own`.
     pub fn has(&self, peer: IpAddr, own: IpAddr) -> bool {
         let peer = peer.to_canonical();
         match self {

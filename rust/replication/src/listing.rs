@@ -58,7 +58,7 @@ impl Listing {
         self.listed_to.load(Ordering::Acquire)
     }
 
-    /// A block that was listed, or an empty one: its memory may be used again.
+    /// Returns a block that was listed, or an empty one: its memory may be used again.
     pub fn spare(&self) -> RecordBlock {
         let mut spare = self.state().spare.pop().unwrap_or_default();
         spare.records.clear();

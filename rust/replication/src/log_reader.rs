@@ -121,12 +121,12 @@ impl LogReader {
         self.connection = None;
     }
 
-    /// The records of the last block, in their order.
+    /// Returns the records of the last block, in their order.
     pub fn records(&self) -> &[RecordAt] {
         &self.records
     }
 
-    /// Whether there is room for no more bytes, or all of the stretch's are there.
+    /// Returns whether there is room for no more bytes, or all of the stretch's are there.
     fn is_full(&self) -> bool {
         self.len > 0 && (self.len >= self.buffer.len() || self.position + self.len as u64 >= self.stretch.end)
     }
@@ -168,7 +168,7 @@ impl LogReader {
         Err(last.unwrap_or(End::Stopped))
     }
 
-    /// The whole records of the buffer, and how many bytes they are.
+    /// Returns the whole records of the buffer, and how many bytes they are.
     fn block(&mut self) -> Result<(Vec<u8>, usize), End> {
         self.records.clear();
         let mut whole_len = 0;

@@ -34,7 +34,7 @@ impl Mark {
         Self { position, copy_end, compare_from: position, crc: 0 }
     }
 
-    /// The mark of the copy below `root`, if it has one.
+    /// Returns the mark of the copy below `root`, if it has one.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a file that says something else, [`Error::Io`].

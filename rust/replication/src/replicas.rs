@@ -40,12 +40,13 @@ impl Replicas {
         self.on_report(connection, None);
     }
 
-    /// Whether a connection is that of a slave.
+    /// Returns whether a connection is that of a slave.
     pub fn has(&self, connection: u64) -> bool {
         self.table().acked.iter().any(|(of, _)| *of == connection)
     }
 
-    /// Whether a slave has all but `most_behind` bytes of what is before `position`: only then it is worth waiting.
+    /// Returns whether a slave has all but `most_behind` bytes of what is before `position`: only then it is worth
+    /// waiting.
     pub fn is_near(&self, position: u64, most_behind: u64) -> bool {
         most_behind > 0 && self.table().has(position.saturating_sub(most_behind - 1))
     }
@@ -77,7 +78,7 @@ impl Replicas {
 }
 
 impl Table {
-    /// Whether one has all before `position`.
+    /// Returns whether one has all before `position`.
     fn has(&self, position: u64) -> bool {
         self.acked.iter().any(|(_, acked)| *acked >= position)
     }

@@ -126,7 +126,7 @@ impl Slave {
         }
     }
 
-    /// The first position to send. A new slave gets all of the log: RocketMQ sends it the last file.
+    /// Returns the first position to send. A new slave gets all of the log: RocketMQ sends it the last file.
     fn start(&self, asked: i64) -> Result<u64, Reason> {
         let (min, max) = self.live.log_bounds();
         match u64::try_from(asked) {

@@ -43,7 +43,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The source that is the broker at `address`, by its configuration.
+    /// Returns the source that is the broker at `address`, by its configuration.
     ///
     /// # Errors
     /// Why its log cannot be read, in words.

@@ -195,7 +195,7 @@ impl LogSink for TopicCopy {
     }
 }
 
-/// The mark that a copy goes on at, and where its last record ends.
+/// Returns the mark that a copy goes on at, and where its last record ends.
 fn start_of(copy: &Appender, root: &Path, from: u64) -> Result<(Mark, u64), Error> {
     let mark = Mark::load(root)?.ok_or_else(|| Error::invalid("root", "a copy of some topics", root.display()))?;
     if !(mark.compare_from..=mark.position).contains(&from) {

@@ -53,7 +53,7 @@ impl TopicFilter {
         place + size
     }
 
-    /// The records that the filter kept.
+    /// Returns the records that the filter kept.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

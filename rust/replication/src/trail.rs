@@ -32,7 +32,7 @@ impl Trail {
         self.older.from
     }
 
-    /// The CRC from there on.
+    /// Returns the CRC from there on.
     pub fn crc(&self) -> u32 {
         self.older.crc.clone().finalize()
     }

@@ -48,7 +48,7 @@ impl Wire {
         socket.set_write_timeout(Some(write))
     }
 
-    /// Whether it has TLS.
+    /// Returns whether it has TLS.
     pub fn is_sealed(&self) -> bool {
         matches!(self, Self::Tls(_))
     }

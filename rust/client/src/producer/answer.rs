@@ -5,7 +5,8 @@ use crate::error::Error;
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Error as RemotingError, OwnedCommand};
 
-/// The safety of a stored message: with a flush or slave that was too late, it is stored as well.
+/// Outcome of a send that stored the message. With the other statuses it is stored too, but the flush or the slave was
+/// late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendStatus {
     SendOk,
@@ -15,7 +16,7 @@ pub enum SendStatus {
 }
 
 impl SendStatus {
-    /// The status of a response code; `None` where the message is not stored.
+    /// Returns the status for a response code, or `None` if the message is not stored.
     pub fn of_code(code: i32) -> Option<Self> {
         Some(match code {
             response::SUCCESS => Self::SendOk,
@@ -27,16 +28,16 @@ impl SendStatus {
     }
 }
 
-/// A message that a broker stored, as its answer says it.
+/// The broker's answer for a stored message.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredMessage<'a> {
     pub status: SendStatus,
-    /// The id by the broker's address and the offset in its log.
+    /// Message id made of the broker's address and the physical offset.
     pub offset_id: &'a str,
     pub queue_id: i32,
     pub queue_offset: i64,
     pub transaction_id: Option<&'a str>,
-    /// `None` stands for the default region.
+    /// `None` for the default region.
     pub region: Option<&'a str>,
     pub is_traced: bool,
 }
@@ -45,20 +46,20 @@ pub struct StoredMessage<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     Code(i32),
-    /// Success without `msgId`, `queueId` or `queueOffset`.
+    /// SUCCESS without `msgId`, `queueId` or `queueOffset`.
     Incomplete,
 }
 
 impl<'a> StoredMessage<'a> {
-    /// Reads an answer.
+    /// Parses an answer.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`Refusal`] if the message is not stored, or fields are missing.
     pub fn of(answer: &'a OwnedCommand) -> Result<Self, Refusal> {
         let status = SendStatus::of_code(answer.code).ok_or(Refusal::Code(answer.code))?;
         let (mut offset_id, mut queue_id, mut queue_offset) = (None, None, None);
         let (mut transaction_id, mut region, mut is_traced) = (None, None, true);
-        // in one walk: there are few fields, and each look-up would be a walk of its own
+        // one loop over the few fields is faster than a look-up for each
         for (name, value) in answer.fields.iter() {
             match name {
                 "msgId" => offset_id = Some(value),
@@ -66,7 +67,7 @@ impl<'a> StoredMessage<'a> {
                 "queueOffset" => queue_offset = value.parse().ok(),
                 "transactionId" => transaction_id = Some(value),
                 "MSG_REGION" => region = Some(value).filter(|region| !region.is_empty()),
-                // all but "false" is on, as in `processSendResponse`
+                // on unless "false", as in `processSendResponse`
                 "TRACE_ON" => is_traced = value != "false",
                 _ => {}
             }
@@ -77,10 +78,10 @@ impl<'a> StoredMessage<'a> {
         Ok(Self { status, offset_id, queue_id, queue_offset, transaction_id, region, is_traced })
     }
 
-    /// Reads an answer; the error names the broker.
+    /// Parses an answer. The error contains the broker's address.
     ///
     /// # Errors
-    /// [`Error::Response`]; [`Error::Remoting`]: the answer is incomplete.
+    /// [`Error::Response`]; [`Error::Remoting`] if the answer is incomplete.
     pub fn of_broker(answer: &'a OwnedCommand, address: &str) -> Result<Self, Error> {
         Self::of(answer).map_err(|refusal| match refusal {
             Refusal::Code(code) => {

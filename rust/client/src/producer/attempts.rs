@@ -1,4 +1,4 @@
-//! The attempts of one send: which queue is next, whether a failure is tried again, when the time is over.
+//! The attempts of one send: the queue of each, the failures that are retried, and the timeout.
 //!
 //! Source: `DefaultMQProducerImpl.sendDefaultImpl`, `MQClientAPIImpl.sendMessageAsync`, `onExceptionImpl`.
 use super::fault_strategy::FaultStrategy;
@@ -7,66 +7,68 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+// Codes of Java's `ClientErrorCode`.
 const CONNECT_BROKER: i32 = 10001;
 const ACCESS_BROKER_TIMEOUT: i32 = 10002;
 const BROKER_NOT_EXIST: i32 = 10003;
 
-/// After which ends of an attempt a send is tried again.
+/// Rules for retries of a send.
 #[derive(Clone, Debug)]
 pub struct RetryRules {
     pub retries: usize,
-    /// Brokers' refusals after which it is; after failures of a connection it always is.
+    /// Response codes that are retried. Failures of the connection are always retried.
     pub response_codes: HashSet<i32>,
-    /// Whether a message that is stored less safely than asked for is sent to another broker as well.
+    /// Whether a message is sent to another broker after a status other than SEND_OK.
     pub retry_another_broker: bool,
-    /// Whether the next attempt goes to another queue; not where the application chose one.
+    /// Whether a retry goes to another queue. False if the application chose the queue.
     pub moves: bool,
-    /// Java's asynchronous sends: the queue keeps its number at the next broker, and the last error is the send's.
+    /// Rules of Java's asynchronous sends: a retry keeps the queue id at the next broker, and the send fails with its
+    /// last error.
     pub is_async: bool,
 }
 
 impl RetryRules {
-    /// One attempt, to a queue that the application chose.
+    /// Returns the rules for a single attempt, to a queue that the application chose.
     pub fn once() -> Self {
         let response_codes = HashSet::new();
         Self { retries: 0, response_codes, retry_another_broker: false, moves: false, is_async: false }
     }
 
-    /// The same, where the next attempt goes to another queue.
+    /// Returns the same rules, but with retries on other queues.
     #[must_use]
     pub fn moving(self) -> Self {
         Self { moves: true, ..self }
     }
 }
 
-/// The end of one attempt.
+/// Outcome of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// The message is stored; `is_safe`: as safely as asked for.
+    /// The message is stored. `is_safe` is true for SEND_OK.
     Stored {
         is_safe: bool,
     },
     /// The broker answered with an error code.
     Response(i32),
     Connect,
-    /// No answer in time.
+    /// No answer within the timeout.
     Timeout,
-    /// An answer that lacks what it must have.
+    /// An answer without a required field.
     Malformed,
     /// The connection failed in another way.
     Remoting,
-    /// The client could not ask, as with a broker that it does not know.
+    /// The client could not send the request, for example to an unknown broker.
     Client,
-    /// Another error, of which no broker is to blame: a fork.
+    /// An error that another broker would not solve, for example after a fork.
     Other,
 }
 
-/// The time was over before an attempt began.
+/// The timeout was over before an attempt began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeOver(pub &'static str);
 
-/// The attempts of one send. Whoever drives it asks [`begin`](Self::begin) for the next one, makes it, and tells
-/// [`record`](Self::record), until that says no.
+/// The attempts of one send. The caller repeats [`begin`](Self::begin), the request, and [`record`](Self::record),
+/// until `record` returns false.
 #[derive(Debug)]
 pub struct Attempts {
     rules: Arc<RetryRules>,
@@ -81,7 +83,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// A send that began at a time; `choice` is the queue that it goes to first, or only.
+    /// Creates a send that began at `began`. `choice` is the queue of the first attempt, if the application chose it.
     pub fn new(rules: Arc<RetryRules>, choice: Option<Choice>, began: Instant, timeout: Duration) -> Self {
         let deadline = began + timeout;
         let (brokers, failure) = (Vec::with_capacity(1), None);
@@ -98,15 +100,15 @@ impl Attempts {
         }
     }
 
-    /// Until when all attempts together may take.
+    /// Returns the deadline of all attempts together.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Begins the next attempt: says where it goes.
+    /// Begins the next attempt and returns its queue.
     ///
     /// # Errors
-    /// The time was over before.
+    /// The timeout is over.
     pub fn begin(
         &mut self,
         queues: &PublishQueues,
@@ -114,7 +116,7 @@ impl Attempts {
         now: Instant,
     ) -> Result<Choice, TimeOver> {
         let rules = &self.rules;
-        // an asynchronous send looks at the time when an attempt has ended: see `record`
+        // an asynchronous send checks the timeout after an attempt: see `record`
         if now > self.deadline && !rules.is_async {
             return Err(TimeOver(if rules.moves { "sendDefaultImpl call timeout" } else { "call timeout" }));
         }
@@ -126,10 +128,10 @@ impl Attempts {
                     Some(strategy) => strategy.select(queues, now),
                     None => queues.select(last.map(|name| &**name)).map(Choice::Listed),
                 };
-                // a topic without queues has no sends
+                // no queue to send to
                 let selected = selected.ok_or(TimeOver("sendDefaultImpl call timeout"))?;
                 match before.filter(|_| rules.is_async) {
-                    // Java sends the same request to another broker, and the number of the queue stands in it
+                    // Java sends the same request to another broker, and its header contains the queue id
                     Some(before) => Choice::Named(selected.broker_name(queues).clone(), before.queue_id(queues)),
                     None => selected,
                 }
@@ -141,8 +143,8 @@ impl Attempts {
         Ok(choice)
     }
 
-    /// Records how an attempt ended: whether there is to be another one. The strategy hears of `latency`; unless given, that is
-    /// the time that the attempt took.
+    /// Records the outcome of an attempt. Returns whether another attempt follows. The strategy gets `latency`, by
+    /// default the duration of the attempt.
     pub fn record(
         &mut self,
         end: AttemptEnd,
@@ -164,7 +166,7 @@ impl Attempts {
             end => {
                 self.failure = Some(end);
                 self.is_refused = matches!(end, AttemptEnd::Response(code) if !rules.response_codes.contains(&code));
-                // a callback hears of an answer of no use at once, as in Java
+                // as in Java, an asynchronous send does not retry after a malformed answer
                 let is_final = self.is_refused || end == AttemptEnd::Other;
                 !(is_final || rules.is_async && end == AttemptEnd::Malformed)
             }
@@ -172,28 +174,27 @@ impl Attempts {
         again && self.brokers.len() <= rules.retries && !(rules.is_async && now >= self.deadline)
     }
 
-    /// Whether the send ends with its last error as it is; otherwise with [`failed_text`](Self::failed_text).
+    /// Returns whether the send fails with its last error unchanged, instead of [`failed_text`](Self::failed_text).
     pub fn ends_with_last_error(&self) -> bool {
         self.is_refused || self.rules.is_async || !self.rules.moves
     }
 
-    /// Whether an attempt stored the message.
     pub fn is_stored(&self) -> bool {
         self.is_stored
     }
 
-    /// The text of the error where all attempts failed.
+    /// Returns the text of the error after all attempts failed.
     pub fn failed_text(&self, topic: &str, now: Instant) -> String {
         let cost = now.saturating_duration_since(self.began).as_millis();
         let asked = self.brokers.iter().map(|name| &**name);
-        // Java prints an array that has room for all attempts
+        // Java prints an array with one place per allowed attempt, hence "null" for unused places
         let total = self.rules.retries + 1;
         let names: Vec<&str> = asked.chain(std::iter::repeat("null")).take(total.max(self.brokers.len())).collect();
         let (times, names) = (self.brokers.len(), names.join(", "));
         format!("Send [{times}] times, still failed, cost [{cost}]ms, Topic: {topic}, BrokersSent: [{names}]")
     }
 
-    /// The code of the error of a send that failed.
+    /// Returns the code of the error after all attempts failed.
     pub fn failed_code(&self) -> i32 {
         match self.failure {
             Some(AttemptEnd::Response(code)) => code,

@@ -1,12 +1,12 @@
-//! The errors of sends that no broker answered with.
+//! Errors of sends that no broker has reported.
 use crate::error::Error;
 use crate::remark::{plain_remark, step_after};
 use rmqfast_remoting::code::response;
 
-/// `ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION`.
+/// Same as `ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION`.
 pub const NO_ROUTE: i32 = 10005;
 
-/// The error for a topic without a route; `answer` is the code and the remark of the name server, if it refused.
+/// Returns the error for a topic without a route. `answer` is the name server's code and remark, if it refused.
 ///
 /// Source: `DefaultMQProducerImpl.sendDefaultImpl`.
 pub fn no_route(topic: &str, answer: Option<(i32, String)>) -> Error {
@@ -22,7 +22,7 @@ pub fn no_route(topic: &str, answer: Option<(i32, String)>) -> Error {
     Error::Client { text, remark: String::new(), code: NO_ROUTE, next_step }
 }
 
-/// The error for a broker without a master in any route.
+/// Returns the error for a broker without a master in any route.
 pub fn broker_not_exist(broker_name: &str) -> Error {
     let step = "it has no master in the routes: see that its master is connected to this name server";
     Error::client(format!("The broker[{broker_name}] not exist"), "", step)

@@ -1,4 +1,4 @@
-//! Leaves brokers alone for a while that were slow of late.
+//! Avoids brokers for a while that were recently slow.
 //!
 //! Source: `MQFaultStrategy`, `LatencyFaultToleranceImpl`.
 use super::publish_queues::{Choice, PublishQueues};
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// From so many milliseconds on, a broker is left alone for so many seconds.
+/// Pairs of a latency in milliseconds, and the seconds for which a broker with at least that latency is avoided.
 const PENALTIES: [(u64, u64); 5] = [(550, 30), (1000, 60), (2000, 120), (3000, 180), (15_000, 600)];
-/// The latency of a call that failed, in milliseconds.
+/// Latency assumed for a failed call, in milliseconds.
 const ISOLATION_LATENCY: u64 = 30_000;
 
-/// Chooses queues of brokers that answered fast of late.
+/// Chooses queues of brokers that recently answered fast.
 #[derive(Debug, Default)]
 pub struct FaultStrategy {
     items: Mutex<HashMap<Arc<str>, FaultItem>>,
@@ -23,12 +23,12 @@ pub struct FaultStrategy {
 #[derive(Clone, Copy, Debug)]
 struct FaultItem {
     latency_ms: u64,
-    /// The broker is left alone before.
+    /// The broker is avoided until then.
     start: Instant,
 }
 
 impl FaultStrategy {
-    /// The queue to try next.
+    /// Returns the queue for the next attempt.
     ///
     /// Source: `MQFaultStrategy.selectOneMessageQueue`.
     pub fn select(&self, queues: &PublishQueues, now: Instant) -> Option<Choice> {
@@ -43,7 +43,7 @@ impl FaultStrategy {
         self.best_of_slow(queues, now).or_else(|| queues.select(None).map(Choice::Listed))
     }
 
-    /// Records how long a call took; one that `isolates` failed, and counts as a very slow one.
+    /// Records the latency of a call. With `isolates` the call failed and counts as very slow.
     ///
     /// Source: `MQFaultStrategy.updateFaultItem`.
     pub fn update(&self, broker_name: &Arc<str>, latency_ms: u64, isolates: bool, now: Instant) {
@@ -51,7 +51,7 @@ impl FaultStrategy {
         self.lock().insert(broker_name.clone(), FaultItem { latency_ms, start: now + pause });
     }
 
-    /// Whether a broker may be used; one of which nothing is known may.
+    /// Returns whether a broker may be used. An unknown broker may.
     pub fn is_available(&self, broker_name: &str, now: Instant) -> bool {
         self.lock().get(broker_name).is_none_or(|item| now >= item.start)
     }
@@ -63,17 +63,17 @@ impl FaultStrategy {
             self.lock().remove(&broker_name);
             return None;
         }
-        // Java takes a step for a queue whose broker and number it then changes
+        // Java advances the index twice here: it first selects a queue, then replaces its broker and number
         queues.next_index();
         Some(Choice::Named(broker_name, (queues.next_index() % count as usize) as i32))
     }
 
-    /// One of the better half of the brokers that are known.
+    /// Returns a broker of the faster half of the known brokers.
     ///
     /// Source: `LatencyFaultToleranceImpl.pickOneAtLeast`.
     fn pick_one_at_least(&self, now: Instant) -> Option<Arc<str>> {
         let mut items: Vec<_> = self.lock().iter().map(|(name, item)| (name.clone(), *item)).collect();
-        // as Java: chance decides between brokers that do equally well
+        // as in Java, equal brokers are ordered at random
         let chance = RandomState::new();
         items.sort_by_cached_key(|(name, item)| (now < item.start, item.latency_ms, item.start, chance.hash_one(name)));
         let half = (items.len() / 2).max(1);
@@ -86,7 +86,7 @@ impl FaultStrategy {
     }
 }
 
-/// The time for which a broker is left alone after an answer that took so long.
+/// Returns the time for which a broker is avoided after a call with this latency.
 ///
 /// Source: `MQFaultStrategy.computeNotAvailableDuration`.
 fn not_available(latency_ms: u64) -> Duration {

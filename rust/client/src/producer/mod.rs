@@ -1,4 +1,4 @@
-//! The rules of sends: the queues of a topic, the next one of them, the failures that are tried again.
+//! Rules of sends: the queues of a topic, the choice of the next queue, and retries.
 //!
 //! ```text
 //! PublishQueues ──► Attempts::begin ──► a request ──► Attempts::record ──► again, or the end
@@ -6,7 +6,7 @@
 //!     a route        FaultStrategy ◄─────── latency ────────┘
 //! ```
 //!
-//! Nothing here asks the network or looks at a clock: callers make the attempts and say what time it is.
+//! This module does no I/O and reads no clock. Callers make the attempts and pass the time.
 mod answer;
 mod attempts;
 mod errors;

@@ -1,4 +1,4 @@
-//! The queues of a topic that a producer may send to, and the walk of each thread over them.
+//! Queues of a topic for a producer, and the round robin of each thread over them.
 //!
 //! Source: `TopicPublishInfo`, `ThreadLocalIndex`, `MQClientInstance.topicRouteData2TopicPublishInfo`.
 use crate::cluster::RouteData;
@@ -9,21 +9,22 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The topic after whose settings a broker makes one that is missing.
+/// The topic whose settings a broker copies to a topic that it creates automatically.
 pub const DEFAULT_TOPIC: &str = "TBW102";
-/// The number of queues that such a topic gets.
+/// Number of queues of an automatically created topic.
 pub const DEFAULT_QUEUES: i32 = 4;
 
-/// `Math.abs` of Java's index.
+/// Mask that keeps an index positive, like `Math.abs` in Java.
 const POSITIVE: u32 = 0x7FFF_FFFF;
-/// Walks that a thread keeps; beyond them it forgets all, and begins each anywhere.
+/// Maximum round-robin positions per thread. Beyond this, all positions are dropped and restart at random.
 const MOST_WALKS: usize = 1024;
 
 thread_local! {
     static WALKS: RefCell<HashMap<u64, u32>> = RefCell::default();
 }
 
-/// The writable queues of brokers that have a master, broker by broker; those of an ordered topic as the name server lists them.
+/// Writable queues of brokers that have a master, sorted by broker. For an ordered topic, the queues that the name
+/// server lists.
 #[derive(Debug)]
 pub struct PublishQueues {
     pub queues: Vec<Queue>,
@@ -33,7 +34,7 @@ pub struct PublishQueues {
 }
 
 impl PublishQueues {
-    /// The queues that a route leaves to producers.
+    /// Selects the queues of a route that a producer may use.
     pub fn of(topic: &str, route: &RouteData) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let queue =
@@ -47,7 +48,7 @@ impl PublishQueues {
                     route.brokers.iter().filter(|broker| broker.master().is_some()).map(|b| &*b.broker_name).collect();
                 let mut open: Vec<_> = route.queues.iter().filter(|data| data.is_writable()).collect();
                 open.retain(|data| masters.contains(&*data.broker_name));
-                // stable, as Java's sort of brokers by their names
+                // stable sort by broker name, as in Java
                 open.sort_by(|one, other| one.broker_name.cmp(&other.broker_name));
                 open.iter().flat_map(|data| (0..data.write_queues).map(|id| queue(&data.broker_name, id))).collect()
             }
@@ -56,19 +57,19 @@ impl PublishQueues {
         Self { queues, write_queues, walk: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The next queue of this thread; one on another broker than `last_broker`, if there is any.
+    /// Returns the index of this thread's next queue, on another broker than `last_broker` if there is any.
     pub fn select(&self, last_broker: Option<&str>) -> Option<usize> {
         select_queue(&self.queues, last_broker, || self.next_index())
     }
 
-    /// The number of writable queues of a broker; `None` if the route has no such broker.
+    /// Returns the number of writable queues of a broker, or `None` if it is not in the route.
     ///
     /// Source: `TopicPublishInfo.getQueueIdByBroker`.
     pub fn write_queues(&self, broker_name: &str) -> Option<i32> {
         self.write_queues.iter().find(|(name, _)| **name == *broker_name).map(|(_, count)| *count)
     }
 
-    /// Takes one step on this thread's walk, which begins anywhere.
+    /// Advances this thread's round-robin position, which starts at random.
     pub fn next_index(&self) -> usize {
         WALKS.with_borrow_mut(|walks| {
             if walks.len() >= MOST_WALKS && !walks.contains_key(&self.walk) {
@@ -84,9 +85,9 @@ impl PublishQueues {
 /// The queue of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// By its place among the queues of the topic.
+    /// Index in [`PublishQueues::queues`].
     Listed(usize),
-    /// By broker and number.
+    /// Broker name and queue id.
     Named(Arc<str>, i32),
 }
 
@@ -106,7 +107,7 @@ impl Choice {
     }
 }
 
-/// Walks over queues to the next one; past those of `last_broker`, unless all are of it.
+/// Returns the index of the next queue. Queues of `last_broker` are skipped, unless there are no others.
 ///
 /// Source: `TopicPublishInfo.selectOneMessageQueue`.
 pub fn select_queue(

@@ -1,7 +1,7 @@
-//! Reads fixed ranges of queues, for jobs without a consumer group: each read of a range gives the same
-//! messages, or says which are lost.
+//! Reads fixed ranges of queues for jobs without a consumer group. Reading a range again returns the same messages, or
+//! reports lost messages.
 //!
-//! [`Progress`] decides what an answer means for a range, without a socket or a clock; a [`RangeReader`] pulls.
+//! [`Progress`] decides the consequence of an answer for a range, without I/O or a clock. A [`RangeReader`] pulls.
 mod pool;
 mod progress;
 mod range;

@@ -1,19 +1,19 @@
-//! Pullers that a task leaves for the next one: a connection and a thread each, which a batch of a stream need not begin anew.
+//! Pool of idle pullers. A micro-batch of a stream reuses the connection and thread of the batch before.
 //!
-//! Source: `InternalKafkaConsumerPool` of Spark, whose size this has.
+//! Source: `InternalKafkaConsumerPool` of Spark, which has the same size.
 use crate::puller::{Puller, Queue};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-// Pullers pool at most.
+// Maximum pullers in the pool.
 const MOST: usize = 64;
-// An unused puller is kept for this time.
+// Time after which an unused puller is closed.
 const IDLE: Duration = Duration::from_secs(60);
-// Pullers pool at most that read ahead, each of which may hold as much as its thresholds allow.
+// Maximum pullers with messages read ahead. Each may hold as many bytes as its thresholds allow.
 const MOST_AHEAD: usize = 8;
 
-/// Pullers for whoever reaches the same cluster in the same way: without a queue, or with some that they read ahead.
+/// Idle pullers by key. A puller has no queue, or queues that it reads ahead.
 #[derive(Debug)]
 pub struct PullerPool {
     idle: Mutex<Pool>,
@@ -21,7 +21,7 @@ pub struct PullerPool {
 
 #[derive(Debug)]
 struct Pool {
-    /// The longest one first.
+    /// Sorted by idle time, longest first.
     pullers: VecDeque<Idle>,
     has_cleaner: bool,
 }
@@ -33,18 +33,18 @@ struct Idle {
     since: Instant,
 }
 
-/// Identifies pullers that reads may share: cluster, account, options. It may hold a secret, and is not shown.
+/// Identifies interchangeable pullers: cluster, account, options. It may contain a secret and is not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PoolKey(String);
 
 impl PoolKey {
-    /// A key of everything that two readers have to agree on.
+    /// Creates a key from all settings that two readers must have in common.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
-        // no text of an option has this character
+        // no option contains a NUL character
         Self(parts.into_iter().flat_map(|part| [part, "\0"]).collect())
     }
 
-    /// The same, with one thing more.
+    /// Returns a key with one more part.
     pub fn with(&self, part: &str) -> Self {
         Self(format!("{}{part}\0", self.0))
     }
@@ -61,7 +61,8 @@ impl PullerPool {
         Self { idle: Mutex::new(Pool { pullers: VecDeque::new(), has_cleaner: false }) }
     }
 
-    /// A puller of that key, for one reader: the one that was taken up to most of the positions, or one without a queue.
+    /// Removes and returns a puller with this key: the puller that has read ahead for most of the positions, or one
+    /// without a queue.
     ///
     /// Source: `FetchedDataPool` of Spark.
     pub fn take(&self, key: &PoolKey, positions: &[(Queue, i64)]) -> Option<Puller> {
@@ -69,17 +70,17 @@ impl PullerPool {
         let leads = |puller: &Puller| {
             let is_there = |(queue, offset): &&(Queue, i64)| puller.position(queue) == Some(*offset);
             let count = positions.iter().filter(is_there).count();
-            // one that reads ahead for another task is left to that
+            // a puller that reads ahead for another task is left to that task
             (count > 0 || !puller.has_queues()).then_some(count)
         };
         let of_key = pool.pullers.iter().enumerate().filter(|(_, idle)| idle.key == *key);
         let leading = of_key.filter_map(|(place, idle)| Some((leads(&idle.puller)?, place)));
-        // of several the one that was used last: its connection is the least likely to be dead
+        // of several pullers the last used, as its connection is least likely dead
         let (_, place) = leading.max()?;
         pool.pullers.remove(place).map(|idle| idle.puller)
     }
 
-    /// Takes a puller whose reader is done.
+    /// Adds the puller of a finished reader.
     pub fn give_back(&'static self, key: PoolKey, puller: Puller) {
         let mut pool = self.lock();
         if pool.pullers.len() >= MOST {
@@ -93,13 +94,13 @@ impl PullerPool {
         }
         pool.pullers.push_back(Idle { key, puller, since: Instant::now() });
         if !pool.has_cleaner {
-            // without a thread nothing is kept for ever either: the next one to come tries again
+            // if no thread can be started, the next call tries again
             let cleaner = std::thread::Builder::new().name("rmqfast-idle".into()).spawn(|| self.clean());
             pool.has_cleaner = cleaner.is_ok();
         }
     }
 
-    /// Closes what nobody asked for, until nothing is left.
+    /// Closes pullers that have been idle for too long. Ends when the pool is empty.
     fn clean(&self) {
         loop {
             let now = Instant::now();

@@ -1,13 +1,13 @@
-//! Progress of a range, and the meaning of an answer for it: no socket, no clock.
+//! Progress of a range, and the consequence of each answer for it. No I/O, no clock.
 //!
 //! ```text
-//!  answer                        unfiltered                     with a filter
+//!  answer                        without a filter               with a filter
 //!  ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-//!  messages, next offset         as many as offsets, or a loss  the broker left out what it left out
-//!  nothing new, before the end   the queue ends too early: it is asked until patience ends, then that is a loss; of a range
-//!                                without end it is how things are
+//!  messages, next offset         as many as offsets, or a loss  no loss: the broker left messages out
+//!  nothing new, before the end   the queue ends too early: retried until patience ends, then a loss;
+//!                                normal for a range without end
 //!  illegal offset                see `puller/illegal_offset.rs`: a loss, or the queue ends too early, as above
-//!  refused                       asked again until patience ends; at once an error where that will not change
+//!  refused                       retried until patience ends, but permanent refusals are an error at once
 //! ```
 //!
 //! Source: `PullMessageProcessor.processRequest`, `DefaultMessageStore.getMessage`, `PullStatus`.
@@ -17,37 +17,37 @@ use rmqfast_remoting::code::response;
 use std::fmt;
 use std::time::Duration;
 
-// Refusals that no time will change: what the account, the topic or the group may, and how the broker is configured.
+// Permanent refusals: permissions, filter expressions, and the broker's configuration.
 const FINAL_CODES: [i32; 4] = [
     response::NO_PERMISSION,
     response::SUBSCRIPTION_PARSE_FAILED,
     response::SUBSCRIPTION_GROUP_NOT_EXIST,
     response::FILTER_DATA_NOT_EXIST,
 ];
-// The same among those that all have the code 1.
+// Parts of permanent refusals that share the response code 1.
 const FINAL_REMARKS: [&str; 3] = ["AclException", "is illegal, topic", "filter message by SQL92"];
 
-/// The consequence of an answer.
+/// Consequence of an answer for a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether there are messages to hand out.
+    /// Whether the answer has messages to return.
     pub has_rows: bool,
-    /// Messages that are not there.
+    /// Description of lost messages.
     pub loss: Option<String>,
-    /// The offset to continue at, though the answer did not lead there; at once, or later where `is_late`.
+    /// Offset to continue at, if that is not the answer's next offset.
     pub seek: Option<i64>,
-    /// Whether to wait before.
+    /// Whether to wait before the seek.
     pub is_late: bool,
-    /// The words of a broker that will never answer otherwise.
+    /// Text of a permanent refusal.
     pub refusal: Option<String>,
 }
 
-/// Why a range does not go on.
+/// Reason why a range makes no progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The queue ends here, before the range does.
+    /// The queue ends at this offset, before the range ends.
     EndsAt(i64),
-    /// The broker is away, or says this.
+    /// The broker is not reachable or refuses, with the reason.
     Broker(String),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Progress of a range. Times are durations since any one moment.
+/// Progress of a range. Times are durations since any fixed moment.
 #[derive(Debug)]
 pub struct Progress {
     range: QueueRange,
@@ -75,7 +75,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts a range. `is_filtered`: the broker leaves messages out.
+    /// Starts a range. `is_filtered` says whether the broker filters messages.
     pub fn new(range: QueueRange, is_filtered: bool) -> Self {
         let (next, is_done) = (range.start, range.start >= range.end);
         Self { range, is_filtered, next, is_done, trouble: None, moved_at: Duration::ZERO, last_end: -1 }
@@ -85,39 +85,39 @@ impl Progress {
         &self.range
     }
 
-    /// The offset to go on at.
+    /// Returns the next offset to read.
     pub fn next(&self) -> i64 {
         self.next
     }
 
-    /// Whether it is read to its end.
+    /// Returns whether the range is read to its end.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Why it does not go on, where it does not.
+    /// Returns why the range makes no progress, or `None` if it does.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
 
-    /// For how long nothing came, where something should have.
+    /// Returns the time without progress; zero while an endless range waits for new messages.
     pub fn stall_time(&self, now: Duration) -> Duration {
-        // a broker may hold a pull for longer than patience lasts
+        // an endless range may wait for messages longer than patience lasts
         let is_held = self.range.is_endless() && self.trouble.is_none();
         if is_held { Duration::ZERO } else { now.saturating_sub(self.moved_at) }
     }
 
-    /// Whether it waits for a queue that ends before the range does, not for a broker that does not answer.
+    /// Returns whether the queue ends before the range, as opposed to a broker that does not answer.
     pub fn ends_early(&self) -> bool {
         matches!(self.trouble, Some(Trouble::EndsAt(_)))
     }
 
-    /// Takes an answer; what it has is handed out by then.
+    /// Takes an answer. Its messages count as returned from here on.
     pub fn take(&mut self, answer: &PulledAnswer, now: Duration) -> Verdict {
         if answer.status == PullStatus::Failed {
             return self.on_refused(answer);
         }
-        // a broker that recovers lists its messages one by one: while the end grows, patience does not run out
+        // a broker that recovers indexes its messages gradually: patience restarts while the queue's end grows
         if answer.max_offset > self.last_end {
             (self.last_end, self.moved_at) = (answer.max_offset, now);
         }
@@ -125,10 +125,10 @@ impl Progress {
             return self.on_offset_illegal(answer, now);
         }
         let before = self.next;
-        // a broker that lost its end may lead back, and messages would come twice
+        // a broker that lost messages may return a lower offset, which would repeat messages
         self.next = before.max(answer.next_begin_offset);
         self.is_done = answer.is_end || self.next >= self.range.end;
-        // at the end of an endless range there is nothing yet, as its broker says each time that it held a pull for long enough
+        // at the end of an endless range this is normal: the broker held the pull and found nothing
         if self.next == before && !self.is_done && !self.range.is_endless() {
             self.trouble = Some(Trouble::EndsAt(answer.max_offset));
             return Verdict::default();
@@ -137,15 +137,15 @@ impl Progress {
         Verdict { has_rows: !answer.rows.is_empty(), loss: self.gap(answer, before), ..Verdict::default() }
     }
 
-    /// The connection to the broker is lost.
+    /// Called when the connection to the broker was lost.
     pub fn on_disconnect(&mut self, reason: &str) {
-        // where the queue ends says more than that the connection went as well
+        // an early end of the queue is the better explanation
         if !self.ends_early() {
             self.trouble = Some(Trouble::Broker(reason.to_owned()));
         }
     }
 
-    /// The queue does not have the rest, and will not have it: what that means.
+    /// Ends the range early and returns the rest as a loss. Called when patience has ended.
     pub fn give_up(&mut self) -> Verdict {
         let (start, end) = (self.next, self.range.end);
         (self.next, self.is_done) = (end, true);
@@ -155,7 +155,7 @@ impl Progress {
 
     fn on_refused(&mut self, answer: &PulledAnswer) -> Verdict {
         let (code, remark) = (answer.code, &answer.remark);
-        // below 0 no broker answered, and the remark is ours
+        // a negative code is the client's own: no broker answered
         let text = if code >= 0 { format!("CODE: {code}  DESC: {remark}") } else { remark.clone() };
         self.on_disconnect(&text);
         let is_final =
@@ -164,7 +164,7 @@ impl Progress {
     }
 
     fn on_offset_illegal(&mut self, answer: &PulledAnswer, now: Duration) -> Verdict {
-        // a broker that recovers may list the rest yet
+        // a broker that recovers may still index the rest
         if IllegalOffset::of(self.next, answer.min_offset) == IllegalOffset::BehindEnd {
             self.trouble = Some(Trouble::EndsAt(answer.max_offset));
             return Verdict { seek: Some(self.next), is_late: true, ..Verdict::default() };
@@ -197,7 +197,7 @@ mod tests {
         Progress::new(QueueRange { queue, start: 10, end: 50 }, is_filtered)
     }
 
-    /// An answer to a pull from `begin` on: it has `count` messages.
+    /// Returns an answer to a pull from `begin` on: it has `count` messages.
     fn answer(status: PullStatus, begin: i64, next: i64, bounds: (i64, i64), count: usize) -> PulledAnswer {
         let layout = Layout { total: 0, sys_flag: 0, body: 0, body_len: 0, topic: 0, topic_len: 0, properties_len: 0 };
         let rows = vec![Row::new(0, layout); count];

@@ -1,4 +1,4 @@
-//! Which messages a range read gives, and how.
+//! Requests for range reads: ranges of offsets, and options.
 use crate::puller::{PullerOptions, Queue, Subscription};
 use rmqfast_store::scan::ScanRequest;
 use std::fmt;
@@ -10,15 +10,15 @@ use std::time::Duration;
 pub struct QueueRange {
     pub queue: Queue,
     pub start: i64,
-    /// The offset behind the last.
+    /// End offset (exclusive), or [`ENDLESS`](Self::ENDLESS).
     pub end: i64,
 }
 
 impl QueueRange {
-    /// The end of a range that has none.
+    /// End of a range without an end.
     pub const ENDLESS: i64 = i64::MAX;
 
-    /// Whether it goes on for ever: messages are waited for.
+    /// Returns whether the range has no end and waits for new messages.
     pub fn is_endless(&self) -> bool {
         self.end == Self::ENDLESS
     }
@@ -32,23 +32,22 @@ impl fmt::Display for QueueRange {
     }
 }
 
-/// Options of all tasks of a read.
+/// Options of a read, shared by all of its tasks.
 #[derive(Clone, Debug)]
 pub struct RangeRequest {
     /// Options of the pulls.
     pub puller: PullerOptions,
-    /// The filter that brokers apply.
     pub subscription: Arc<Subscription>,
-    /// Columns and bodies; times and keys, which brokers do not filter by; whether bodies are compared with their CRC.
+    /// Columns, and the filters by time and key that brokers do not have; also whether CRCs of bodies are checked.
     pub scan: ScanRequest,
-    /// Time that a range waits for a message, while its broker is away or refuses.
+    /// Time that a range waits without progress while its broker is down or refuses.
     pub patience: Duration,
-    /// Whether messages that are lost or unreadable are an error; otherwise a warning.
+    /// Whether lost or unreadable messages are an error. Otherwise they are a warning.
     pub is_strict: bool,
 }
 
 impl RangeRequest {
-    /// Whether any column or filter of the client looks at tags, keys or ids of messages.
+    /// Returns whether a column or a client-side filter needs tags, keys or ids of messages.
     pub fn needs_properties(&self) -> bool {
         self.scan.needs_properties() || self.subscription.tags.is_some()
     }

@@ -1,4 +1,4 @@
-//! Pulls ranges of one broker's queues, many pulls in flight at once.
+//! Pulls ranges of one broker's queues with many pulls in flight.
 //!
 //! Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, `PullAPIWrapper.pullKernelImpl`.
 use super::pool::{PoolKey, PullerPool};
@@ -14,56 +14,55 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// Answers that become one batch: one of 32 messages, which is what brokers give unless their limits were raised, costs more to
-// hand on alone than to pull.
+// Volume of answers per batch. Brokers return 32 messages per pull by default; handing on so few costs more than
+// pulling them.
 const GATHER: Gather = Gather { bytes: 1 << 20, pause: Duration::from_millis(20) };
-// Answers that become batches together, however little they have.
+// Maximum answers per batch.
 const MOST: usize = 1024;
-// Messages in flight or ready at most, however small they are.
+// Maximum messages in flight or ready, in addition to the limit in bytes.
 const MOST_MESSAGES: i64 = 1 << 18;
-// Limit of a puller that reads ahead.
 const AHEAD: Threshold = Threshold { messages: MOST_MESSAGES, bytes: 32 << 20 };
-// Between two looks at the route while the broker does not answer, and two at a queue that ends early.
+// Pause between two look-ups of the route while the broker does not answer, and between two pulls of a queue that ends
+// early.
 const PAUSE: Duration = Duration::from_secs(1);
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
 
-/// A step of [`RangeReader::advance`].
+/// Result of [`RangeReader::advance`].
 #[derive(Debug)]
 pub enum Step {
-    /// Answers, with the messages that are handed out as their rows, of at least one each.
+    /// Answers with at least one message each. Their rows are the messages to return.
     Answers(Vec<PulledAnswer>),
     Waiting,
     /// All ranges are read.
     Done,
 }
 
-/// Counts of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages that were handed out.
+    /// Messages returned.
     pub rows: u64,
-    /// Bytes of records that were pulled.
+    /// Bytes of records pulled.
     pub bytes: u64,
     pub pulls: u64,
-    /// Time it waited for answers.
+    /// Time spent waiting for answers.
     pub waited: Duration,
 }
 
-/// Reads ranges of queues of one broker; a queue once at most. The messages of a queue come in their order, those of several
-/// queues are mixed.
+/// Reads ranges of queues of one broker, at most one range per queue. Messages of a queue are in order; queues are
+/// interleaved.
 pub struct RangeReader {
     request: RangeRequest,
     puller: Puller,
     cluster: ClusterOptions,
     broker_name: Arc<str>,
-    /// The broker's address, once it is known.
+    /// Address of the broker; `None` until it is looked up.
     address: Option<String>,
     is_open: bool,
     ranges: HashMap<Queue, RangeState>,
     is_endless: bool,
     pool: Option<(&'static PullerPool, PoolKey)>,
     reads_ahead: bool,
-    /// Time that `advance` has waited for the broker; the time between two calls does not count.
+    /// Total time that `advance` waited for the broker. The time between two calls does not count against patience.
     waited: Duration,
     is_lost: bool,
     next_look: Duration,
@@ -73,9 +72,9 @@ pub struct RangeReader {
 
 struct RangeState {
     progress: Progress,
-    /// Answers of another assignment are out of date.
+    /// Epoch of the current assignment. Answers of other epochs are ignored.
     epoch: u64,
-    /// When the queue is asked again, on the clock of `waited`.
+    /// Time of the next pull after a pause, measured in `waited`.
     asked_again_at: Option<Duration>,
 }
 
@@ -83,10 +82,10 @@ impl RangeReader {
     /// Creates a reader without a connection.
     ///
     /// # Arguments
-    /// * `address` - of the broker, where that is known; otherwise a name server is asked.
+    /// * `address` - address of the broker; `None` looks it up at a name server.
     ///
     /// # Errors
-    /// [`Error::Argument`]: ranges of several brokers, or two of a queue.
+    /// [`Error::Argument`] for ranges of several brokers, or two ranges of a queue.
     pub fn new(
         request: RangeRequest,
         ranges: Vec<QueueRange>,
@@ -129,14 +128,14 @@ impl RangeReader {
         })
     }
 
-    /// Reads on; waits for `wait` at most, and longer only to locate the broker.
+    /// Reads further. Waits for at most `wait`, longer only to look up the broker's address.
     ///
     /// # Errors
-    /// [`Error::DataLoss`] and [`Error::Corrupt`] where the request is strict; [`Error::Client`]: the broker refuses, or does
-    /// not answer for as long as the request's patience is.
+    /// [`Error::DataLoss`] and [`Error::Corrupt`] if the request is strict. [`Error::Client`] if the broker refuses, or
+    /// makes no progress for longer than the request's patience.
     pub fn advance(&mut self, wait: Duration) -> Result<Step> {
         if self.ranges.is_empty() {
-            // whoever works on the last batch needs no connection for that
+            // processing of the last batch needs no connection
             self.finish();
             return Ok(Step::Done);
         }
@@ -151,7 +150,7 @@ impl RangeReader {
         for item in items {
             match item {
                 Item::Answer(answer) if self.has_rows(&answer)? => fetched.push(*answer),
-                // the address before a move may be heard of for a while
+                // events of the previous address may still arrive after a move
                 Item::Connected(address) if self.is_read_at(&address) => self.is_lost = false,
                 Item::Disconnected(address, reason) if self.is_read_at(&address) => self.on_disconnect(&reason),
                 Item::Answer(_) | Item::Connected(_) | Item::Disconnected(..) | Item::FlowControl(_) => {}
@@ -166,7 +165,7 @@ impl RangeReader {
         Ok(if fetched.is_empty() { Step::Waiting } else { Step::Answers(fetched) })
     }
 
-    /// Answers of [`advance`](Self::advance) as Arrow batches.
+    /// Converts answers of [`advance`](Self::advance) to Arrow batches.
     ///
     /// # Errors
     /// As [`unreadable`](Self::unreadable).
@@ -174,20 +173,20 @@ impl RangeReader {
         rows::batches(&self.request, answers, &mut self.warnings)
     }
 
-    /// Tells of bodies that do not decompress, by the physical offsets of their messages.
+    /// Reports bodies that do not decompress, given the physical offsets of their messages.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]: there is one, and the request is strict.
+    /// [`Error::Corrupt`] if there is any, and the request is strict.
     pub fn unreadable(&mut self, answers: &[PulledAnswer], offsets: &[i64]) -> Result<()> {
         rows::unreadable(&self.request, answers, offsets, &mut self.warnings)
     }
 
-    /// Warnings since the last call.
+    /// Returns the warnings since the last call.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// The next offset of each queue, of ranges that are not at their end.
+    /// Returns the next offset of each queue whose range is not read to its end.
     pub fn next_offsets(&self) -> impl Iterator<Item = (&Queue, i64)> {
         self.ranges.iter().map(|(queue, pulled)| (queue, pulled.progress.next()))
     }
@@ -200,21 +199,21 @@ impl RangeReader {
         self.puller.close();
     }
 
-    /// Pulls what there is behind the ranges, too, for the reader that goes on there: it gets the puller from the pool.
+    /// Also reads ahead behind the ranges, for the next reader, which gets the puller from the pool.
     pub fn reading_ahead(mut self) -> Self {
         self.reads_ahead = true;
-        // its thresholds are what the pool may hold of it
+        // these thresholds limit the memory of a pooled puller
         self.puller = Puller::new(PullerOptions { in_all: AHEAD, ..self.puller.options().clone() }, None);
         self
     }
 
-    /// Begins with a puller of `pool`, where that has one, and leaves its own there once all ranges are read, or it is
-    /// [kept](Self::keep).
+    /// Starts with a puller of `pool` if there is one. Returns its puller to the pool when all ranges are read, or in
+    /// [`keep`](Self::keep).
     pub fn with_pool(mut self, pool: &'static PullerPool, key: PoolKey) -> Self {
-        // those that read ahead have other thresholds
+        // pullers that read ahead have other thresholds, so they need another key
         let key = key.with(if self.reads_ahead { "ahead" } else { "" });
         let positions: Vec<_> = self.next_offsets().map(|(queue, next)| (queue.clone(), next)).collect();
-        // what was read before a broker ended may not be what it has since
+        // messages read before a loss of the connection may differ from what the broker has now
         if let Some(puller) = pool.take(&key, &positions).filter(|puller| !puller.was_lost()) {
             puller.retain(|queue| self.ranges.contains_key(queue));
             self.puller = puller;
@@ -223,7 +222,7 @@ impl RangeReader {
         self
     }
 
-    /// Gives up the ranges and leaves the puller to the pool.
+    /// Gives the ranges up and returns the puller to the pool.
     pub fn keep(&mut self) {
         self.ranges.clear();
         self.finish();
@@ -236,8 +235,8 @@ impl RangeReader {
         if !self.reads_ahead {
             self.puller.retain(|_| false);
         }
-        // a puller whose thread ended is for nobody; what came too late is for nobody either, and what was read ahead of
-        // ranges cannot be taken yet
+        // a puller whose thread ended is not reused. `take` also drops late answers; messages read ahead of ranges are
+        // not ready yet
         if self.is_endless || self.puller.take(Instant::now(), usize::MAX).is_ok() {
             let none = Puller::new(PullerOptions::default(), None);
             pool.give_back(key, std::mem::replace(&mut self.puller, none));
@@ -276,12 +275,12 @@ impl RangeReader {
         if pulled.progress.is_done() {
             let end = pulled.progress.next();
             self.ranges.remove(queue);
-            // one that was given up would be asked for on and on, and nobody goes on where it stands
+            // a range that was given up would be pulled for ever, and no later reader continues there
             if self.puller.position(queue) != Some(end) {
                 self.puller.remove(queue);
             }
         } else if verdict.is_late {
-            // several pulls in flight hear the same: the first says when, others would put it off
+            // several pulls in flight get this answer; only the first sets the time, so that the pause does not grow
             pulled.asked_again_at.get_or_insert(self.waited + PAUSE);
         } else if verdict.seek.is_some() {
             self.assign(queue)?;
@@ -296,7 +295,7 @@ impl RangeReader {
         due.iter().try_for_each(|queue| self.assign(queue))
     }
 
-    /// Whether the broker is to be had elsewhere, and whether a range waits for too long.
+    /// Looks up the broker's address again after a loss, and ends ranges that made no progress for too long.
     fn look_after(&mut self) -> Result<()> {
         if self.is_lost && self.waited >= self.next_look {
             self.next_look = self.waited + PAUSE;
@@ -308,7 +307,7 @@ impl RangeReader {
             self.ranges.iter().filter(|(_, p)| stalled(p)).map(|(queue, _)| queue.clone()).collect();
         for queue in queues {
             let Some(RangeState { progress, .. }) = self.ranges.get_mut(&queue) else { continue };
-            // a broker that is away may come back with all its messages: an error to try again after, no loss
+            // a broker that is down may come back with all messages, so this is an error to retry, not a loss
             if !progress.ends_early() {
                 let trouble = progress.trouble().map_or_else(|| "no answer".to_owned(), Trouble::to_string);
                 let (range, next, patience) = (progress.range(), progress.next(), patience.as_secs_f64());
@@ -330,7 +329,7 @@ impl RangeReader {
         self.ranges.values_mut().for_each(|pulled| pulled.progress.on_disconnect(reason));
     }
 
-    /// Goes on at another address, if the broker has one by now: a slave, or a master that came back elsewhere.
+    /// Continues at another address if the broker has one now: a slave, or a master that moved.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInSubscribe`.
     fn move_on(&mut self) -> Result<()> {
@@ -349,9 +348,9 @@ impl RangeReader {
     }
 
     fn locate(&mut self) -> Result<String> {
-        // of its own, as name servers are asked once or after a failure: no connection waits for that
+        // a temporary connection, as name servers are only asked at the start and after failures
         let cluster = TopicCluster::new(self.cluster.clone())?;
-        // whichever topic: a broker has one address for all of them
+        // any topic will do: a broker has one address for all topics
         let topic = self.ranges.keys().next().map_or("", |queue| &queue.topic);
         let address = cluster.locate(topic, &self.broker_name);
         self.warnings.extend(cluster.take_warnings());
@@ -375,7 +374,7 @@ impl RangeReader {
             ..Assignment::default()
         };
         let broker = Broker { address: address.clone(), is_slave: false };
-        // later on it is assigned anew for a reason
+        // later assignments must not resume: they follow a loss or a seek
         let is_first = pulled.epoch == 0;
         let resumed = if is_first { self.puller.resume(broker.clone(), queue, &assignment)? } else { None };
         pulled.epoch = match resumed {
@@ -387,25 +386,25 @@ impl RangeReader {
     }
 }
 
-/// Options for ranges whose messages exist: large answers.
+/// Returns options for ranges whose messages exist: large answers, no held pulls.
 fn gathering(options: &PullerOptions) -> PullerOptions {
     PullerOptions {
-        // a broker looks every five seconds only whether it has held a pull for long enough
+        // a broker checks only every five seconds whether a held pull is due
         suspend: Duration::ZERO,
         gather: GATHER,
-        // the broker, too, reads several requests at a time
+        // several requests per write, so that the broker reads several at once
         burst: (options.depth / 2).max(1),
-        // bytes are what counts
+        // in effect only bytes limit
         of_queue: Threshold { messages: MOST_MESSAGES, ..options.of_queue },
         in_all: Threshold { messages: MOST_MESSAGES, ..options.in_all },
         ..options.clone()
     }
 }
 
-/// Options for ranges without end: a message is handed out as soon as it arrives, and the broker holds pulls that find none.
+/// Returns options for ranges without end: each message is returned on arrival, and the broker holds pulls.
 fn waiting(options: &PullerOptions) -> PullerOptions {
     let usual = PullerOptions::default();
-    // the time that a pull is held comes on top of that which an answer may take
+    // the broker's hold comes on top of the usual time for an answer
     PullerOptions { suspend: usual.suspend, timeout: usual.suspend + options.timeout, ..options.clone() }
 }
 

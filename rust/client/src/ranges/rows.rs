@@ -1,4 +1,4 @@
-//! Which of the pulled messages are handed out: brokers filter by tags and SQL92, neither by time nor by key.
+//! Client-side filters of pulled messages. Brokers filter by tags and SQL92, but not by time or key.
 use super::range::RangeRequest;
 use crate::error::{Error, Result};
 use crate::fetched::{Part, batches_of_parts};
@@ -8,13 +8,13 @@ use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
 
-/// Leaves the messages that `request` asks for in each answer, and no answer without any; what is wrong with bodies goes to
-/// `warnings`, where that is no error.
+/// Keeps the messages that match `request`, and removes answers without any. Defects of bodies are added to `warnings`
+/// unless the request is strict.
 ///
 /// # Errors
-/// [`Error::Corrupt`]: a body does not match its CRC, and the request is strict.
+/// [`Error::Corrupt`] if a body does not match its CRC, and the request is strict.
 pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings: &mut Vec<String>) -> Result<()> {
-    // a CRC takes as long as all the rest of a row: it is computed here, and once more only where one differs
+    // a CRC costs as much as the rest of a row: computed once, and a second time only if any body differs
     let drops_changed = request.scan.verify_crc && Report { request, warnings }.check_bodies(fetched)?;
     for answer in fetched.iter_mut() {
         if let Cow::Owned(rows) = choose_rows(answer, &request.scan, drops_changed) {
@@ -25,7 +25,7 @@ pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings:
     Ok(())
 }
 
-/// Batches of the messages that were chosen, in the order of `answers`.
+/// Converts the chosen messages to record batches, in the order of `answers`.
 ///
 /// # Errors
 /// As [`unreadable`].
@@ -35,7 +35,7 @@ pub fn batches(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<RecordBatch>> {
     let parts = answers.iter().map(|answer| Part { body: &answer.body, rows: &answer.rows });
-    // a reader has one broker, so one name is that of all rows
+    // a reader has one broker, so all rows have the same name
     let broker_name = answers.first().map(|answer| answer.queue.broker_name.to_string());
     let (batches, damage) = batches_of_parts(parts, &ScanRequest { broker_name, ..request.scan.clone() })?;
     let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
@@ -43,10 +43,10 @@ pub fn batches(
     Ok(batches)
 }
 
-/// Tells of bodies that do not decompress, by the physical offsets of their messages.
+/// Reports bodies that do not decompress, given the physical offsets of their messages.
 ///
 /// # Errors
-/// [`Error::Corrupt`]: there is one, and the request is strict.
+/// [`Error::Corrupt`] if there is any, and the request is strict.
 pub fn unreadable(
     request: &RangeRequest,
     answers: &[PulledAnswer],
@@ -75,14 +75,14 @@ fn choose_rows<'a>(fetched: &'a PulledAnswer, scan: &ScanRequest, drops_changed:
     rows.iter().filter(|row| is_chosen(row)).copied().collect()
 }
 
-/// Says what is wrong with bodies.
+/// Reports defects of bodies as errors or warnings.
 struct Report<'a> {
     request: &'a RangeRequest,
     warnings: &'a mut Vec<String>,
 }
 
 impl Report<'_> {
-    /// Whether some body is not the stored one. All that was pulled is looked at, whatever the request's other filters leave.
+    /// Returns whether any body does not match its CRC. All pulled messages are checked, before other filters.
     fn check_bodies(&mut self, fetched: &[PulledAnswer]) -> Result<bool> {
         let is_changed = |row: &Row, body: &[u8]| row.message(body).is_some_and(|message| !message.body_crc_matches());
         let places = places(fetched, is_changed);
@@ -93,7 +93,7 @@ impl Report<'_> {
     }
 
     fn unreadable(&mut self, fetched: &[PulledAnswer], offsets: &[i64]) -> Result<()> {
-        // damage says where in the broker's log a record is, as scans of a store do
+        // damage is identified by physical offset, as in scans of a store
         let is_unreadable =
             |row: &Row, body: &[u8]| row.message(body).is_some_and(|m| offsets.contains(&m.physical_offset()));
         let places = places(fetched, is_unreadable);

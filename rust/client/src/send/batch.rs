@@ -1,4 +1,4 @@
-//! Rows as the body of a batch, one after the other until it is full.
+//! Encodes rows of a table as the body of a batch until it is full.
 //!
 //! Source: `MessageBatch.generateFromList`.
 use super::batch_body::{BatchMessage, write_batch_message};
@@ -7,48 +7,47 @@ use super::unique_id::UniqueIds;
 use rmqfast_store::format::properties::{DELAY, MAX_LEN};
 use std::fmt;
 
-/// The fixed part of a message in a batch.
+/// Bytes of a message in a batch without its body and properties.
 const FIXED: usize = 22;
 
-/// A row: what becomes a message. Texts are bytes, as whoever made a column of texts may have filled it with anything.
+/// A row that becomes a message. Strings are bytes, as columns may contain invalid UTF-8.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRow<'a> {
     pub body: Option<&'a [u8]>,
     pub tags: Option<&'a [u8]>,
     /// The keys, separated by spaces.
     pub keys: Option<&'a [u8]>,
-    /// Properties; without a value they are left out.
+    /// Properties. Pairs without a value are left out.
     pub pairs: &'a [(&'a [u8], Option<&'a [u8]>)],
-    /// The user's 32 bits.
+    /// The application's flag of 32 bits.
     pub flag: i64,
 }
 
 /// Limits and ids for the rows of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOptions<'a> {
-    /// Bytes of a body at most.
+    /// Maximum bytes of the batch's body.
     pub most_bytes: usize,
     pub most_rows: usize,
-    /// The instance that messages name, where the producer has one.
+    /// Value of the property `INSTANCE_ID`, if the producer has one.
     pub instance_id: Option<&'a str>,
-    /// Makes ids; the month is known.
+    /// Creates message ids. Its month must have been set.
     pub ids: &'a UniqueIds,
 }
 
-/// A batch that takes more rows.
+/// A batch under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub body: Vec<u8>,
-    /// Ids of all messages, with commas between.
+    /// Ids of all messages, separated by commas.
     pub ids: String,
     pub rows: usize,
 }
 
-/// Why a row cannot be sent.
+/// Reason why a row cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsendable {
     Expected(String),
-    /// A property that cannot be stored.
     Unstorable(Unstorable),
 }
 
@@ -62,12 +61,12 @@ impl fmt::Display for Unsendable {
 }
 
 impl Batch {
-    /// Adds a row; `false` where it must go into the next batch, which takes it if it can be sent at all.
+    /// Adds a row. Returns false if the batch is full; the row then goes into the next batch.
     ///
     /// # Errors
     /// The row cannot be sent.
     pub fn add(&mut self, row: &BatchRow<'_>, options: &BatchOptions<'_>, now_ms: i64) -> Result<bool, Unsendable> {
-        // before the message is made, which would be for nothing
+        // checked before the message is encoded
         if self.rows >= options.most_rows {
             return Ok(false);
         }
@@ -79,14 +78,14 @@ impl Batch {
                 pairs.push((name, text("properties", value)?));
             }
         }
-        // with these words Java refuses it
+        // Java's text for this refusal
         if pairs.iter().any(|(name, _)| *name == DELAY) {
             return Err(expected("no DELAY: TimeDelayLevel is not supported for batching"));
         }
         let said = Properties {
             tags: row.tags.map(|tags| text("tags", tags)).transpose()?,
             keys: row.keys.map(|keys| text("keys", keys)).transpose()?,
-            // a batch waits as a whole, and says so itself
+            // the batch as a whole waits for the store
             wait_store: true,
             delay_level: 0,
             pairs: &pairs,

@@ -1,4 +1,4 @@
-//! The body of a batch: message after message.
+//! The body of a batch, one message after the other. Layout of a message:
 //!
 //! ```text
 //! int32 total size | int32 magic = 0 | int32 body CRC = 0 | int32 flag | int32 body length, body | int16 properties length, properties
@@ -6,28 +6,28 @@
 //!
 //! Source: `MessageDecoder.encodeMessage`, `encodeMessages`.
 
-/// Bytes of a message besides its body and its properties.
+/// Bytes of a message without its body and properties.
 const FIXED: usize = 4 + 4 + 4 + 4 + 4 + 2;
 
 /// One message of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchMessage<'a> {
-    /// The user's 32 bits.
+    /// The application's flag of 32 bits.
     pub flag: i32,
-    /// Its body, not compressed.
+    /// Body, not compressed.
     pub body: &'a [u8],
     pub properties: &'a str,
 }
 
-/// Appends a message to the body of a batch; `false` where the properties or the message are too long for their length field.
+/// Appends a message to the body of a batch. Returns false if a length does not fit its field.
 #[must_use]
 pub fn write_batch_message(message: &BatchMessage<'_>, out: &mut Vec<u8>) -> bool {
     let (body, properties) = (message.body, message.properties.as_bytes());
-    // Java casts to a short: with a length that wraps the broker would read on within the properties
+    // Java casts to a short: after an overflow the broker would parse the middle of the properties as a message
     let Ok(properties_length) = i16::try_from(properties.len()) else { return false };
     let Ok(total) = i32::try_from(FIXED + body.len() + properties.len()) else { return false };
     out.extend_from_slice(&total.to_be_bytes());
-    // the broker passes over magic and CRC, and works out its own
+    // the broker ignores magic and CRC, and computes its own
     out.extend_from_slice(&[0; 8]);
     out.extend_from_slice(&message.flag.to_be_bytes());
     out.extend_from_slice(&(body.len() as i32).to_be_bytes());

@@ -1,12 +1,12 @@
-//! A body as it is sent.
+//! Compression of bodies before a send.
 //!
 //! Source: `DefaultMQProducerImpl.tryToCompressMessage`.
 use rmqfast_store::format::compression::{Compression, compress};
 
-/// zlib's level, as of the Java client.
+/// Level of zlib, as in the Java client.
 pub const COMPRESS_LEVEL: i32 = 5;
 
-/// The compressed body, and the bits of the system flag that say so: even where it is longer than before, as in Java.
+/// Compresses a body. Returns it with its bits of the system flag, even if it became longer, as in Java.
 pub fn compressed(body: &[u8]) -> (Vec<u8>, i32) {
     (compress(Compression::Zlib, body, COMPRESS_LEVEL), Compression::Zlib.sys_flag())
 }

@@ -1,4 +1,4 @@
-//! Encodes messages: ids, property strings, headers of requests, batches.
+//! Encodes messages to send: ids, property strings, request headers, batches.
 mod batch;
 mod batch_body;
 mod body;

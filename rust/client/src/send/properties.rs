@@ -1,4 +1,4 @@
-//! The property string of a message that is sent: in the order of Java's map.
+//! The property string of a message to send, in the order of Java's map.
 //!
 //! Source: `Message`, `MessageAccessor`, `MessageDecoder.messageProperties2String`.
 use rmqfast_store::format::java_map::in_map_order;
@@ -13,22 +13,21 @@ pub struct Properties<'a> {
     pub tags: Option<&'a str>,
     /// The keys, separated by spaces.
     pub keys: Option<&'a str>,
-    /// Whether a broker waits for its disk and slaves.
+    /// Whether the broker waits for its disk and slaves before it answers.
     pub wait_store: bool,
-    /// 0 for none.
+    /// Delay level; 0 for no delay.
     pub delay_level: i32,
-    /// The application's own; a field above wins over a pair of its name.
+    /// Properties of the application. A field above overrides a pair with its name.
     pub pairs: &'a [(&'a str, &'a str)],
-    /// The producer's own; they win.
+    /// Properties of the producer, which override all others.
     pub added: &'a [(&'a str, &'a str)],
-    /// The id, unless `pairs` has one.
+    /// Message id, unless `pairs` contains one.
     pub unique_id: Option<&'a str>,
 }
 
 /// A property whose name or value contains a separator of the property string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unstorable {
-    /// The name of the property.
     pub name: String,
 }
 
@@ -39,7 +38,7 @@ impl fmt::Display for Unstorable {
 }
 
 impl Properties<'_> {
-    /// Appends the string.
+    /// Appends the property string to `out`.
     ///
     /// # Errors
     /// [`Unstorable`].
@@ -47,7 +46,7 @@ impl Properties<'_> {
         let delay = (self.delay_level != 0).then(|| self.delay_level.to_string());
         let all = self.in_java_order(delay.as_deref());
         for (index, (name, value)) in in_map_order(all.into_iter()).into_iter().enumerate() {
-            // a broker would take what follows for a property of its own, as a delay
+            // a separator in a value would forge further properties, for example a delay
             if !is_storable(name) || !is_storable(value) {
                 return Err(Unstorable { name: name.chars().take(80).collect() });
             }
@@ -61,8 +60,8 @@ impl Properties<'_> {
         Ok(())
     }
 
-    /// Appends the string with the producer's instance, and with an id that is made unless the application chose one.
-    /// Returns the id.
+    /// Appends the property string with the producer's instance and an id. `make_id` is called unless the application
+    /// set the id. Returns the id.
     ///
     /// # Errors
     /// [`Unstorable`].
@@ -74,24 +73,24 @@ impl Properties<'_> {
     ) -> Result<String, Unstorable> {
         let mut added = self.added.to_vec();
         added.extend(instance_id.map(|id| (INSTANCE_ID, id)));
-        // as `MessageClientIDSetter.setUniqID`, which leaves an id that is there
+        // as in `MessageClientIDSetter.setUniqID`, which keeps an existing id
         let own_id = self.given_id();
         let made = own_id.is_none().then(make_id);
         Properties { added: &added, unique_id: made.as_deref(), ..*self }.write(out)?;
         Ok(made.or(own_id.map(str::to_owned)).unwrap_or_default())
     }
 
-    /// The id that the application chose.
+    /// Returns the id that the application set.
     pub fn given_id(&self) -> Option<&str> {
         self.pairs.iter().rev().find(|(name, _)| *name == UNIQ_KEY).map(|(_, value)| *value)
     }
 
-    /// All of them, in the order in which a Java application puts them into the map.
+    /// Returns all properties, in the order in which a Java application puts them into the map.
     fn in_java_order<'b>(&'b self, delay: Option<&'b str>) -> Vec<(&'b str, &'b str)> {
         let wait = if self.wait_store { "true" } else { "false" };
         let first = [(TAGS, self.tags), (KEYS, self.keys), (WAIT, Some(wait))];
         let mut all = Vec::with_capacity(6 + self.pairs.len() + self.added.len());
-        // Java's `Message` takes an empty tag or key for none
+        // Java's `Message` ignores an empty tag or key
         all.extend(first.into_iter().filter_map(|(name, value)| value.filter(|v| !v.is_empty()).map(|v| (name, v))));
         let fixed = all.len();
         for (name, value) in self.pairs {

@@ -1,19 +1,20 @@
-//! The ids that a producer gives its messages: unique without asking anybody, and they tell when they were made.
+//! Ids that a producer sets: unique without coordination, and with the time of creation.
 //!
 //! Source: `MessageClientIDSetter`.
 use rmqfast_store::format::message_id::UniqKey;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
 
-/// Milliseconds that a clock may be set back into the month before, and the id says that the month begins.
+/// If the clock is set back to before the month by at most this many milliseconds, ids carry the start of the month.
 const SET_BACK: i64 = 1_000_000;
 
-/// Makes ids, for all producers of a process.
+/// Creates ids for all producers of a process.
 #[derive(Debug)]
 pub struct UniqueIds {
     ip: IpAddr,
     pid: u16,
-    /// Java has the hash of a class loader here; what is random tells processes apart whose numbers and addresses are equal.
+    /// Java stores the hash of a class loader here. A random number separates processes with equal addresses and
+    /// numbers.
     hash: i32,
     counter: AtomicU16,
     month_start: AtomicI64,
@@ -21,21 +22,21 @@ pub struct UniqueIds {
 }
 
 impl UniqueIds {
-    /// Ids of a process at an address.
+    /// Creates the generator of a process. Only the lower 16 bits of `pid` are used.
     pub fn new(ip: IpAddr, pid: u32, hash: i32) -> Self {
         let month = || AtomicI64::new(i64::MIN);
         Self { ip, pid: pid as u16, hash, counter: AtomicU16::new(0), month_start: month(), next_month: month() }
     }
 
-    /// Whether the month is over, and [`begin_month`](Self::begin_month) has to say which one it is.
+    /// Returns whether the month is over, so that [`begin_month`](Self::begin_month) must be called.
     #[inline]
     pub fn needs_month(&self, now_ms: i64) -> bool {
         now_ms >= self.next_month.load(Ordering::Acquire)
     }
 
-    /// Says when the month began where this process is, and when the next one does.
+    /// Sets the start of the month in local time, and of the next month, in milliseconds.
     pub fn begin_month(&self, start_ms: i64, next_ms: i64) {
-        // in this order: who sees the end of the new month must see its start
+        // in this order: a thread that sees the new end must also see the new start
         self.month_start.store(start_ms, Ordering::Relaxed);
         self.next_month.store(next_ms, Ordering::Release);
     }

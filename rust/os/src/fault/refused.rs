@@ -14,7 +14,7 @@ impl Guard {
         Ok(Self(()))
     }
 
-    /// Whether pages were lost.
+    /// Returns whether pages were lost.
     #[inline]
     pub fn is_lost(&self) -> bool {
         false

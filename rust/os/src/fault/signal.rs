@@ -73,7 +73,7 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Whether pages were lost.
+    /// Returns whether pages were lost.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.lost_from() != NONE
@@ -176,7 +176,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     }
 }
 
-/// Whether the processor sent the signal, by its code; else somebody did.
+/// Returns whether the processor sent the signal, by its code; else somebody did.
 fn is_fault(code: libc::c_int) -> bool {
     // of macOS, codes of signals that were sent are above 0, too
     if cfg!(target_vendor = "apple") { (1..=3).contains(&code) } else { code > 0 }

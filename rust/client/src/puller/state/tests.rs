@@ -24,7 +24,7 @@ impl Log {
     }
 }
 
-/// The answer as it comes out of a frame.
+/// Returns the answer as it comes out of a frame.
 fn answer(code: i32, (next, min, max): (i64, i64, i64), body: &[u8], topic: &str, asked: i64) -> Answer {
     let fields = [
         ("suggestWhichBrokerId", Value::Number(0)),
@@ -169,7 +169,7 @@ fn queue(topic: &str) -> Queue {
     Queue { topic: topic.into(), broker_name: "b".into(), queue_id: 0 }
 }
 
-/// A state with one broker.
+/// Returns a state with one broker.
 fn state(options: PullerOptions) -> State {
     let mut state = State::new(options.into());
     state.broker(Broker { address: "b:1".into(), is_slave: false });
