@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
@@ -16,15 +16,16 @@ from rmqfast._native import SparkStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+    except ImportError:  # before 4.2, Spark takes all messages in one batch
+        AvailableNow = object
 
 __all__ = ["StreamReader", "StreamSource", "bytes_limit", "offsets_limit"]
 
 _LOG = logging.getLogger("rmqfast.spark")
-
-try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
-except ImportError:  # before 4.2, Spark takes all messages in one batch
-    AvailableNow: Final = object  # type: ignore[misc,assignment]
 
 
 class StreamSource(Protocol):
