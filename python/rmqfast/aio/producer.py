@@ -58,8 +58,6 @@ class Producer:
         >>> with rmqfast.EmbeddedCluster() as cluster:
         ...     asyncio.run(main(cluster.name_server))
         {'SEND_OK'}
-
-    Source: `DefaultMQProducer`.
     """
 
     @with_signature_of(blocking.Producer)

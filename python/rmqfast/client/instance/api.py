@@ -28,8 +28,6 @@ class ClientApi:
     """One method per request; the first argument is the broker's address, name servers are chosen.
 
     An error answer is a `ResponseError` with its code and remark; without an answer it is another `RemotingError`.
-
-    Source: `MQClientAPIImpl`.
     """
 
     def __init__(self, connections: Connections, name_servers: NameServers, *, timeout: float = 3.0) -> None:
@@ -366,20 +364,14 @@ class ClientApi:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """All clusters and brokers.
-
-    Source: `ClusterInfo`.
-    """
+    """All clusters and brokers."""
 
     brokers: Mapping[str, BrokerData]
     clusters: Mapping[str, tuple[str, ...]]
 
 
 def as_fields(values: Mapping[str, object]) -> dict[str, str]:
-    """Header fields as texts; what is `None` is left out.
-
-    Source: `RemotingCommand.makeCustomHeaderToNet`.
-    """
+    """Header fields as texts; what is `None` is left out."""
     return {name: _text(value) for name, value in values.items() if value is not None}
 
 

@@ -146,8 +146,6 @@ class ClientConfig:
         Example:
             >>> ClientConfig(client_ip="10.0.0.1", instance_name="a", unit_name="u").client_id(is_stream=True)
             '10.0.0.1@a@u@STREAM'
-
-        Source: `ClientConfig.buildMQClientId`.
         """
         return build_client_id(self.client_ip, self.instance_name, self.unit_name, is_stream=is_stream)
 
@@ -156,8 +154,6 @@ class ClientConfig:
 
         Producers, clustering consumers and administrators use it; broadcasting consumers do not, as their offset files
         are named by client id.
-
-        Source: `ClientConfig.changeInstanceNameToPID`.
         """
         if self.instance_name != DEFAULT_INSTANCE_NAME:
             return self
@@ -168,8 +164,6 @@ class ClientConfig:
 
         Raises:
             ArgumentError: None is given, and the account has no home directory.
-
-        Source: `LocalFileOffsetStore.LOCAL_OFFSET_STORE_DIR`.
         """
         if self.local_offset_dir:
             return Path(self.local_offset_dir)
@@ -179,10 +173,7 @@ class ClientConfig:
         return home / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
-        """The function that adds the account, the signature and a pull consumer's fields to a request's header.
-
-        Source: `AclClientRPCHook`, `StreamTypeRPCHook`.
-        """
+        """The function that adds the account, the signature and a pull consumer's fields to a request's header."""
         stream = STREAM_FIELDS if is_stream else {}
         if self.access_key is None or self.secret_key is None:
             return (lambda _code, _fields, _body: stream) if stream else None

@@ -21,10 +21,7 @@ LONGEST = 5.0
 
 
 class ServiceState(StrEnum):
-    """The lifecycle of a client: it starts once, and ends once.
-
-    Source: `ServiceState`.
-    """
+    """The lifecycle of a client: it starts once, and ends once."""
 
     CREATE_JUST = "CREATE_JUST"
     RUNNING = "RUNNING"

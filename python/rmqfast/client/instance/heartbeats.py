@@ -46,8 +46,6 @@ class Heartbeats:
         """Sends a heartbeat. If another thread is sending one, that thread sends another one after it.
 
         Java drops the second one: a broker that was found meanwhile would not know the group for half a minute.
-
-        Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`.
         """
         if not self._lock.acquire(blocking=False):
             self._is_wanted_again = True
@@ -72,10 +70,7 @@ class Heartbeats:
         return all(taken)
 
     def leave(self, *, consumer_group: str | None = None, producer_group: str | None = None) -> None:
-        """Unregisters this client's group at all brokers; failures are logged.
-
-        Source: `MQClientInstance.unregisterClient`.
-        """
+        """Unregisters this client's group at all brokers; failures are logged."""
         groups = {"consumer_group": consumer_group, "producer_group": producer_group}
         for name, address in targets_of(self._routes.brokers(), is_consumer=True):
             try:
@@ -98,10 +93,7 @@ class Heartbeats:
 
 
 def heartbeat_of(client_id: str, members: Members) -> HeartbeatData:
-    """Builds the heartbeat of a client instance.
-
-    Source: `MQClientInstance.prepareHeartbeatData`.
-    """
+    """Builds the heartbeat of a client instance."""
     consumers = tuple(_consumer_data(group, consumer) for group, consumer in members.consumers().items())
     return HeartbeatData(client_id=client_id, consumers=consumers, producers=tuple(members.producers()))
 

@@ -20,10 +20,7 @@ from rmqfast.system import local_addresses
 def build_client_id(
     client_ip: str | None, instance_name: str, unit_name: str | None = None, *, is_stream: bool = False
 ) -> str:
-    """Builds a client id, the name of a client at brokers.
-
-    Source: `ClientConfig.buildMQClientId`.
-    """
+    """Builds a client id, the name of a client at brokers."""
     parts = [local_address() if client_ip is None else client_ip, instance_name]
     if unit_name and unit_name.strip():
         parts.append(unit_name)
@@ -33,18 +30,12 @@ def build_client_id(
 
 
 def pid_instance_name() -> str:
-    """A unique instance name: process id and monotonic nanoseconds.
-
-    Source: `ClientConfig.changeInstanceNameToPID`.
-    """
+    """A unique instance name: process id and monotonic nanoseconds."""
     return f"{os.getpid()}#{time.monotonic_ns()}"
 
 
 def chosen_address(addresses: Iterable[str]) -> str:
-    """The address for client ids: the first IPv4 address outside 192.168, else the last IPv4, else the first IPv6.
-
-    Source: `RemotingUtil.getLocalAddress`.
-    """
+    """The address for client ids: the first IPv4 address outside 192.168, else the last IPv4, else the first IPv6."""
     listed = list(addresses)
     ipv4 = [address for address in listed if ":" not in address]
     reached = [address for address in ipv4 if not address.startswith(("127.0", "192.168"))]
@@ -63,8 +54,6 @@ def create_unique_id() -> str:
     Example:
         >>> len(create_unique_id()) in {32, 56}
         True
-
-    Source: `MessageClientIDSetter.createUniqID`.
     """
     return unique_ids().next()
 
@@ -75,10 +64,7 @@ def unique_ids() -> UniqueIds:
 
 
 def month_bounds(now_ms: int) -> tuple[int, int]:
-    """The start of a time's month and of the next one in local time; all in milliseconds since 1970.
-
-    Source: `MessageClientIDSetter.setStartTime`.
-    """
+    """The start of a time's month and of the next one in local time; all in milliseconds since 1970."""
     now = time.localtime(now_ms / 1000)
     begins = (time.mktime((now.tm_year, now.tm_mon + more, 1, 0, 0, 0, 0, 1, -1)) for more in (0, 1))
     start, following = begins

@@ -71,10 +71,7 @@ class ClientInstance:
 
     @classmethod
     def of(cls, config: ClientConfig, client_id: str) -> ClientInstance:
-        """Returns the instance of a client id in this process; each call needs one `release`.
-
-        Source: `MQClientManager.getOrCreateMQClientInstance`.
-        """
+        """Returns the instance of a client id in this process; each call needs one `release`."""
         return _INSTANCES.take(client_id, lambda: cls(config, client_id))
 
     def release(self) -> None:
@@ -89,8 +86,6 @@ class ClientInstance:
             ClientError: No name server is configured (10004), none answers in `start_timeout` (10001), or it was shut
                 down.
             ForkError: It belongs to the parent process.
-
-        Source: `MQClientInstance.start`.
         """
         self._check_process()
         with self._lock:
@@ -110,10 +105,7 @@ class ClientInstance:
         _log.info("the client instance %s is started", self.client_id)
 
     def shutdown(self) -> None:
-        """Ends all threads and connections; nothing while it has members, or in a fork.
-
-        Source: `MQClientInstance.shutdown`.
-        """
+        """Ends all threads and connections; nothing while it has members, or in a fork."""
         if os.getpid() != self.pid or self._members.consumers() or self._members.producers():
             return
         self._end(None)
@@ -135,17 +127,12 @@ class ClientInstance:
 
         Raises:
             ClientError: The group has one in this instance.
-
-        Source: `MQClientInstance.registerConsumer`.
         """
         self._check_process()
         self._members.add_consumer(group, consumer)
 
     def unregister_consumer(self, group: str) -> None:
-        """Removes a consumer, and unregisters it at all brokers; failures are logged.
-
-        Source: `MQClientInstance.unregisterConsumer`.
-        """
+        """Removes a consumer, and unregisters it at all brokers; failures are logged."""
         if self._members.remove_consumer(group):
             self._leave(consumer_group=group)
 
@@ -154,17 +141,12 @@ class ClientInstance:
 
         Raises:
             ClientError: The group has one in this instance.
-
-        Source: `MQClientInstance.registerProducer`.
         """
         self._check_process()
         self._members.add_producer(group, producer)
 
     def unregister_producer(self, group: str) -> None:
-        """Removes a producer, and unregisters it at all brokers; failures are logged.
-
-        Source: `MQClientInstance.unregisterProducer`.
-        """
+        """Removes a producer, and unregisters it at all brokers; failures are logged."""
         if self._members.remove_producer(group):
             self._leave(producer_group=group)
 
@@ -199,8 +181,6 @@ class ClientInstance:
         Raises:
             ClientError: No name server is configured (10004), or none answers (10001).
             ForkError: It belongs to the parent process.
-
-        Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`.
         """
         self._check_process()
         return self._updater.update(topic, default_topic=default_topic, default_queue_nums=default_queue_nums)
@@ -210,18 +190,12 @@ class ClientInstance:
         return self._updater.no_route(topic)
 
     def send_heartbeats(self) -> bool:
-        """Sends heartbeats to all brokers; returns whether all took them.
-
-        Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`.
-        """
+        """Sends heartbeats to all brokers; returns whether all took them."""
         self._check_process()
         return self._heartbeats.send()
 
     def persist_consumer_offsets(self) -> None:
-        """Commits the offsets of all consumers; failures are logged.
-
-        Source: `MQClientInstance.persistAllConsumerOffset`.
-        """
+        """Commits the offsets of all consumers; failures are logged."""
         for group, consumer in self._members.consumers().items():
             try:
                 consumer.persist_consumer_offset()
@@ -229,19 +203,13 @@ class ClientInstance:
                 _log.exception("offsets of group %s could not be stored", group)
 
     def rebalance_immediately(self) -> None:
-        """Has all consumers rebalanced soon; several calls at once become one rebalance.
-
-        Source: `RebalanceService.wakeup`, `MQClientInstance.rebalanceImmediately`.
-        """
+        """Has all consumers rebalanced soon; several calls at once become one rebalance."""
         if self._is_started and not self._is_rebalance_due:
             self._is_rebalance_due = True
             self._rebalancing.later(0.0, self._rebalance_now)
 
     def rebalance(self) -> None:
-        """Rebalances all consumers on the calling thread; failures are logged.
-
-        Source: `MQClientInstance.doRebalance`.
-        """
+        """Rebalances all consumers on the calling thread; failures are logged."""
         self._check_process()
         for group, consumer in self._members.consumers().items():
             try:
@@ -250,10 +218,7 @@ class ClientInstance:
                 _log.exception("group %s could not be rebalanced", group)
 
     def find_consumer_ids(self, topic: str, group: str) -> list[str] | None:
-        """Asks one of the topic's brokers for the clients of a group; `None` if that fails.
-
-        Source: `MQClientInstance.findConsumerIdList`.
-        """
+        """Asks one of the topic's brokers for the clients of a group; `None` if that fails."""
         address = self.routes.any_address(topic)
         try:
             if address is None:
@@ -278,8 +243,6 @@ class ClientInstance:
 
         Raises:
             ClientError: A broker rejects an expression, or does not answer.
-
-        Source: `MQClientInstance.checkClientInBroker`.
         """
         self._check_process()
         for group, consumer in self._members.consumers().items():
@@ -390,20 +353,14 @@ class Registry(Generic[_T]):
         after_fork(self._clear)
 
     def take(self, name: str, make: Callable[[], _T]) -> _T:
-        """Returns the object of a name, made if there is none, and counts one more user.
-
-        Source: `MQClientManager.getOrCreateMQClientInstance`.
-        """
+        """Returns the object of a name, made if there is none, and counts one more user."""
         with self._lock:
             thing, users = self._things.get(name) or (make(), 0)
             self._things[name] = (thing, users + 1)
             return thing
 
     def give_back(self, name: str) -> bool:
-        """Counts one user less; returns whether it was the last, which removes the object.
-
-        Source: `MQClientManager.removeClientFactory`.
-        """
+        """Counts one user less; returns whether it was the last, which removes the object."""
         with self._lock:
             counted = self._things.get(name)
             if counted is None:

@@ -61,10 +61,7 @@ class ConsumerInner(Protocol):
         """The members of RocketMQ's `ConsumerRunningInfo`."""
 
     def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Continues at these offsets, as the broker demands; may take long, runs on a thread of its own.
-
-        Source: `MQClientInstance.resetOffset`.
-        """
+        """Continues at these offsets, as the broker demands; may take long, runs on a thread of its own."""
 
     def consume_message_directly(self, message: Any, broker_name: str | None) -> dict[str, Any]:
         """Consumes one message now; returns the members of RocketMQ's `ConsumeMessageDirectlyResult`."""
@@ -98,19 +95,13 @@ class Members:
         self._producers: dict[str, ProducerInner] = {}
 
     def add_consumer(self, group: str, consumer: ConsumerInner) -> None:
-        """Adds a consumer.
-
-        Source: `MQClientInstance.registerConsumer`.
-        """
+        """Adds a consumer."""
         with self._lock:
             if self._consumers.setdefault(group, consumer) is not consumer:
                 raise _has_member("consumer", group)
 
     def add_producer(self, group: str, producer: ProducerInner) -> None:
-        """Adds a producer.
-
-        Source: `MQClientInstance.registerProducer`.
-        """
+        """Adds a producer."""
         with self._lock:
             if self._producers.setdefault(group, producer) is not producer:
                 raise _has_member("producer", group)
@@ -146,10 +137,7 @@ class Members:
         return list(dict.fromkeys(topics))
 
     def lacks_queues(self, topic: str) -> bool:
-        """Whether a consumer lacks the queues of a topic.
-
-        Source: `MQClientInstance.isNeedUpdateTopicRouteInfo`; producers look at the newest route by themselves.
-        """
+        """Whether a consumer lacks the queues of a topic."""
         return any(consumer.is_subscribe_topic_need_update(topic) for consumer in self.consumers().values())
 
 

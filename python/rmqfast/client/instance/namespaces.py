@@ -11,24 +11,15 @@ RETRY_PREFIX = "%RETRY%"
 
 
 def wrap(namespace: str, resource: str) -> str:
-    """The name of a topic or group as brokers know it.
-
-    Source: `NamespaceUtil.wrapNamespace`.
-    """
+    """The name of a topic or group as brokers know it."""
     return _native.wrap_namespace(namespace, resource)
 
 
 def unwrap(namespace: str, resource: str) -> str:
-    """The name of a topic or group as its user knows it.
-
-    Source: `NamespaceUtil.withoutNamespace`.
-    """
+    """The name of a topic or group as its user knows it."""
     return _native.unwrap_namespace(namespace, resource)
 
 
 def without_namespace(resource: str) -> str:
-    """The name of a topic or group without its namespace, whichever that is.
-
-    Source: `NamespaceUtil.withoutNamespace` of one argument.
-    """
+    """The name of a topic or group without its namespace, whichever that is."""
     return _native.without_namespace(resource)

@@ -49,10 +49,7 @@ class RequestFutures:
         return len(self._waiting)
 
     def open(self, on_reply: OnReply, *, timeout: float | None = None) -> str:
-        """Adds a request; returns its correlation id.
-
-        Source: `CorrelationIdUtil.createCorrelationId`.
-        """
+        """Adds a request; returns its correlation id."""
         correlation_id = str(uuid.uuid4())
         if timeout is None:
             self._waiting[correlation_id] = on_reply
@@ -76,10 +73,7 @@ class RequestFutures:
         return self._waiting.pop(correlation_id, None) is not None
 
     def receive(self, request: Request) -> Response:
-        """Takes a reply that a broker pushes; the broker gets an answer even if no request matches.
-
-        Source: `ClientRemotingProcessor.receiveReplyMessage`.
-        """
+        """Takes a reply that a broker pushes; the broker gets an answer even if no request matches."""
         try:
             reply = reply_of(request.ext_fields, request.body, now=time.time_ns() // 1_000_000)
         except RmqError:

@@ -87,10 +87,7 @@ class RouteUpdater:
             self._lock.release()
 
     def update_all(self) -> None:
-        """Fetches the routes of all topics of consumers and producers; stops if no name server answers.
-
-        Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`, by its timer.
-        """
+        """Fetches the routes of all topics of consumers and producers; stops if no name server answers."""
         for topic in self._members.topics():
             try:
                 self.update(topic)
@@ -104,10 +101,7 @@ class RouteUpdater:
         self._is_out = False
 
     def no_route(self, topic: str) -> ClientError:
-        """Builds the error for a topic without a route.
-
-        Source: `DefaultMQProducerImpl.sendDefaultImpl`.
-        """
+        """Builds the error for a topic without a route."""
         failure = self._failures.get(topic)
         return no_route_error(topic, None if failure is None else (failure.code, failure.remark))
 

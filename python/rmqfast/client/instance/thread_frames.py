@@ -10,10 +10,7 @@ __all__ = ["thread_frames"]
 
 
 def thread_frames() -> dict[int, FrameType]:
-    """The frame in which each thread is, by its ident.
-
-    Source: `UtilAll.jstack`.
-    """
+    """The frame in which each thread is, by its ident."""
     was_enabled = gc.isenabled()
     # The call makes objects while it holds the lock of all threads' states. Before Python 3.11.9 a collection may begin
     # then, and hand the interpreter to a thread that waits for that lock: both stand still, and so does everybody else.

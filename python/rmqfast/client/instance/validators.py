@@ -34,42 +34,27 @@ class HasTopicAndBody(Protocol):
 
 
 def check_group(group: str) -> None:
-    """Checks the name of a group.
-
-    Source: `Validators.checkGroup`.
-    """
+    """Checks the name of a group."""
     _check("group", group)
 
 
 def check_producer_group(group: str) -> None:
-    """Checks the group of a producer.
-
-    Source: `DefaultMQProducerImpl.checkConfig`.
-    """
+    """Checks the group of a producer."""
     _check("producer group", group)
 
 
 def check_consumer_group(group: str) -> None:
-    """Checks the group of a consumer.
-
-    Source: `DefaultMQPushConsumerImpl.checkConfig`.
-    """
+    """Checks the group of a consumer."""
     _check("consumer group", group)
 
 
 def check_topic(topic: str) -> None:
-    """Checks the name of a topic.
-
-    Source: `Validators.checkTopic`.
-    """
+    """Checks the name of a topic."""
     _check("topic", topic)
 
 
 def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> None:
-    """Checks a message before it is sent.
-
-    Source: `Validators.checkMessage`.
-    """
+    """Checks a message before it is sent."""
     if message is None:
         raise _illegal("the message is null")
     _check("sent topic", message.topic)

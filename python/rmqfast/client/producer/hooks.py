@@ -51,8 +51,6 @@ class SendContext:
         result: How it ended; `None` before, for a one-way send and where it failed.
         error: Why it failed.
         notes: What a hook wants to remember until after.
-
-    Source: `SendMessageContext`.
     """
 
     producer_group: str
@@ -85,8 +83,6 @@ class SendHook(Protocol):
         ...     producer.register_send_hook(Log())
         ...     sent = producer.send(Message("orders", b"paid"))
         orders SEND_OK
-
-    Source: `SendMessageHook`.
     """
 
     @property
@@ -112,8 +108,6 @@ class EndTransactionContext:
         transaction_id: The same; `None` where the transaction was not carried out.
         state: How it ended.
         is_from_check: Whether a broker asked.
-
-    Source: `EndTransactionContext`.
     """
 
     producer_group: str
@@ -126,10 +120,7 @@ class EndTransactionContext:
 
 
 class EndTransactionHook(Protocol):
-    """Is notified of each transaction before the broker is; what it raises is logged.
-
-    Source: `EndTransactionHook`.
-    """
+    """Is notified of each transaction before the broker is; what it raises is logged."""
 
     @property
     def name(self) -> str:

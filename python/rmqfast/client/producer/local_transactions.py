@@ -44,10 +44,7 @@ class LocalTransactions:
         return state
 
     def check_back(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Has the listener say how a transaction ended that a broker asks for, and tells that broker.
-
-        Source: `DefaultMQProducerImpl.checkTransactionState`.
-        """
+        """Has the listener say how a transaction ended that a broker asks for, and tells that broker."""
         header = Header(ext_fields)
         remark, namespace = None, self._member.config.namespace
         if namespace:
@@ -110,7 +107,6 @@ class LocalTransactions:
         *,
         is_from_check: bool,
     ) -> None:
-        """Source: `DefaultMQProducerImpl.doExecuteEndTransactionHook`."""
         if self.hooks.are_there:
             context = EndTransactionContext(
                 self._member.group, message, address, message_id, transaction_id, state, is_from_check
@@ -129,7 +125,6 @@ class LocalTransactions:
         remark: str | None = None,
         from_check: bool = False,
     ) -> None:
-        """Source: `MQClientAPIImpl.endTransactionOneway`."""
         if remark is not None:
             _log.info("transaction %s: %s", message_id, remark)
         self._member.instance.api.end_transaction(

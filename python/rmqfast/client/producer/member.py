@@ -65,10 +65,7 @@ class ProducerMember:
         self._check_back = check_back
 
     def start(self) -> None:
-        """Starts it: from now on brokers know it, and it may send.
-
-        Source: `DefaultMQProducerImpl.start`.
-        """
+        """Starts it: from now on brokers know it, and it may send."""
         with self._lock:
             if self.state is not ServiceState.CREATE_JUST:
                 raise _not_ok(f"maybe started once, {self.state}")
@@ -94,10 +91,7 @@ class ProducerMember:
         _log.info("the producer [%s] start OK", self.group)
 
     def run_on(self, instance: ClientInstance) -> None:
-        """Sends by way of an instance; one that does not know it ends with its other users.
-
-        Source: `MQClientInstance`, its `defaultMQProducer`.
-        """
+        """Sends by way of an instance; one that does not know it ends with its other users."""
         self._send_by(instance, is_registered=False)
         self.state = ServiceState.RUNNING
 
@@ -127,10 +121,7 @@ class ProducerMember:
         )
 
     def shutdown(self) -> None:
-        """Waits briefly for sends in flight, unregisters and closes. Idempotent.
-
-        Source: `DefaultMQProducerImpl.shutdown`.
-        """
+        """Waits briefly for sends in flight, unregisters and closes. Idempotent."""
         with self._lock:
             if self.state is not ServiceState.RUNNING:
                 return
@@ -199,10 +190,7 @@ class ProducerMember:
             raise ClientError(f"no broker makes the topic: {error}") from error
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Has somebody who knows answer a broker that asks how a transaction ended.
-
-        Source: `DefaultMQProducerImpl.checkTransactionState`.
-        """
+        """Has somebody who knows answer a broker that asks how a transaction ended."""
         if self._check_back is None:
             _log.warning(
                 "broker %s asks for the transaction %s of group %s, which is no TransactionProducer",

@@ -81,10 +81,7 @@ class Batches:
 
 
 def check_batch(messages: Sequence[Message]) -> None:
-    """Whether messages may be sent together: of one topic, none of them delayed.
-
-    Source: `MessageBatch.generateFromList`.
-    """
+    """Whether messages may be sent together: of one topic, none of them delayed."""
     if not messages:
         raise _batch_error("expected messages, got none")
     first = messages[0]
@@ -102,10 +99,7 @@ def check_batch(messages: Sequence[Message]) -> None:
 
 
 def check_batch_size(size: int, most: int) -> None:
-    """Whether a batch is small enough.
-
-    Source: `Validators.checkMessage`.
-    """
+    """Whether a batch is small enough."""
     if size > most:
         raise ClientError(
             f"the message body size over max value, MAX: {most}",
@@ -122,10 +116,7 @@ def check_sendable_topic(topic: str) -> None:
 
 
 def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
-    """The batch that rows are, where they are one.
-
-    Source: `MessageBatch.generateFromList`, `Validators.checkMessage`.
-    """
+    """The batch that rows are, where they are one."""
     if not batches:
         raise _batch_error("expected messages, got none")
     if len({each.topic for each in batches}) > 1:

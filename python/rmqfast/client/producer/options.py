@@ -56,8 +56,6 @@ class ProducerOptions:
         ...         sent = producer.send(Message("orders", b"paid"))
         ...         len(producer.fetch_publish_message_queues("orders"))
         8
-
-    Source: `DefaultMQProducer`.
     """
 
     create_topic_key: str = AUTO_CREATE_TOPIC

@@ -55,8 +55,6 @@ class Producer:
         ...     with Producer("shop", name_server=cluster.name_server) as producer:
         ...         producer.send(Message("orders", b"paid", tags="paid", keys="42")).status.value
         'SEND_OK'
-
-    Source: `DefaultMQProducer`.
     """
 
     def __init__(
@@ -99,25 +97,17 @@ class Producer:
         Raises:
             ClientError: It was started before, the group is not allowed or has a producer in this instance, or no name
                 server is known.
-
-        Source: `DefaultMQProducer.start`.
         """
         self.member.start()
         if self._trace is not None:
             self._trace.start(Producer, self.member.instance.config)
 
     def start_inside(self, instance: ClientInstance) -> None:
-        """Starts it as a part of an instance, which does not know it and ends with its other users.
-
-        Source: `MQClientInstance`, its `defaultMQProducer`.
-        """
+        """Starts it as a part of an instance, which does not know it and ends with its other users."""
         self.member.run_on(instance)
 
     def shutdown(self) -> None:
-        """Waits briefly for sends in flight, unregisters and closes. Idempotent.
-
-        Source: `DefaultMQProducer.shutdown`.
-        """
+        """Waits briefly for sends in flight, unregisters and closes. Idempotent."""
         self.member.shutdown()
         if self._trace is not None:
             self._trace.shutdown()
@@ -160,8 +150,6 @@ class Producer:
             ResponseError: The broker refused the message, and none else was asked.
             RemotingTimeoutError: No answer in time; the message may be stored.
             RemotingError: As above, of a connection that ended; only where the queue was chosen.
-
-        Source: `DefaultMQProducer.send`.
         """
         member = self.member
         if member.state is not _RUNNING:
@@ -175,8 +163,6 @@ class Producer:
             message: What to send.
             key: As of an order: what has one key stays in one queue while the topic's queues are the same.
             timeout: In seconds.
-
-        Source: `SelectMessageQueueByHash`.
         """
         return self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
 
@@ -230,8 +216,6 @@ class Producer:
         Raises:
             ClientError: The message is not such as brokers take, or nobody has the topic; there will be no call.
             RemotingTimeoutError: Too much was on its way until the time was over; there will be no call.
-
-        Source: `DefaultMQProducer.send` with a `SendCallback`; back-pressure as of 5.x.
         """
         member, timeout = self.member, seconds("timeout", timeout)
         if member.state is not _RUNNING:
@@ -263,8 +247,6 @@ class Producer:
         Raises:
             ClientError: The message is not such as brokers take, or nobody has the topic.
             RemotingError: The broker cannot be reached.
-
-        Source: `DefaultMQProducer.sendOneway`.
         """
         self.member.check_running()
         self.member.sender.send_oneway(message, queue, SEND_TIMEOUT, selector, argument)
@@ -335,8 +317,6 @@ class Producer:
         Raises:
             ClientError: The message is not such as brokers take, or nobody has the topic; there will be no call.
             RemotingTimeoutError: Too much was on its way until the time was over; there will be no call.
-
-        Source: `DefaultMQProducer.request` with a `RequestCallback`.
         """
         sending, wait = self._send_request(message, queue, selector, argument), seconds("timeout", timeout)
         request_async(sending, self.member.instance.requests, self.client_id, message.topic, wait, on_done)
@@ -373,8 +353,6 @@ class Producer:
             ...     with Producer("shop", name_server=cluster.name_server) as producer:
             ...         len(producer.send_batch(table, topic="orders").msg_id.split(","))
             3
-
-        Source: `DefaultMQProducer.send` of a collection, `MessageBatch`.
         """
         member, wait = self.member, seconds("timeout", timeout)
         member.check_running()
@@ -440,8 +418,6 @@ class Producer:
 
         Raises:
             ClientError: Nobody has the topic, or no name server answers.
-
-        Source: `MQAdminImpl.fetchPublishMessageQueues`.
         """
         self.member.check_running()
         return self.member.fetch_queues(topic)
@@ -464,17 +440,12 @@ class Producer:
 
         Raises:
             ClientError: Nobody has `key`, or a broker does not make the topic.
-
-        Source: `MQAdminImpl.createTopic`.
         """
         self.member.check_running()
         self.member.create_topic(topic, queues, key, attributes)
 
     def register_send_hook(self, hook: SendHook) -> None:
-        """Has a hook told of each attempt to send from now on.
-
-        Source: `DefaultMQProducerImpl.registerSendMessageHook`.
-        """
+        """Has a hook told of each attempt to send from now on."""
         self.member.hooks.add(hook)
 
     def _send_request(

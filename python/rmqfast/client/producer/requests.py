@@ -93,8 +93,6 @@ def create_reply_message(request: _HasProperties, body: bytes) -> Message:
         >>> asked = {"CLUSTER": "DefaultCluster", "CORRELATION_ID": "7", "REPLY_TO_CLIENT": "10.0.0.1@8", "TTL": "3000"}
         >>> create_reply_message(SimpleNamespace(properties=asked), b"yes").topic
         'DefaultCluster_REPLY_TOPIC'
-
-    Source: `MessageUtil.createReplyMessage`.
     """
     if request is None:
         raise _no_reply("requestMessage cannot be null.")

@@ -16,10 +16,7 @@ _NOTE = "trace"
 
 
 class SendTraceHook:
-    """Has a dispatcher send traces of what is stored; a `SendHook`.
-
-    Source: `SendMessageTraceHookImpl`.
-    """
+    """Has a dispatcher send traces of what is stored; a `SendHook`."""
 
     name = "SendMessageTraceHook"
 
@@ -62,10 +59,7 @@ class SendTraceHook:
 
 
 class EndTransactionTraceHook:
-    """Has a dispatcher send traces of transactions; an `EndTransactionHook`.
-
-    Source: `EndTransactionTraceHookImpl`.
-    """
+    """Has a dispatcher send traces of transactions; an `EndTransactionHook`."""
 
     name = "EndTransactionTraceHook"
 

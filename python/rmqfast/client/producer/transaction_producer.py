@@ -46,8 +46,6 @@ class TransactionProducer(Producer):
         ...     with TransactionProducer("bank", Bank(), name_server=cluster.name_server) as producer:
         ...         producer.send_in_transaction(Message("money", b"1 to B")).local_state.value
         'COMMIT_MESSAGE'
-
-    Source: `TransactionMQProducer`.
     """
 
     def __init__(
@@ -87,8 +85,6 @@ class TransactionProducer(Producer):
 
         Raises:
             ClientError: The message could not be stored: the transaction was not carried out.
-
-        Source: `DefaultMQProducerImpl.sendMessageInTransaction`.
         """
         if self.listener is None:
             raise ClientError("tranExecutor is null")
@@ -108,10 +104,7 @@ class TransactionProducer(Producer):
         return TransactionSendResult(sent, self._transactions.carry_out(message, argument, sent))
 
     def register_end_transaction_hook(self, hook: EndTransactionHook) -> None:
-        """Has a hook told of how each transaction ends from now on.
-
-        Source: `DefaultMQProducerImpl.registerEndTransactionHook`.
-        """
+        """Has a hook told of how each transaction ends from now on."""
         self._transactions.hooks.add(hook)
 
 

@@ -39,8 +39,6 @@ class LocalTransactionState(StrEnum):
         ...             producer.send_in_transaction(Message("orders", body)).local_state.value
         'COMMIT_MESSAGE'
         'ROLLBACK_MESSAGE'
-
-    Source: `LocalTransactionState`.
     """
 
     COMMIT_MESSAGE = "COMMIT_MESSAGE"
@@ -81,8 +79,6 @@ class TransactionListener(Protocol):
         ...         sent = producer.send_in_transaction(Message("orders", b"paid", keys="42"))
         >>> sent.local_state.value, booked
         ('COMMIT_MESSAGE', {'42'})
-
-    Source: `TransactionListener`.
     """
 
     def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
@@ -123,8 +119,6 @@ class TransactionSendResult(NamedTuple):
         ...         result = producer.send_in_transaction(Message("orders", b"paid"))
         >>> result.send_result.status.value, result.local_state.value  # stored, and no consumer will see it
         ('SEND_OK', 'ROLLBACK_MESSAGE')
-
-    Source: `TransactionSendResult`.
     """
 
     send_result: SendResult

@@ -162,8 +162,6 @@ def encode_trace(context: TraceContext) -> TraceData:
         >>> bean = TraceBean(msg_id="7F00", keys="a b")
         >>> encode_trace(TraceContext(trace_type=TraceType.SUB_BEFORE, beans=[bean], timestamp=1, request_id="r")).text
         'SubBefore\x011\x01\x01\x01r\x017F00\x010\x01a b\x02'
-
-    Source: `TraceDataEncoder.encoderFromContextBean`.
     """
     if not context.beans:
         raise ValueError(f"expected messages in a trace of kind {context.trace_type}, got none")
